@@ -1,0 +1,65 @@
+"""The compiled kernels. Everything declarative is in pyproject.toml.
+
+Environment: RANKCORE_CHECKED=1 turns the bounds checks of Cython back on;
+RANKCORE_WERROR=1 makes the C compiler's warnings errors (what CI builds with).
+"""
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+KERNELS = ["rows", "ordinal", "capi"]
+CHECKED = os.environ.get("RANKCORE_CHECKED") == "1"
+WERROR = os.environ.get("RANKCORE_WERROR") == "1"
+# The limited API has no free-threaded variant yet: those interpreters get wheels of their own.
+ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+if sys.platform == "win32":
+    # MSVC contracts a*b + c only when asked to (/fp:contract), so it needs no flag for that.
+    cflags = ["/O2", "/W3"] + ["/WX"] * WERROR
+else:
+    # A fused multiply-add rounds once instead of twice: with contraction off a model is
+    # the same to the bit on every architecture.
+    cflags = ["-O3", "-g0", "-std=c99", "-ffp-contract=off", "-Wall", "-Wextra"] + ["-Werror"] * WERROR
+
+shared = "rankcore._ext._cyutility"
+private = [str(p) for p in Path("src/rankcore").rglob("*") if p.suffix in {".pxd", ".h"}]
+setup(
+    ext_modules=[
+        Extension(
+            name,
+            [source],
+            include_dirs=["src/rankcore/include"],
+            depends=sorted(private),
+            define_macros=[("Py_LIMITED_API", "0x030B0000")] * ABI3,
+            extra_compile_args=cflags,
+            py_limited_api=ABI3,
+        )
+        for name, source in [
+            *((f"rankcore._ext.{kernel}", f"src/_ext/{kernel}.pyx") for kernel in KERNELS),
+            (shared, "build/_cyutility.c"),  # written by Cython: what the kernels have in common
+        ]
+    ],
+    options={
+        "bdist_wheel": {"py_limited_api": "cp311"} if ABI3 else {},
+        "build_ext": {
+            "cython_include_dirs": "src",
+            "cython_c_in_temp": True,
+            "parallel": os.cpu_count(),
+            "shared_utility_qualified_name": shared,
+            "cython_directives": {
+                "language_level": 3,
+                "boundscheck": CHECKED,
+                "wraparound": False,
+                "initializedcheck": CHECKED,
+                "cdivision": True,
+                "embedsignature": False,
+                "autotestdict": False,
+                "freethreading_compatible": True,
+            },
+        },
+    },
+)

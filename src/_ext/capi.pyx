@@ -1,0 +1,29 @@
+"""The C function table of rankcore_capi.h, filled from the kernel modules.
+
+Each kernel module offers its C functions in ``c_functions``, one capsule a function, so that the
+update a C program calls is the very code the estimators run. To add one: append a field to
+``rc_capi``, raise ``RC_CAPI_VERSION``, and fill the field here.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from libc.stdint cimport int32_t
+
+from rankcore.core cimport RC_CAPI_VERSION, rc_capi, rc_prank_state, rc_row
+
+from rankcore._ext.ordinal import c_functions as ordinal
+
+ctypedef int32_t (*prank_update_t)(rc_prank_state *, rc_row, int32_t) noexcept nogil
+ctypedef void (*prank_average_t)(const rc_prank_state *, double *, double *) noexcept nogil
+
+
+cdef void *_function(dict functions, str name) except NULL:
+    return PyCapsule_GetPointer(functions[name], name.encode())
+
+
+cdef rc_capi _table
+_table.version = RC_CAPI_VERSION
+_table.size = sizeof(rc_capi)
+_table.prank_update = <prank_update_t> _function(ordinal, "prank_update")
+_table.prank_average = <prank_average_t> _function(ordinal, "prank_average")
+
+table = PyCapsule_New(&_table, "rankcore._ext.capi.table", NULL)

@@ -1,0 +1,286 @@
+"""Rows: the one door through which examples reach a kernel.
+
+``dense_rows`` and ``csr_rows`` check an input once and return ``Rows``, which hold the arrays in
+place (nothing is copied) together with their C description. A kernel takes ``Rows`` and indexes
+them without further checks.
+
+A capsule carries the C description between the modules, so that no extension type has to be
+shared: each kernel reads it through ``_checked.pxd``.
+"""
+
+from cpython.pycapsule cimport PyCapsule_New
+from cython cimport final
+from libc.stdint cimport int32_t, int64_t
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore.core cimport RC_FLOAT32, RC_FLOAT64, rc_dot, rc_rows, rc_rows_get
+
+ctypedef fused real:
+    float
+    double
+
+cdef enum Fault:
+    NONE
+    INDPTR_START
+    INDPTR_DECREASES
+    INDPTR_END
+    COLUMN
+    NOT_FINITE
+
+
+@final
+cdef class Rows:
+    """Checked examples: ``n_rows`` x ``n_features`` values, dense or CSR.
+
+    Attributes
+    ----------
+    n_rows, n_features, n_values : int
+        Shape, and how many values are stored.
+    canonical : bool
+        Whether each row's columns are distinct and ascending, as the kernels need them.
+    columns : int32 array or None
+        The columns of the stored values; None if dense.
+    capsule : capsule
+        The ``rc_rows`` of the C header, valid while this object lives.
+    """
+
+    cdef rc_rows view
+    cdef tuple buffers  # exported buffers: their arrays can be neither freed nor resized
+    cdef readonly object capsule
+    cdef readonly object columns
+    cdef readonly int64_t n_values
+    cdef readonly bint canonical
+
+    @property
+    def n_rows(self):
+        return self.view.n_rows
+
+    @property
+    def n_features(self):
+        return self.view.n_features
+
+
+cdef Rows _new_rows(tuple arrays):
+    cdef Rows rows = Rows.__new__(Rows)
+    rows.buffers = tuple([memoryview(array) for array in arrays])
+    rows.capsule = PyCapsule_New(&rows.view, "rankcore.rows", NULL)
+    rows.canonical = True
+    return rows
+
+
+cdef bint _all_finite(const real *values, int64_t n) noexcept nogil:
+    # x - x is 0 for a number and NaN for NaN and both infinities.
+    cdef int64_t i
+    cdef int bad = 0
+    for i in range(n):
+        bad |= values[i] - values[i] != 0
+    return not bad
+
+
+cdef int64_t _first_not_finite(const real *values, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        if values[i] - values[i] != 0:
+            return i
+    return n
+
+
+cdef bint _ascending(const int32_t *columns, int64_t n) noexcept nogil:
+    cdef int64_t i
+    cdef int bad = 0
+    for i in range(1, n):
+        bad |= columns[i] <= columns[i - 1]
+    return not bad
+
+
+cdef Fault _check_csr(
+    const real *data, const int32_t *indices, const int64_t *indptr,  # in
+    int64_t n_rows, int64_t n_features, int64_t n_stored,
+    int64_t *row, int64_t *where, bint *canonical,  # out: the place of a fault; sorted rows
+) noexcept nogil:
+    cdef int64_t first, stop, i
+    canonical[0] = True
+    row[0] = where[0] = 0
+    if indptr[0] != 0:
+        return Fault.INDPTR_START
+    for row[0] in range(n_rows):
+        first = indptr[row[0]]
+        stop = indptr[row[0] + 1]
+        if stop < first:
+            return Fault.INDPTR_DECREASES
+        if stop > n_stored:
+            return Fault.INDPTR_END
+        if stop == first:
+            continue
+        if not _ascending(indices + first, stop - first):
+            canonical[0] = False
+            for i in range(first, stop):
+                if not 0 <= indices[i] < n_features:
+                    where[0] = i
+                    return Fault.COLUMN
+        elif indices[first] < 0 or indices[stop - 1] >= n_features:
+            where[0] = first if indices[first] < 0 else stop - 1
+            return Fault.COLUMN
+        if not _all_finite(data + first, stop - first):
+            where[0] = first + _first_not_finite(data + first, stop - first)
+            return Fault.NOT_FINITE
+    return Fault.NONE
+
+
+def csr_rows(
+    const real[::1] data not None,
+    const int32_t[::1] indices not None,
+    const int64_t[::1] indptr not None,
+    int64_t n_features,
+    str name not None,
+):
+    """Check a CSR matrix and wrap it in place.
+
+    Parameters
+    ----------
+    data : contiguous float32 or float64 array, shape (n_stored,)
+    indices : contiguous int32 array, shape (n_stored,)
+    indptr : contiguous int64 array, shape (n_rows + 1,)
+    n_features : int
+    name : str
+        What error messages call the matrix.
+
+    Returns
+    -------
+    Rows
+        With ``canonical`` False where a row's columns are unsorted or repeated.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not form a CSR matrix of finite values; says which row and what.
+
+    Notes
+    -----
+    O(n_rows + n_stored), one pass, no allocation.
+    """
+    cdef int64_t n_stored = data.shape[0], n_rows = indptr.shape[0] - 1, row = 0, where = 0
+    cdef bint canonical = True
+    cdef Fault fault
+    cdef const real *values = &data[0] if n_stored else NULL
+    cdef const int32_t *columns = &indices[0] if indices.shape[0] else NULL
+    if n_rows < 0:
+        raise ValueError(f"{name}.indptr is empty; a CSR matrix of n rows needs n + 1 offsets")
+    if indices.shape[0] != n_stored:
+        raise ValueError(
+            f"{name}.indices has {indices.shape[0]} entries and {name}.data {n_stored}; "
+            "they must match"
+        )
+    with nogil:
+        fault = _check_csr(
+            values, columns, &indptr[0], n_rows, n_features, n_stored, &row, &where, &canonical
+        )
+    if fault == Fault.INDPTR_START:
+        raise ValueError(f"{name}.indptr must start at 0, found {indptr[0]}")
+    elif fault == Fault.INDPTR_DECREASES:
+        raise ValueError(
+            f"{name}.indptr decreases at row {row}, from {indptr[row]} to {indptr[row + 1]}"
+        )
+    elif fault == Fault.INDPTR_END:
+        raise ValueError(
+            f"{name}.indptr ends row {row} at entry {indptr[row + 1]}, beyond the "
+            f"{n_stored} stored values"
+        )
+    elif fault == Fault.COLUMN:
+        raise ValueError(
+            f"{name} has column index {indices[where]} in row {row}; accepted are 0 to "
+            f"{n_features - 1}"
+        )
+    elif fault == Fault.NOT_FINITE:
+        raise ValueError(_not_finite_message(name, values[where], row, indices[where]))
+    cdef Rows rows = _new_rows((data.base, indices.base, indptr.base))
+    rows.view.data = values
+    rows.view.indices = columns if columns != NULL else <const int32_t *> &rows.view.dtype
+    rows.view.indptr = &indptr[0]
+    rows.view.n_rows = n_rows
+    rows.view.n_features = n_features
+    rows.view.dtype = RC_FLOAT32 if real is float else RC_FLOAT64
+    rows.n_values = indptr[n_rows]
+    rows.canonical = canonical
+    rows.columns = indices.base[:rows.n_values]
+    return rows
+
+
+def dense_rows(const real[:, :] X not None, str name not None):
+    """Check a dense matrix and wrap it in place.
+
+    Parameters
+    ----------
+    X : float32 or float64 array, shape (n_rows, n_features)
+        Each row contiguous; the rows may be any whole number of values apart.
+    name : str
+        What error messages call the matrix.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or infinite (says which), or a row is not contiguous.
+
+    Notes
+    -----
+    O(n_rows * n_features), one pass, no allocation.
+    """
+    cdef int64_t n_rows = X.shape[0], n_features = X.shape[1], i = 0
+    cdef const real *values = &X[0, 0] if n_rows and n_features else NULL
+    cdef int64_t stride = X.strides[0] // <int64_t> sizeof(real) if values != NULL else 0
+    if values != NULL and (
+        (n_features > 1 and X.strides[1] != sizeof(real)) or X.strides[0] % sizeof(real)
+    ):
+        raise ValueError(f"{name} must have contiguous rows")
+    with nogil:
+        while i < n_rows and _all_finite(values + i * stride, n_features):
+            i += 1
+    cdef int64_t column
+    if i < n_rows:
+        column = _first_not_finite(values + i * stride, n_features)
+        raise ValueError(_not_finite_message(name, values[i * stride + column], i, column))
+    cdef Rows rows = _new_rows((X.base,))
+    rows.view.data = values
+    rows.view.stride = stride
+    rows.view.n_rows = n_rows
+    rows.view.n_features = n_features
+    rows.view.dtype = RC_FLOAT32 if real is float else RC_FLOAT64
+    rows.n_values = n_rows * n_features
+    return rows
+
+
+cdef str _not_finite_message(str name, double value, int64_t row, int64_t column):
+    what = "NaN" if value != value else "infinity"
+    return (
+        f"Input {name} contains {what} at row {row}, column {column}; "
+        "every value must be finite: impute or drop it first"
+    )
+
+
+def project(object rows not None, const double[::1] weights not None, double[::1] out not None):
+    """Write each row's inner product with ``weights`` into ``out``. O(n_values).
+
+    Parameters
+    ----------
+    rows : Rows
+    weights : float64 array, shape (n_features,)
+    out : float64 array, shape (n_rows,)
+        Overwritten.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t i
+    if weights.shape[0] != X.n_features or out.shape[0] != X.n_rows:
+        raise ValueError(
+            f"weights {weights.shape[0]} and out {out.shape[0]} do not fit rows of shape "
+            f"({X.n_rows}, {X.n_features})"
+        )
+    if X.n_rows == 0 or X.n_features == 0:
+        out[:] = 0.0
+        return
+    with nogil:
+        for i in range(X.n_rows):
+            out[i] = rc_dot(rc_rows_get(X, i), &weights[0])

@@ -1,0 +1,57 @@
+"""Learning to rank: exact, online, sparse-native.
+
+Names are bound on first use, so that ``import rankcore`` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankcore import datasets, metrics, progress
+    from rankcore.ordinal import PRank
+    from rankcore.persistence import load, save
+
+_HOME = {
+    "PRank": "rankcore.ordinal",
+    "load": "rankcore.persistence",
+    "save": "rankcore.persistence",
+}
+_MODULES = ["datasets", "metrics", "progress"]
+
+__all__ = ["PRank", "datasets", "get_include", "load", "metrics", "progress", "save"]
+
+
+def get_include() -> str:
+    """Directory of ``rankcore.h`` and ``rankcore_capi.h``, for a compiler's include path.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import os, rankcore
+    >>> sorted(os.listdir(rankcore.get_include()))
+    ['rankcore.h', 'rankcore_capi.h']
+    """
+    from pathlib import Path
+
+    return str(Path(__file__).parent / "include")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rankcore")
+    if name in _MODULES:
+        return import_module(f"rankcore.{name}")
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'rankcore' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,1 @@
+"""The compiled kernels. Private: their arguments and names change without notice."""

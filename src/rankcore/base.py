@@ -1,0 +1,475 @@
+"""What the online ordinal learners share: one loop, one state, one scikit-learn face."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
+
+from rankcore._ext.rows import Rows
+from rankcore.inputs import as_labels, as_rows, check_classes, encode, find_classes
+from rankcore.progress import Progress, report
+
+# Values processed between two looks at pending signals: about two milliseconds.
+BLOCK_VALUES = 2**21
+# Epochs in a row that may fail to improve by `tol` before a fit stops.
+PATIENCE = 5
+
+
+@dataclass
+class OnlineState:
+    """All that a learner knows: what is saved, resumed and scored with.
+
+    Attributes
+    ----------
+    by_feature : dict of ndarray
+        Kernel arrays whose first axis is the features.
+    others : dict of ndarray
+        The other kernel arrays.
+    settings : dict
+        Hyper-parameters built into the arrays, which may not change while learning goes on.
+    counts : ndarray of int64, shape (3,)
+        Examples seen, their total rank loss, mistakes.
+    curve : list of (int, int)
+        Examples seen and total rank loss, at the marks of `checkpoints`.
+    epochs : list of [int, int, int]
+        Per pass: examples, total rank loss, mistakes.
+    streaming : bool
+        Whether the last pass belongs to `partial_fit`, and so goes on.
+    averaged_at : (int, object) or None
+        Averaged parameters, and the count of examples they are the average of: kept, so that
+        predicting again does not average again.
+    """
+
+    by_feature: dict[str, np.ndarray]
+    others: dict[str, np.ndarray]
+    settings: dict[str, Any]
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(3, np.int64))
+    curve: list[tuple[int, int]] = field(default_factory=list)
+    epochs: list[list[int]] = field(default_factory=list)
+    streaming: bool = False
+    averaged_at: tuple[int, Any] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def t(self) -> int:
+        return int(self.counts[0])
+
+    def snapshot(self, columns: np.ndarray | None) -> Callable[[], None]:
+        """A function that puts the present state back.
+
+        ``columns`` are those the coming examples touch (None: all), so that a small batch costs
+        its own size and not the model's.
+        """
+        small = columns is not None and all(
+            columns.size < len(array) for array in self.by_feature.values()
+        )
+        saved = {
+            name: array[columns] if small else array.copy()
+            for name, array in self.by_feature.items()
+        }
+        others = {name: array.copy() for name, array in self.others.items()}
+        counts, n_curve, streaming = self.counts.copy(), len(self.curve), self.streaming
+        epochs = [list(epoch) for epoch in self.epochs]
+
+        def restore() -> None:
+            for name, array in self.by_feature.items():
+                array[columns if small else slice(None)] = saved[name]
+            for name, array in self.others.items():
+                array[:] = others[name]
+            self.counts[:] = counts
+            del self.curve[n_curve:]
+            self.epochs, self.streaming = epochs, streaming
+
+        return restore
+
+
+def checkpoints(t: int, n: int) -> np.ndarray:
+    """The example counts in t + 1 .. t + n that have at most two significant digits.
+
+    They space a loss curve evenly on a logarithmic axis, 90 points a decade, and do not depend
+    on how a stream is cut into calls.
+    """
+    marks = []
+    last = t + n
+    while True:
+        step = 10 ** max(0, len(str(t)) - 2)
+        t = (t // step + 1) * step
+        if t > last:
+            return np.array(marks, dtype=np.int64)
+        marks.append(t)
+
+
+def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
+    """Raise unless a string parameter is one of its options."""
+    if not isinstance(value, str) or value not in options:
+        accepted = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {accepted}; found {value!r}")
+
+
+def check_flag(value: Any, name: str) -> None:
+    """Raise unless a parameter is a bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; found {value!r}")
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A NumPy Generator from None, a seed, a Generator or a RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(random_state)
+
+
+class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
+    """An online learner of ordered labels. Not public: subclasses are.
+
+    A subclass provides ``_check_params``, ``_settings``, ``_new_arrays``, ``_learn`` (one call of
+    its kernel) and ``_scores``, ``_ranks``; everything a user calls is here, once.
+    """
+
+    _state: OnlineState
+    classes_: np.ndarray
+    n_features_in_: int
+
+    # ---------------------------------------------------------------- what a subclass says
+
+    def _check_params(self) -> None:
+        """Raise on a parameter outside its range."""
+        raise NotImplementedError
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that are built into the state's arrays."""
+        raise NotImplementedError
+
+    def _new_arrays(
+        self, n_features: int, n_ranks: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Fresh kernel arrays: those whose first axis is the features, and the others."""
+        raise NotImplementedError
+
+    def _learn(
+        self,
+        state: OnlineState,
+        rows: Rows,
+        ranks: np.ndarray,
+        order: np.ndarray | None,
+        start: int,
+        stop: int,
+        marks: np.ndarray,
+        losses: np.ndarray,
+    ) -> int:
+        """Run the kernel over positions start .. stop - 1; the first position not learned."""
+        raise NotImplementedError
+
+    def _scores(self, rows: Rows) -> np.ndarray:
+        """What `decision_function` returns."""
+        raise NotImplementedError
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        """Predicted ranks 0 .. k - 1."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- learning
+
+    def fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from scratch, in ``max_iter`` passes.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            Finite. CSR and C-ordered float32 or float64 are used in place.
+        y : array-like, shape (n_samples,)
+            Ordered labels of any type; numbers rank by their own order.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first. Needed for strings; otherwise the distinct values of y,
+            ascending.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters. A failed or interrupted fit leaves the estimator as it was.
+        """
+        self._check_params()
+        rows, ranks, known = self._first_examples(X, y, classes)
+        state = self._new_state(rows.n_features, len(known))
+        order = np.arange(rows.n_rows, dtype=np.int32) if self.shuffle else None
+        generator = as_generator(self.random_state) if self.shuffle else None
+        best, stale = np.inf, 0
+        for epoch in range(1, self.max_iter + 1):
+            if generator is not None:
+                generator.shuffle(order)
+            state.epochs.append([0, 0, 0])
+            self._run_pass(state, rows, ranks, order, epoch, self.max_iter)
+            examples, rank_loss, mistakes = state.epochs[-1]
+            if self.verbose:
+                print(
+                    f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
+                    f"rank loss {rank_loss / examples:.4f}, {mistakes} mistakes"
+                )
+            if self.tol is not None:
+                stale = 0 if rank_loss / examples < best - self.tol else stale + 1
+                best = min(best, rank_loss / examples)
+                if mistakes == 0 or stale == PATIENCE:
+                    break
+        else:
+            if self.tol is not None:
+                warnings.warn(
+                    f"max_iter={self.max_iter} passes ended before the rank loss stopped improving "
+                    f"by tol={self.tol}; raise max_iter, or set tol=None to run a fixed number",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+        self._adopt(X, known, state, n_features=rows.n_features)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning from the next examples, in the order given.
+
+        Chunks fed in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
+        ``shuffle=False`` over all of them.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            Finite.
+        y : array-like, shape (n_samples,)
+            Labels among ``classes``.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first. The first call needs them unless its y shows them all;
+            later calls may repeat them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input, a label or a number of features not seen in the first call, or a parameter
+            changed that is built into the model. A failed or interrupted call leaves the estimator
+            as it was.
+        """
+        self._check_params()
+        if not self.__sklearn_is_fitted__():
+            rows, ranks, known = self._first_examples(X, y, classes)
+            state = self._new_state(rows.n_features, len(known))
+            restore = None
+        else:
+            known, state = self.classes_, self._state
+            for name, value in self._settings().items():
+                if value != state.settings[name]:
+                    raise ValueError(
+                        f"{name}={value!r} differs from the {state.settings[name]!r} this model "
+                        "began with, which is built into it; set it back, or call fit"
+                    )
+            rows = self._more_rows(X)
+            labels, declared = as_labels(y, rows.n_rows)
+            declared = declared if classes is None else check_classes(classes)
+            if declared is not None and not np.array_equal(declared, known):
+                raise ValueError(
+                    f"classes={list(declared)} differ from those of the first call: {list(known)}"
+                )
+            ranks = encode(labels, known)
+            restore = state.snapshot(rows.columns) if rows.n_rows > 1 else None
+        if not state.streaming:
+            state.epochs.append([0, 0, 0])
+            state.streaming = True
+        try:
+            self._run_pass(state, rows, ranks, None, 1, 1)
+        except BaseException:
+            if restore is not None:
+                restore()
+            raise
+        if restore is None:
+            self._adopt(X, known, state, n_features=rows.n_features)
+        return self
+
+    def _first_examples(
+        self, X: Any, y: Any, classes: Any
+    ) -> tuple[Rows, np.ndarray, np.ndarray]:
+        rows = as_rows(X)
+        labels, declared = as_labels(y, rows.n_rows)
+        if classes is not None:
+            known = check_classes(classes)
+        elif declared is not None:
+            known = check_classes(declared)
+        else:
+            known = find_classes(labels)
+        return rows, encode(labels, known), known
+
+    def _new_state(self, n_features: int, n_ranks: int) -> OnlineState:
+        by_feature, others = self._new_arrays(n_features, n_ranks)
+        return OnlineState(by_feature, others, self._settings())
+
+    def _adopt(self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int) -> None:
+        validate_data(self, X, skip_check_array=True, reset=True)  # feature names
+        self.n_features_in_ = n_features
+        self.classes_ = classes
+        self._state = state
+
+    def _run_pass(
+        self,
+        state: OnlineState,
+        rows: Rows,
+        ranks: np.ndarray,
+        order: np.ndarray | None,
+        epoch: int,
+        n_epochs: int,
+    ) -> None:
+        n = rows.n_rows
+        marks = checkpoints(state.t, n)
+        losses = np.empty_like(marks)
+        before = state.counts.copy()
+        record = state.epochs[-1]
+        base = list(record)
+        block = max(1, n * BLOCK_VALUES // max(rows.n_values, 1))
+        start = 0
+        while start < n:  # each turn of this loop lets Python raise a pending KeyboardInterrupt
+            stop = min(start + block, n)
+            reached = self._learn(state, rows, ranks, order, start, stop, marks, losses)
+            if reached < stop:
+                row = reached if order is None else order[reached]
+                raise ValueError(
+                    f"the score of row {row} overflowed: X or the weights are too large; scale X, "
+                    "for example with sklearn.preprocessing.MaxAbsScaler"
+                )
+            start = stop
+            record[:] = (base + state.counts - before).tolist()
+            report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
+        state.curve.extend(zip(marks.tolist(), losses.tolist(), strict=True))
+
+    # ---------------------------------------------------------------- predicting
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores that the learned ranks cut into intervals.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            Bigger means a higher rank.
+        """
+        check_is_fitted(self)
+        return self._scores(self._more_rows(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted label of each row.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+            Of the dtype of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self.classes_[self._ranks(self._more_rows(X))]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Negated mean rank loss: minus the mean distance between predicted and true rank.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            True labels, all among ``classes_``.
+        sample_weight : array-like, shape (n_samples,), optional
+            Weights of the rows in the mean.
+
+        Returns
+        -------
+        float
+            At most 0, which is perfect; greater is better.
+        """
+        check_is_fitted(self)
+        rows = self._more_rows(X)
+        ranks = encode(as_labels(y, rows.n_rows)[0], self.classes_)
+        return -float(np.average(np.abs(self._ranks(rows) - ranks), weights=sample_weight))
+
+    def _more_rows(self, X: Any) -> Rows:
+        """Rows for a fitted model: as many features, under the same names."""
+        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+            validate_data(self, X, skip_check_array=True, reset=False)
+        rows = as_rows(X)
+        if rows.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return rows
+
+    # ---------------------------------------------------------------- what was learned
+
+    @property
+    def t_(self) -> int:
+        """Examples learned from so far, over all passes."""
+        return self._fitted_state().t
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes made; all calls of ``partial_fit`` in a row count as one."""
+        return len(self._fitted_state().epochs)
+
+    @property
+    def history_(self) -> dict[str, list[float]]:
+        """Figures of each pass, each example ranked before it was learned.
+
+        Keys: ``examples``; ``mistakes``; ``rank_loss``, the mean over the pass; and
+        ``average_rank_loss``, the mean over all examples up to its end (the time-averaged loss of
+        the papers' figures).
+        """
+        epochs = np.array(self._fitted_state().epochs, dtype=np.int64).reshape(-1, 3)
+        totals = epochs.cumsum(axis=0)
+        return {
+            "examples": epochs[:, 0].tolist(),
+            "mistakes": epochs[:, 2].tolist(),
+            "rank_loss": (epochs[:, 1] / epochs[:, 0]).tolist(),
+            "average_rank_loss": (totals[:, 1] / totals[:, 0]).tolist(),
+        }
+
+    @property
+    def loss_curve_(self) -> np.ndarray:
+        """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
+
+        Points lie at the counts with at most two significant digits (1 .. 100, 110, 120 ..), about
+        90 a decade.
+        """
+        curve = np.array(self._fitted_state().curve, dtype=np.float64).reshape(-1, 2)
+        curve[:, 1] /= curve[:, 0]
+        return curve
+
+    def _fitted_state(self) -> OnlineState:
+        # AttributeError, as for any attribute that a fit has yet to set.
+        if "_state" not in self.__dict__:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_common_params(self) -> None:
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
+        check_flag(self.shuffle, "shuffle")
+        check_scalar(self.verbose, "verbose", Integral, min_val=0)
+        if self.tol is not None:
+            check_scalar(self.tol, "tol", Real, min_val=0)

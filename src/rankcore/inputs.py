@@ -1,0 +1,321 @@
+"""From what users hand over to what kernels read: checked rows and integer ranks."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from rankcore._ext.rows import Rows, csr_rows, dense_rows
+
+# Column indices are 32-bit in the kernels: half the memory traffic of 64-bit ones.
+MAX_FEATURES = 2**31 - 1
+# Labels are encoded this many at a time, so that no temporary grows with the data.
+LABEL_BLOCK = 8192
+
+
+def as_rows(X: Any, name: str = "X") -> Rows:
+    """Check a feature matrix once and wrap it for the kernels.
+
+    Parameters
+    ----------
+    X : array-like, scipy sparse matrix or array, pandas or polars DataFrame
+        Shape (n_rows, n_features), numeric and finite. float32 and float64 C-ordered arrays and
+        canonical CSR matrices are used in place; anything else is converted, never modified.
+    name : str
+        What error messages call it.
+
+    Returns
+    -------
+    Rows
+        Canonical.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X is empty, malformed, not numeric or not finite; says where.
+    """
+    if hasattr(X, "tocsr") and hasattr(X, "format"):
+        return _sparse_rows(X, name)
+    if hasattr(X, "dtypes") and hasattr(X, "iloc"):  # a pandas DataFrame
+        if all(hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in X.dtypes):
+            return _sparse_rows(X.sparse.to_coo(), name)
+        if any(dtype.kind not in "fiub" or not isinstance(dtype, np.dtype) for dtype in X.dtypes):
+            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    return _dense_rows(X, name)
+
+
+def _check_shape(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) < 2:
+        raise ValueError(
+            f"{name} must have two dimensions, found shape {shape}. Reshape your data: "
+            f"{name}.reshape(-1, 1) if it has a single feature, {name}.reshape(1, -1) if it is a "
+            "single row"
+        )
+    if len(shape) > 2:
+        raise ValueError(f"{name} must have two dimensions, found {len(shape)}: shape {shape}")
+    if shape[0] == 0:
+        raise ValueError(f"Found 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+    if shape[1] == 0:
+        raise ValueError(f"Found 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if shape[1] > MAX_FEATURES:
+        raise ValueError(
+            f"{name} has {shape[1]} features; at most {MAX_FEATURES} are supported (column indices "
+            "are 32-bit): number the features consecutively, or hash them"
+        )
+
+
+def _as_float(values: np.ndarray, name: str) -> np.ndarray:
+    """float32 and float64 as they are, every other real dtype as the nearest of them."""
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {values.dtype}")
+    if values.dtype.kind == "f" and values.dtype.itemsize <= 4:
+        return values.astype(np.float32, copy=False)
+    # Byte-swapped arrays have an equal kind and size: astype also makes them native.
+    return values.astype(np.float64, copy=False)
+
+
+def _dense_rows(X: Any, name: str) -> Rows:
+    values = np.asarray(X)
+    _check_shape(values.shape, name)
+    values = _as_float(values, name)
+    usable = (
+        values.flags.aligned
+        and (values.shape[1] == 1 or values.strides[1] == values.itemsize)
+        and values.strides[0] % values.itemsize == 0
+    )
+    return dense_rows(values if usable else np.ascontiguousarray(values).copy(), name)
+
+
+def _sparse_rows(X: Any, name: str) -> Rows:
+    _check_shape(X.shape, name)
+    if X.format == "csr":
+        parts = X.data, X.indices, X.indptr
+    else:
+        parts = _csr_parts(X)
+    return _checked_csr(*parts, X.shape, name)
+
+
+def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
+    """CSR arrays of any other scipy sparse format.
+
+    scipy's conversions trust the arrays of their input and may crash on ones that were edited by
+    hand, so each is rebuilt through a constructor that checks.
+    """
+    import scipy.sparse as sp
+
+    if X.format == "lil":
+        lengths = [len(columns) for columns in X.rows]
+        if lengths != [len(values) for values in X.data]:
+            raise ValueError("the row lists and value lists of a LIL matrix differ in length")
+        n_values = sum(lengths)
+        return (
+            np.fromiter(chain.from_iterable(X.data), dtype=X.dtype, count=n_values),
+            np.fromiter(chain.from_iterable(X.rows), dtype=np.int64, count=n_values),
+            np.concatenate([[0], np.cumsum(lengths)]),
+        )
+    if X.format in {"csc", "bsr"}:
+        kind = {"csc": sp.csc_array, "bsr": sp.bsr_array}[X.format]
+        rebuilt = kind((X.data, X.indices, X.indptr), shape=X.shape)
+        rebuilt.check_format(full_check=True)
+    elif X.format == "dia":
+        rebuilt = sp.dia_array((X.data, X.offsets), shape=X.shape)
+    else:
+        coo = X.tocoo()
+        rebuilt = sp.coo_array((coo.data, (coo.row, coo.col)), shape=X.shape)
+    csr = rebuilt.tocsr()
+    return csr.data, csr.indices, csr.indptr
+
+
+def _checked_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], name: str) -> Rows:
+    n_rows, n_features = shape
+    data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+    for part, array in [("data", data), ("indices", indices), ("indptr", indptr)]:
+        if array.ndim != 1:
+            raise ValueError(f"{name}.{part} must have one dimension, found shape {array.shape}")
+    for part, array in [("indices", indices), ("indptr", indptr)]:
+        if array.dtype.kind not in "iu":
+            raise ValueError(f"{name}.{part} must hold integers, found dtype {array.dtype}")
+    if indptr.size != n_rows + 1:
+        raise ValueError(
+            f"{name}.indptr has {indptr.size} entries; {n_rows} rows need {n_rows + 1}"
+        )
+    if indices.dtype != np.int32 and indices.size:
+        # Narrowing would fold a far index onto a valid one: look before it does.
+        outside = (indices < 0) | (indices >= n_features)
+        if outside.any():
+            where = int(outside.argmax())
+            row = int(np.searchsorted(indptr, where, side="right")) - 1
+            raise ValueError(
+                f"{name} has column index {indices[where]} in row {row}; accepted are 0 to "
+                f"{n_features - 1}"
+            )
+    data = np.ascontiguousarray(_as_float(data, name))
+    indices = np.ascontiguousarray(indices, dtype=np.int32)
+    rows = csr_rows(
+        data, indices, np.ascontiguousarray(indptr, dtype=np.int64), n_features, name
+    )
+    if rows.canonical:
+        return rows
+
+    import scipy.sparse as sp
+
+    copy = sp.csr_array((data, indices, indptr), shape=shape, copy=True)
+    copy.sum_duplicates()
+    return _checked_csr(copy.data, copy.indices, copy.indptr, shape, name)
+
+
+def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Labels as a one-dimensional array, and their order where the input declares one.
+
+    Parameters
+    ----------
+    y : array-like, pandas or polars Series, shape (n_rows,)
+    n_rows : int
+        How many labels there must be.
+
+    Returns
+    -------
+    labels : ndarray, shape (n_rows,)
+    classes : ndarray or None
+        The categories of an ordered pandas categorical or a polars Enum, lowest first.
+
+    Raises
+    ------
+    ValueError
+        If y is None, of another length, not one-dimensional, or has missing values.
+    """
+    if y is None:
+        raise ValueError("this learner requires y to be passed, but the target y is None")
+    dtype = getattr(y, "dtype", None)
+    classes = None
+    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
+        classes = np.asarray(dtype.categories)
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        from sklearn.utils import column_or_1d
+
+        labels = column_or_1d(labels, warn=True)
+    if labels.shape[0] != n_rows:
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples: {n_rows} rows and "
+            f"{labels.shape[0]} labels"
+        )
+    if labels.dtype.kind == "O":
+        kinds = {str if isinstance(label, str) else type(label) for label in labels}
+        if type(None) in kinds or any(label != label for label in labels):
+            raise ValueError("Input y contains NaN or None: every row needs a label")
+        if str in kinds and len(kinds) > 1:
+            raise ValueError("y mixes strings with other labels; use labels of one type")
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        what = "NaN" if np.isnan(labels).any() else "infinity"
+        raise ValueError(f"Input y contains {what}: every row needs a finite label")
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: labels must have an order")
+    return labels, classes
+
+
+def check_classes(classes: Any) -> np.ndarray:
+    """Validate the ordered labels a user declares, lowest first.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two, repeated ones, or numbers not in ascending order.
+    """
+    classes = np.asarray(classes)
+    if classes.ndim != 1 or classes.size < 2:
+        raise ValueError(
+            f"classes must list at least two labels, lowest rank first; found {classes.tolist()}"
+        )
+    if classes.dtype.kind == "O":
+        classes = np.array(classes.tolist())
+    if np.unique(classes).size != classes.size:
+        raise ValueError(f"classes repeats a label: {classes.tolist()}")
+    if classes.dtype.kind in "biuf" and not (np.diff(classes.astype(np.float64)) > 0).all():
+        raise ValueError(
+            f"numeric classes must ascend, found {classes.tolist()}: ranks follow the numbers' own "
+            "order (negate or relabel y for another)"
+        )
+    return classes
+
+
+def find_classes(labels: np.ndarray) -> np.ndarray:
+    """The distinct labels in ascending order: the ranks that a fit will tell apart.
+
+    Raises
+    ------
+    ValueError
+        For strings (their alphabetical order is rarely the meant one), for a single class, and
+        for what looks like a continuous target.
+    """
+    if labels.dtype.kind in "USO":
+        raise ValueError(
+            "string labels have no order of their own: list them in classes=, lowest rank first "
+            "(or pass an ordered pandas categorical or a polars Enum)"
+        )
+    classes = np.unique(labels[:LABEL_BLOCK])
+    for start in range(LABEL_BLOCK, labels.size, LABEL_BLOCK):
+        block = np.unique(labels[start : start + LABEL_BLOCK])
+        if block.size > classes.size or not np.isin(block, classes, assume_unique=True).all():
+            classes = np.union1d(classes, block)
+    if classes.size < 2:
+        raise ValueError(
+            f"y has only one class, {classes[0]!r}; ordinal learning needs two or more. List the "
+            "possible labels in classes= if the others are yet to come"
+        )
+    continuous = labels.dtype.kind == "f" and not (classes == np.floor(classes)).all()
+    if continuous and classes.size > max(20, labels.size // 2):
+        raise ValueError(
+            f"Unknown label type: continuous. y has {classes.size} distinct fractional values in "
+            f"{labels.size} rows; ordinal learners need few ordered labels: bin y first, for "
+            "example with np.digitize"
+        )
+    return classes
+
+
+def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Ranks 0 .. k - 1 of labels, by their place in ``classes``.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n,)
+    classes : ndarray, shape (k,)
+        Lowest rank first, in any order of the labels themselves.
+
+    Returns
+    -------
+    ndarray of int32, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If a label is not among the classes.
+
+    Notes
+    -----
+    O(n log k) time; the result is the only memory that grows with n.
+    """
+    if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
+        raise ValueError(
+            f"y holds {labels.dtype} labels and the classes are {classes.dtype}: "
+            f"{classes.tolist()}"
+        )
+    sorter = np.argsort(classes)
+    ranks = np.empty(labels.size, dtype=np.int32)
+    for start in range(0, labels.size, LABEL_BLOCK):
+        block = labels[start : start + LABEL_BLOCK]
+        place = np.searchsorted(classes, block, sorter=sorter)
+        found = sorter[np.minimum(place, classes.size - 1)]
+        unknown = classes[found] != block
+        if unknown.any():
+            where = int(unknown.argmax())
+            raise ValueError(
+                f"y contains the label {block[where].item()!r} at row {start + where}, which is "
+                f"not among the classes {classes.tolist()}; the first call must name every label "
+                "in classes="
+            )
+        ranks[start : start + LABEL_BLOCK] = found
+    return ranks

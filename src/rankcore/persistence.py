@@ -1,0 +1,257 @@
+"""Model files: one file a model, nothing in it that could run.
+
+A model file is a zip archive. ``model.json`` says what it is: the format and its version, the
+learner's name, its parameters and settings. ``arrays/NAME.npy`` hold the numbers in NumPy's own
+format, which any tool can read. Everything is checked on the way in.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankcore.base import OnlineOrdinalClassifier, OnlineState
+
+FORMAT = "rankcore model"
+# Raised when a reader of the old version would misread the new file.
+VERSION = 1
+
+
+def save(model: OnlineOrdinalClassifier, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to one file.
+
+    The file appears whole or not at all: a crash while writing leaves an older file of that name
+    as it was.
+
+    Parameters
+    ----------
+    model : a fitted learner
+    path : str or path-like
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+    TypeError
+        If a parameter or a label cannot be written without pickling.
+
+    Examples
+    --------
+    >>> import os, tempfile, rankcore as rc
+    >>> X, y = [[1, 0], [0, 1], [1, 1]], [3, 1, 2]
+    >>> path = os.path.join(tempfile.mkdtemp(), "stars.rankcore")
+    >>> rc.save(rc.PRank().fit(X, y), path)
+    >>> rc.load(path).partial_fit([[2, 0]], [3]).t_
+    4
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    if not isinstance(model, OnlineOrdinalClassifier):
+        raise TypeError(f"save takes a rankcore learner, found {type(model).__name__}")
+    check_is_fitted(model)
+    state = model._state
+    arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
+    arrays |= {f"others.{name}": array for name, array in state.others.items()}
+    arrays["counts"] = state.counts
+    arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
+    arrays["epochs"] = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
+    arrays["classes"] = model.classes_
+    names = getattr(model, "feature_names_in_", None)
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "learner": type(model).__name__,
+        "params": {
+            name: _encode_param(name, value)
+            for name, value in model.get_params(deep=False).items()
+        },
+        "settings": state.settings,
+        "streaming": state.streaming,
+        "n_features": model.n_features_in_,
+        "feature_names": None if names is None else [str(name) for name in names],
+    }
+    _write_atomically(Path(path), _pack(document, arrays))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    Nothing in the file is executed, and every array is checked against the learner before it is
+    used.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    estimator
+        Equal to the saved one to the bit, ready to predict and to go on with ``partial_fit``.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not a rankcore model, is damaged, or was written by a newer version.
+    """
+    content = Path(path).read_bytes()
+    try:
+        document, arrays = _unpack(content)
+    except (zipfile.BadZipFile, KeyError, EOFError, ValueError, OSError, MemoryError) as error:
+        raise ValueError(
+            f"{path} is not a rankcore model file, or it is damaged: {error}"
+        ) from error
+    if document["version"] > VERSION:
+        raise ValueError(
+            f"{path} has format version {document['version']}; this rankcore reads up to "
+            f"{VERSION}: upgrade rankcore"
+        )
+    try:
+        return _rebuild(document, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _pack(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("model.json", json.dumps(document, indent=1))
+        for name, array in arrays.items():
+            with archive.open(f"arrays/{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+    return content.getvalue()
+
+
+def _unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        document = json.loads(archive.read("model.json"))
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise ValueError(f"its model.json does not say {FORMAT!r}")
+        if not isinstance(document.get("version"), int):
+            raise ValueError("its model.json has no version")
+        arrays = {}
+        for entry in archive.namelist():
+            if entry.startswith("arrays/"):
+                with archive.open(entry) as stream:
+                    name = entry.removeprefix("arrays/").removesuffix(".npy")
+                    arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+                    if stream.read(1):  # also makes zipfile compare the checksum
+                        raise ValueError(f"{entry} has data after its array")
+    return document, arrays
+
+
+def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineOrdinalClassifier:
+    import rankcore
+
+    learner = document["learner"]
+    kind = getattr(rankcore, learner) if learner in rankcore.__all__ else None
+    if not (isinstance(kind, type) and issubclass(kind, OnlineOrdinalClassifier)):
+        raise ValueError(f"its learner {learner!r} is unknown here; a newer rankcore may know it")
+    model = kind(**{name: _decode_param(value) for name, value in document["params"].items()})
+    model._check_params()
+    classes, n_features = arrays["classes"], document["n_features"]
+    if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
+        raise ValueError("its classes are not distinct labels")
+    # A fresh state says which arrays there must be, of which types and shapes.
+    settings = document["settings"]
+    for name, value in settings.items():
+        model.set_params(**{name: value})
+    model._check_params()
+    expected = OnlineState(*model._new_arrays(n_features, classes.size), model._settings())
+    if settings != expected.settings:
+        raise ValueError(f"its settings {settings} are not those of {learner}")
+    state = OnlineState(
+        {name: _like(arrays, f"by_feature.{name}", a) for name, a in expected.by_feature.items()},
+        {name: _like(arrays, f"others.{name}", a) for name, a in expected.others.items()},
+        expected.settings,
+        _like(arrays, "counts", expected.counts),
+        [tuple(point) for point in _table(arrays, "curve", 2)],
+        _table(arrays, "epochs", 3),
+        bool(document["streaming"]),
+    )
+    model.set_params(**{n: _decode_param(v) for n, v in document["params"].items()})
+    model.classes_, model.n_features_in_, model._state = classes, n_features, state
+    if document["feature_names"] is not None:
+        model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
+        if model.feature_names_in_.shape != (n_features,):
+            raise ValueError("its feature names do not fit its features")
+    return model
+
+
+def _like(arrays: dict[str, np.ndarray], name: str, expected: np.ndarray) -> np.ndarray:
+    array = arrays[name]
+    if array.shape != expected.shape or array.dtype != expected.dtype:
+        raise ValueError(
+            f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected "
+            f"{expected.shape} and {expected.dtype}"
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"its array {name} holds NaN or infinity")
+    return np.ascontiguousarray(array)
+
+
+def _table(arrays: dict[str, np.ndarray], name: str, n_columns: int) -> list[Any]:
+    table = arrays[name]
+    if table.ndim != 2 or table.shape[1] != n_columns or table.dtype != np.int64:
+        raise ValueError(f"its table {name} has shape {table.shape} and dtype {table.dtype}")
+    return table.tolist()
+
+
+def _encode_param(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        return value.item()
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        kind = type(value).__name__
+        bits = value.bit_generator if kind == "Generator" else value._bit_generator
+        state = json.loads(json.dumps(bits.state, default=lambda array: array.tolist()))
+        return {"random": kind, "bit_generator": type(bits).__name__, "state": state}
+    raise TypeError(
+        f"the parameter {name}={value!r} cannot be written to a model file; replace it with "
+        "set_params before saving"
+    )
+
+
+def _decode_param(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value["bit_generator"] not in {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}:
+        raise ValueError(f"its bit generator {value['bit_generator']!r} is not one of NumPy's")
+    bits = getattr(np.random, value["bit_generator"])()
+    bits.state = _with_arrays(value["state"])
+    if value["random"] == "RandomState":
+        return np.random.RandomState(bits)
+    return np.random.Generator(bits)
+
+
+def _with_arrays(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_arrays(item) for name, item in value.items()}
+    return np.array(value, dtype=np.uint64) if isinstance(value, list) else value
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Replace ``path`` by a whole file: write beside it, flush to disk, then rename."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent or ".", prefix=path.name + ".")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp is private to its owner; a model file is as readable as any other new file.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,65 @@
+"""Watching long work: who wants to see progress subscribes, learners report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a fit has come.
+
+    Attributes
+    ----------
+    epoch, n_epochs : int
+        The pass under way, from 1, and the number planned.
+    done, total : int
+        Examples processed in this pass, and in the whole pass.
+    rank_loss : float
+        Mean rank loss so far in this pass, each example ranked before it was learned.
+    """
+
+    epoch: int
+    n_epochs: int
+    done: int
+    total: int
+    rank_loss: float
+
+
+_watcher: ContextVar[Callable[[Progress], None] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watch(callback: Callable[[Progress], None]) -> Iterator[None]:
+    """Call ``callback`` with a `Progress` every few milliseconds of any fit in this context.
+
+    Parameters
+    ----------
+    callback : callable
+        Takes one `Progress`. An exception it raises stops the fit.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> from rankcore.progress import watch
+    >>> seen = []
+    >>> with watch(seen.append):
+    ...     _ = rc.PRank(max_iter=2).fit(np.eye(3), [1, 2, 3])
+    >>> [(p.epoch, p.done) for p in seen]
+    [(1, 3), (2, 3)]
+    """
+    token = _watcher.set(callback)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def report(progress: Progress) -> None:
+    """Tell the watcher of this context, if there is one."""
+    callback = _watcher.get()
+    if callback is not None:
+        callback(progress)
