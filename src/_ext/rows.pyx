@@ -45,7 +45,7 @@ cdef class Rows:
     """
 
     cdef rc_rows view
-    cdef tuple buffers  # exported buffers: their arrays can be neither freed nor resized
+    cdef tuple arrays  # keeps alive what view points into
     cdef readonly object capsule
     cdef readonly object columns
     cdef readonly int64_t n_values
@@ -62,7 +62,7 @@ cdef class Rows:
 
 cdef Rows _new_rows(tuple arrays):
     cdef Rows rows = Rows.__new__(Rows)
-    rows.buffers = tuple([memoryview(array) for array in arrays])
+    rows.arrays = arrays
     rows.capsule = PyCapsule_New(&rows.view, "rankcore.rows", NULL)
     rows.canonical = True
     return rows

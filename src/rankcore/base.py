@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_scalar, validate_dat
 
 from rankcore._ext.rows import Rows
 from rankcore.inputs import as_labels, as_rows, check_classes, encode, find_classes
+from rankcore.metrics import rank_loss
 from rankcore.progress import Progress, report
 
 # Values processed between two looks at pending signals: about two milliseconds.
@@ -113,6 +114,13 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {accepted}; found {value!r}")
 
 
+def check_real(value: Any, name: str, min_val: float, max_val: float = np.inf) -> None:
+    """Raise unless a parameter is a number from a closed range."""
+    check_scalar(value, name, Real, min_val=min_val, max_val=max_val)
+    if value != value:  # NaN passes every comparison that check_scalar makes
+        raise ValueError(f"{name} must be a number from {min_val} to {max_val}; found nan")
+
+
 def check_flag(value: Any, name: str) -> None:
     """Raise unless a parameter is a bool."""
     if not isinstance(value, bool | np.bool_):
@@ -129,8 +137,8 @@ def as_generator(random_state: Any) -> np.random.Generator:
 class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
     """An online learner of ordered labels. Not public: subclasses are.
 
-    A subclass provides ``_check_params``, ``_settings``, ``_new_arrays``, ``_learn`` (one call of
-    its kernel) and ``_scores``, ``_ranks``; everything a user calls is here, once.
+    A subclass provides ``_check_params``, ``_settings``, ``_new_arrays``, ``_check_state``,
+    ``_learn`` (one call of its kernel) and ``_scores``, ``_ranks``; everything a user calls is here, once.
     """
 
     _state: OnlineState
@@ -151,6 +159,10 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         self, n_features: int, n_ranks: int
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Fresh kernel arrays: those whose first axis is the features, and the others."""
+        raise NotImplementedError
+
+    def _check_state(self, state: OnlineState) -> None:
+        """Raise ValueError unless arrays of the right shapes also make a possible state."""
         raise NotImplementedError
 
     def _learn(
@@ -399,7 +411,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         rows = self._more_rows(X)
         ranks = encode(as_labels(y, rows.n_rows)[0], self.classes_)
-        return -float(np.average(np.abs(self._ranks(rows) - ranks), weights=sample_weight))
+        return -rank_loss(ranks, self._ranks(rows), sample_weight=sample_weight)
 
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model: as many features, under the same names."""
@@ -472,4 +484,4 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         check_flag(self.shuffle, "shuffle")
         check_scalar(self.verbose, "verbose", Integral, min_val=0)
         if self.tol is not None:
-            check_scalar(self.tol, "tol", Real, min_val=0)
+            check_real(self.tol, "tol", 0)

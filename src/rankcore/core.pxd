@@ -66,9 +66,13 @@ cdef extern from "rankcore_capi.h" nogil:
         int32_t (*prank_update)(rc_prank_state *, rc_row, int32_t) noexcept
         void (*prank_average)(const rc_prank_state *, double *, double *) noexcept
 
-    int rc_import() except -1 with gil
     int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank) noexcept
     void rc_prank_average(
         const rc_prank_state *state, double *weights, double *thresholds
     ) noexcept
     rc_prank rc_prank_view(const rc_prank_state *state) noexcept
+
+
+# Apart from the others: this one needs the GIL, and so must not compile inside `with nogil`.
+cdef extern from "rankcore_capi.h":
+    int rc_import() except -1

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_scalar
 
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
-from rankcore.base import OnlineOrdinalClassifier, OnlineState, check_flag, check_option
+from rankcore.base import OnlineOrdinalClassifier, OnlineState, check_flag, check_option, check_real
 
 __all__ = ["PRank"]
 
@@ -153,13 +151,8 @@ class PRank(OnlineOrdinalClassifier):
         self._check_common_params()
         check_flag(self.average, "average")
         check_option(self.tie, "tie", ("crammer", "strict"))
-        check_scalar(
-            self.threshold_scale,
-            "threshold_scale",
-            Real,
-            min_val=1e-100,
-            max_val=1e100,
-        )
+        # Wide enough for any data, narrow enough for its square times a step to stay a number.
+        check_real(self.threshold_scale, "threshold_scale", 1e-100, 1e100)
 
     def _settings(self) -> dict[str, Any]:
         return {"average": bool(self.average), "threshold_scale": float(self.threshold_scale)}
@@ -176,6 +169,13 @@ class PRank(OnlineOrdinalClassifier):
             by_feature["weight_sums"] = np.zeros(n_features)
             others["step_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
         return by_feature, others
+
+    def _check_state(self, state: OnlineState) -> None:
+        steps = state.others["steps"]
+        if (np.diff(steps) < 0).any():
+            raise ValueError("its thresholds do not ascend")
+        if not np.array_equal(state.others["thresholds"], _scale(state) * steps):
+            raise ValueError("its thresholds are not its steps times the threshold scale")
 
     def _learn(
         self,

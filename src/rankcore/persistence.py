@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,18 @@ from rankcore.base import OnlineOrdinalClassifier, OnlineState
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
 VERSION = 1
+# What the archive and array readers raise on bytes that are not theirs.
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    EOFError,
+    ValueError,
+    OSError,
+    MemoryError,
+    RuntimeError,  # an entry marked as encrypted
+    NotImplementedError,  # an entry in an unknown compression
+)
 
 
 def save(model: OnlineOrdinalClassifier, path: str | os.PathLike[str]) -> None:
@@ -105,7 +118,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     content = Path(path).read_bytes()
     try:
         document, arrays = _unpack(content)
-    except (zipfile.BadZipFile, KeyError, EOFError, ValueError, OSError, MemoryError) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} is not a rankcore model file, or it is damaged: {error}"
         ) from error
@@ -160,6 +173,9 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineO
     classes, n_features = arrays["classes"], document["n_features"]
     if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
         raise ValueError("its classes are not distinct labels")
+    for name, array in arrays.items():
+        if name.startswith("by_feature.") and array.shape[:1] != (n_features,):
+            raise ValueError(f"its array {name} has shape {array.shape} for {n_features} features")
     # A fresh state says which arrays there must be, of which types and shapes.
     settings = document["settings"]
     for name, value in settings.items():
@@ -177,6 +193,7 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineO
         _table(arrays, "epochs", 3),
         bool(document["streaming"]),
     )
+    model._check_state(state)
     model.set_params(**{n: _decode_param(v) for n, v in document["params"].items()})
     model.classes_, model.n_features_in_, model._state = classes, n_features, state
     if document["feature_names"] is not None:

@@ -1,0 +1,52 @@
+"""Timing and memory, measured alike for everyone."""
+
+import platform
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+
+def medians(repeat: int, **tasks: Callable[[], Any]) -> dict[str, float]:
+    """Median seconds of each task, all timed in turn so that a busy moment hits them alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(repeat):
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: float(np.median(times)) for name, times in seconds.items()}
+
+
+def peak_bytes(task: Callable[[], Any]) -> int:
+    """Most memory that Python and NumPy held at a time beyond what they held before."""
+    tracemalloc.start()
+    task()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def process_seconds(code: str, repeat: int) -> float:
+    """Median seconds of a fresh interpreter that runs ``code``."""
+    command = [sys.executable, "-c", code]
+    return medians(repeat, run=lambda: subprocess.run(command, check=True))["run"]
+
+
+def show(rows: list[tuple[str, str, str]]) -> None:
+    """Print figures with what they should be."""
+    width = [max(len(row[i]) for row in rows) for i in range(2)]
+    for what, figure, target in rows:
+        print(f"{what:<{width[0]}}  {figure:>{width[1]}}  {target}".rstrip())
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    names = ["rankcore", "numpy", "scipy", "scikit-learn"]
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    return f"{platform.machine()}, Python {platform.python_version()}, {versions}"

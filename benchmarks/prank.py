@@ -1,0 +1,128 @@
+"""PRank on sparse rows: 200,000 x 50,000 CSR, about 75 non-zeros a row, 5 ranks."""
+
+import numpy as np
+from benchmarks.measure import machine, medians, peak_bytes, process_seconds, show
+from sklearn.linear_model import SGDClassifier
+
+import rankcore as rc
+from rankcore._ext.ordinal import prank_learn
+from rankcore.datasets import make_ordinal
+from rankcore.inputs import as_rows, encode, find_classes
+
+N_TRAIN = 200_000
+
+
+def run(repeat: int) -> None:
+    """Measure and print."""
+    X, y = make_ordinal()
+    X_test, y_test = X[N_TRAIN:], y[N_TRAIN:]
+    X, y = X[:N_TRAIN], y[:N_TRAIN]
+    print(machine())
+    print(f"{X.shape[0]} x {X.shape[1]} CSR, {X.nnz / X.shape[0]:.1f} non-zeros a row, 5 ranks\n")
+    rows, ranks = as_rows(X), encode(y, find_classes(y))
+    single = rows_of_one(X)
+    peer = SGDClassifier(
+        loss="perceptron",
+        penalty=None,
+        learning_rate="constant",
+        eta0=1,
+        max_iter=1,
+        tol=None,
+        shuffle=False,
+    )
+    seconds = medians(
+        repeat,
+        stream=lambda: (X.data.sum(), X.indices.sum()),
+        epoch=lambda: epoch(rows, ranks),
+        averaged=lambda: epoch(rows, ranks, average=True),
+        check=lambda: as_rows(X),
+        fit=lambda: rc.PRank().fit(X, y),
+        sgd=lambda: peer.fit(X, y > 3),
+        update=lambda: epoch(*single),
+    )
+    model = rc.PRank(average=True).fit(X, y)
+    n_model = 8 * X.shape[1]
+    peak = peak_bytes(lambda: rc.PRank().fit(X, y))
+    shuffled = peak_bytes(lambda: rc.PRank(shuffle=True).fit(X, y))
+    streams = [X[i : i + 1] for i in range(1000)]
+    latency = medians(repeat, stream=lambda: [model.partial_fit(x, y[:1]) for x in streams])
+    base = process_seconds("import numpy", repeat)
+    imported = process_seconds("import numpy, rankcore", repeat)
+    process_seconds("import sys, rankcore, rankcore._ext.ordinal; assert 'sklearn' not in sys.modules", 1)
+
+    def per_value(name: str) -> str:
+        return f"{seconds[name] * 1e3:.1f} ms, {seconds[name] / X.nnz * 1e9:.2f} ns"
+
+    def ratio(one: str, other: str) -> str:
+        return f"{seconds[one] / seconds[other]:.2f}x"
+
+    show(
+        [
+            ("streaming pass (numpy sums of data and indices), a non-zero", per_value("stream"), ""),
+            ("PRank epoch, a non-zero", per_value("epoch"), ""),
+            ("  to the streaming pass", ratio("epoch", "stream"), "at most 2.0x"),
+            ("PRank epoch, averaged, a non-zero", per_value("averaged"), ""),
+            ("checking the input once, a non-zero", per_value("check"), ""),
+            ("PRank.fit, checks and labels included, a non-zero", per_value("fit"), ""),
+            ("SGDClassifier.fit (perceptron, y > 3), a non-zero", per_value("sgd"), ""),
+            ("  to the PRank epoch", ratio("sgd", "epoch"), "at least 6x"),
+            ("  to PRank.fit", ratio("sgd", "fit"), "at least 6x"),
+            (
+                "peak memory of fit beyond input and model, bytes a row",
+                f"{(peak - n_model) / N_TRAIN:.1f}",
+                "at most 16",
+            ),
+            ("  with shuffle=True", f"{(shuffled - n_model) / N_TRAIN:.1f}", "at most 16"),
+            (
+                "partial_fit of one CSR row",
+                f"{latency['stream'] / len(streams) * 1e6:.0f} us",
+                "at most 100 us",
+            ),
+            (
+                "update of one 75-non-zero row in the kernel",
+                f"{seconds['update'] / single[0].n_rows * 1e6:.3f} us",
+                "at most 0.3 us",
+            ),
+            ("import rankcore beyond numpy", f"{imported - base:.3f} s", "at most 0.1 s"),
+        ]
+    )
+    constant = np.full(len(y_test), np.median(y))
+    print("\ntest rank loss after one pass")
+    for name, predicted in [
+        ("best constant", constant),
+        ("PRank, last", rc.PRank().fit(X, y).predict(X_test)),
+        ("PRank, averaged", rc.PRank(average=True).fit(X, y).predict(X_test)),
+    ]:
+        print(f"  {name:<16} {rc.metrics.rank_loss(y_test, predicted):.4f}")
+
+
+def epoch(rows, ranks, average=False):
+    """One pass of the kernel from zero."""
+    d, k = rows.n_features, 5
+    none = np.empty(0, np.int64)
+    prank_learn(
+        rows,
+        ranks,
+        None,
+        0,
+        rows.n_rows,
+        np.zeros(d),
+        np.zeros(k - 1, np.int64),
+        np.zeros(k - 1),
+        np.zeros(d) if average else None,
+        np.zeros(k - 1, np.int64) if average else None,
+        np.zeros(3, np.int64),
+        1.0,
+        False,
+        none,
+        none,
+    )
+
+
+def rows_of_one(X):
+    """A 75-non-zero row many times over, with ranks that make a mistake of each."""
+    import scipy.sparse as sp
+
+    row = X[[int(np.flatnonzero(np.diff(X.indptr) == 75)[0])]]
+    ranks = np.tile(np.array([0, 4], np.int32), 500)
+    return as_rows(sp.vstack([row] * 1000, format="csr")), ranks

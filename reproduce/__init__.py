@@ -1,0 +1,1 @@
+"""Experiments on published data sets and protocols, one command each."""

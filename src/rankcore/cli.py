@@ -1,0 +1,521 @@
+"""The ``rankcore`` command: train, predict, evaluate, info and demo.
+
+Results go to standard output, everything else to standard error. Mistakes of the user end in one
+line and status 1 (2 for a command line that makes no sense), never in a traceback.
+"""
+
+from __future__ import annotations
+
+import ast
+import bz2
+import gzip
+import io
+import json
+import os
+import sys
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeftColumn
+    from rich.text import Text
+    from typer.core import TyperGroup
+except ModuleNotFoundError:
+    sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
+
+from rankcore.learners import LEARNERS, find_learner
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rankcore.progress import Progress as FitProgress
+
+# scikit-learn, and what imports it, is imported inside the commands: --help stays instant.
+
+# How many features `rankcore info` lists.
+LARGEST = 10
+# Lines read between two looks at the progress bar.
+LINES_A_STEP = 1000
+
+
+class OneLineErrors(TyperGroup):
+    """The commands, where a user's mistake ends in one line on standard error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and turn its exceptions into messages and exit statuses."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except KeyboardInterrupt:
+            _complain("interrupted")
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            # The reader (head, say) has seen enough. What Python flushes at exit must go nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            _complain(f"error: {place}{error.strerror or error}")
+            raise typer.Exit(1) from None
+        except MemoryError as error:
+            _complain(f"error: out of memory: {error}")
+            raise typer.Exit(1) from None
+        except ValueError as error:
+            _complain(f"error: {error}")
+            raise typer.Exit(1) from None
+
+
+def _complain(message: str) -> None:
+    print("rankcore:", " ".join(message.split()), file=sys.stderr)
+
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, look inside.",
+)
+
+
+def main() -> None:
+    """Run the command line; what the ``rankcore`` script calls."""
+    app(prog_name="rankcore")
+
+
+# ---------------------------------------------------------------- arguments
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="svmlight/LETOR file, also gzip or bzip2; - for stdin."),
+]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="File written by train.")]
+ZeroBasedOption = Annotated[
+    bool, typer.Option("--zero-based", help="Features are numbered from 0, not from 1.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import rankcore
+
+        print(f"rankcore {rankcore.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """What comes before the command."""
+
+
+# ---------------------------------------------------------------- commands
+
+
+@app.command(help="Learn a model from a file of labelled examples.")
+def train(
+    data: DataArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")
+    ],
+    model: Annotated[
+        str,
+        typer.Option(help="; ".join(f"{item.name}: {item.summary}" for item in LEARNERS) + "."),
+    ] = LEARNERS[0].name,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the data.")] = None,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Visit the examples in a new order in each pass.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; may be repeated."),
+    ] = None,
+    zero_based: ZeroBasedOption = False,
+    features: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of features, if DATA may lack the last of them."),
+    ] = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit a learner to a file and save it."""
+    learner = find_learner(model)
+    params: dict[str, Any] = {}
+    if "random_state" in learner.accepts():
+        params["random_state"] = seed
+    if epochs is not None:
+        params["max_iter"] = epochs
+    if shuffle:
+        params["shuffle"] = True
+    params.update(_parse_setting(text) for text in set_ or [])
+    estimator = learner.make(**params)
+    _check_writable(output)
+
+    import rankcore
+
+    with _progress_bar(quiet) as bar:
+        X, y = _read(data, zero_based, bar)
+        if features is not None:
+            _widen(X, features, f"{_title(data)} has {{}} features, more than --features {{}}")
+        start = perf_counter()
+        _fit(estimator, X, y, bar)
+        seconds = perf_counter() - start
+    rankcore.save(estimator, output)
+    _print_facts(
+        {
+            "model": model,
+            "examples": X.shape[0],
+            "features": X.shape[1],
+            "classes": estimator.classes_.tolist(),
+            "passes": estimator.n_iter_,
+            "rank_loss_of_last_pass": estimator.history_["rank_loss"][-1],
+            "seconds": seconds,
+            "path": str(output),
+        },
+        as_json,
+    )
+
+
+@app.command(help="Print a model's label for each example, one per line.")
+def predict(
+    model: ModelArgument,
+    data: DataArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here instead of stdout.")
+    ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Print the scores behind the labels.")
+    ] = False,
+    zero_based: ZeroBasedOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Predict labels or scores; the labels in the file do not matter."""
+    learned, X, _ = _load_both(model, data, zero_based, quiet)
+    lines: Iterator[str]
+    if scores:
+        rows = learned.decision_function(X).reshape(X.shape[0], -1).tolist()
+        lines = (" ".join(map(repr, row)) for row in rows)
+    else:
+        lines = (_label_text(label) for label in learned.predict(X).tolist())
+    if output is None:
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+    else:
+        with open(output, "w", encoding="utf-8", newline="\n") as stream:
+            stream.writelines(f"{line}\n" for line in lines)
+
+
+@app.command(help="Compare a model's predictions with the labels in a file.")
+def evaluate(
+    model: ModelArgument,
+    data: DataArgument,
+    zero_based: ZeroBasedOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print measures of the predictions beside those of the best constant answer."""
+    learned, X, y = _load_both(model, data, zero_based, quiet)
+
+    import numpy as np
+
+    from rankcore.inputs import encode
+    from rankcore.metrics import accuracy_within, rank_loss
+
+    classes = learned.classes_
+    strangers = sorted(set(y.tolist()) - set(classes.tolist()))
+    if strangers:
+        raise ValueError(
+            f"{_title(data)} has the label {_label_text(strangers[0])}, which {model} does not "
+            f"know; its classes are {', '.join(map(_label_text, classes.tolist()))}"
+        )
+    ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)
+    # No single answer has a smaller rank loss than the median rank of the data at hand.
+    constant = np.full(ranks.shape, np.median(ranks))
+    _print_facts(
+        {
+            "examples": ranks.size,
+            "rank_loss": rank_loss(ranks, predicted),
+            "accuracy": accuracy_within(ranks, predicted, 0),
+            "within_1_rank": accuracy_within(ranks, predicted, 1),
+            "rank_loss_of_best_constant": rank_loss(ranks, constant),
+        },
+        as_json,
+    )
+
+
+@app.command(help="Tell what a model file holds.")
+def info(model: ModelArgument, as_json: JsonOption = False) -> None:
+    """Print a model's learner, parameters and what it has learned."""
+    import numpy as np
+
+    import rankcore
+
+    learned = rankcore.load(model)
+    facts = {
+        "learner": type(learned).__name__,
+        "params": learned.get_params(),
+        "classes": learned.classes_.tolist(),
+        "examples_seen": learned.t_,
+        "passes": learned.n_iter_,
+        "features": learned.n_features_in_,
+    }
+    if hasattr(learned, "thresholds_"):
+        facts["thresholds"] = learned.thresholds_.tolist()
+    if hasattr(learned, "coef_"):
+        coef = learned.coef_
+        size = np.abs(coef.reshape(-1, coef.shape[-1])).max(axis=0)
+        largest = [j for j in np.argsort(-size, kind="stable")[:LARGEST].tolist() if size[j]]
+        names = getattr(learned, "feature_names_in_", range(1, size.size + 1))
+        facts["nonzero_weights"] = int(np.count_nonzero(coef))
+        facts["largest_weights"] = [
+            {"feature": names[j], "weight": coef[..., j].tolist()} for j in largest
+        ]
+    _print_facts(facts, as_json)
+
+
+@app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")
+def demo(
+    png: Annotated[Path, typer.Option(help="Where to write the loss curve.")] = Path(
+        "rankcore-demo.png"
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Run the demo and show it."""
+    _check_writable(png)
+
+    from rankcore import demo as demonstration
+
+    result = demonstration.run()
+    if not as_json:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # the plot's dots, in an ASCII locale
+        demonstration.show(result, Console())
+    try:
+        demonstration.write_png(result, png)
+        written, note = True, f"The loss curve is in {png}"
+    except ImportError:
+        written, note = False, "For the loss curve as a picture: pip install 'rankcore[plot]'"
+    if as_json:
+        curves = {name: curve.tolist() for name, curve in result.curves.items()}
+        facts = {**asdict(result), "curves": curves, "png": str(png) if written else None}
+        _print_facts(facts, as_json)
+    else:
+        print(note)
+
+
+# ---------------------------------------------------------------- reading
+
+
+class CountedLines:
+    """The lines of a data file, counted, so that an error can say where it is.
+
+    Attributes
+    ----------
+    number : int
+        Lines handed out so far.
+    line : bytes
+        The last of them.
+    """
+
+    def __init__(self, stream: IO[bytes], report: Callable[[int], None]) -> None:
+        self.stream = stream
+        self.report = report
+        self.number = 0
+        self.line = b""
+
+    def __iter__(self) -> Iterator[bytes]:
+        for self.number, self.line in enumerate(self.stream, 1):
+            if self.number % LINES_A_STEP == 0:
+                self.report(self.number)
+            yield self.line
+
+    def read(self) -> bytes:
+        """Present because scikit-learn tells files from paths by it; it reads line by line."""
+        raise io.UnsupportedOperation("read line by line")
+
+
+def _title(data: str) -> str:
+    return "standard input" if data == "-" else data
+
+
+def _open(data: str) -> IO[bytes]:
+    # A stream may lack an extension, or carry a wrong one; its first bytes tell.
+    raw: Any = sys.stdin.buffer if data == "-" else open(data, "rb")  # noqa: SIM115
+    stream = io.BufferedReader(raw)
+    start = stream.peek(3)
+    if start.startswith(b"\x1f"):
+        return gzip.open(stream)
+    if start.startswith(b"BZh"):
+        return bz2.open(stream)
+    return stream
+
+
+def _read(data: str, zero_based: bool, bar: Progress) -> tuple[Any, np.ndarray]:
+    """Examples and labels; labels that are whole numbers become integers."""
+    import numpy as np
+    from sklearn.datasets import load_svmlight_file
+
+    task = bar.add_task("reading", total=None, note="")
+    with _open(data) as stream:
+        lines = CountedLines(stream, lambda number: bar.update(task, completed=number))
+        try:
+            X, y = load_svmlight_file(lines, zero_based=zero_based)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{_title(data)}: damaged archive: {error}") from error
+        except (ValueError, OverflowError) as error:
+            what = _what_is_wrong(error, lines.line)
+            raise ValueError(f"{_title(data)}, line {lines.number}: {what}") from error
+    bar.remove_task(task)
+    if X.shape[0] == 0:
+        raise ValueError(f"{_title(data)} holds no examples")
+    if (y == np.floor(y)).all() and np.abs(y).max() < 2**53:
+        y = y.astype(np.int64)
+    return X, y
+
+
+def _what_is_wrong(error: Exception, line: bytes) -> str:
+    """What scikit-learn's reader means, in words that help."""
+    if "Invalid index 0" in str(error):
+        return "feature 0, but features count from 1; if here they count from 0, use --zero-based"
+    if "Invalid index" in str(error):
+        return "a feature has a negative number"
+    if "sorted and unique" in str(error):
+        return "feature numbers must ascend and not repeat"
+    if isinstance(error, OverflowError):
+        return "a feature number is too large; at most 2147483647 is supported"
+    start = line.decode(errors="replace").strip()[:60]
+    return f"cannot read {start!r}; expected: label number:value number:value ..."
+
+
+def _widen(X: Any, n_features: int, complaint: str) -> None:
+    """Give X the columns it lacks: a file does not mention features that are zero in all of it."""
+    if X.shape[1] > n_features:
+        raise ValueError(complaint.format(X.shape[1], n_features))
+    X.resize((X.shape[0], n_features))
+
+
+def _load_both(
+    model: Path, data: str, zero_based: bool, quiet: bool
+) -> tuple[Any, Any, np.ndarray]:
+    import rankcore
+
+    learned = rankcore.load(model)
+    with _progress_bar(quiet) as bar:
+        X, y = _read(data, zero_based, bar)
+    complaint = f"{_title(data)} has {{}} features, but {model} learned from {{}}"
+    _widen(X, learned.n_features_in_, complaint)
+    return learned, X, y
+
+
+# ---------------------------------------------------------------- learning
+
+
+def _parse_setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def _check_writable(path: Path) -> None:
+    """Raise before long work that could not be saved, or that would replace a device."""
+    if not path.parent.is_dir():
+        raise ValueError(f"{path.parent} is not a directory; cannot write {path.name} there")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} exists and is not a file; cannot write there")
+
+
+def _fit(estimator: Any, X: Any, y: np.ndarray, bar: Progress) -> None:
+    from rankcore.progress import watch
+
+    task = bar.add_task("learning", total=None, note="")
+
+    def follow(now: FitProgress) -> None:
+        bar.update(
+            task,
+            description=f"epoch {now.epoch} of {now.n_epochs}",
+            completed=(now.epoch - 1) * now.total + now.done,
+            total=now.n_epochs * now.total,
+            note=f"rank loss {now.rank_loss:.4f}",
+        )
+
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for the result
+        nullcontext() if bar.disable else watch(follow),
+    ):
+        warnings.simplefilter("always")
+        try:
+            estimator.fit(X, y)
+        except TypeError as error:  # a parameter of the wrong type
+            raise ValueError(str(error)) from error
+    for warning in caught:
+        _complain(f"warning: {warning.message}")
+
+
+class _Speed(ProgressColumn):
+    """Examples a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.finished_speed or task.speed or 0:,.0f} examples/s")
+
+
+@contextmanager
+def _progress_bar(quiet: bool) -> Iterator[Progress]:
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        _Speed(),
+        TextColumn("{task.fields[note]}"),
+        TimeLeftColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=quiet or not sys.stderr.isatty(),
+    ) as bar:
+        yield bar
+
+
+# ---------------------------------------------------------------- printing
+
+
+def _label_text(label: Any) -> str:
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(facts, default=repr))
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name.replace('_', ' '):{width}}  {_fact_text(value)}")
+
+
+def _fact_text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_fact_text(item)}" for name, item in value.items())
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "; ".join(f"{item['feature']}: {_fact_text(item['weight'])}" for item in value)
+    if isinstance(value, list):
+        return ", ".join(map(_fact_text, value))
+    return str(value)

@@ -1,0 +1,347 @@
+"""What the learners do on real data: a table of figures and the online loss as a plot.
+
+The data are the diabetes patients that scikit-learn ships, so nothing is downloaded. Computing
+and showing are apart: `run` returns plain data, `show` and `write_png` draw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankcore.learners import LEARNERS, Learner
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+RANKS = 5
+FOLDS = 5
+# Enough for the online loss to level out on these 442 patients.
+EPOCHS = 20
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method's line of the table: means over the folds.
+
+    Attributes
+    ----------
+    method : str
+        Name of the learner or baseline.
+    rank_loss, spread : float
+        Mean rank loss on the held-out folds, and its standard deviation from fold to fold.
+    accuracy, within_1 : float
+        Share of patients ranked exactly, and at most one rank off.
+    fit_seconds : float
+        Time of one fit, standardising included.
+    """
+
+    method: str
+    rank_loss: float
+    spread: float
+    accuracy: float
+    within_1: float
+    fit_seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that the demo shows.
+
+    Attributes
+    ----------
+    n_examples, n_features : int
+        Size of the data.
+    rows : list of Row
+        The baselines, then every learner.
+    curves : dict of ndarray
+        Per online learner, shape (n_points, 2): examples seen, time-averaged rank loss.
+    constant_rank_loss : float
+        What the best constant suffers on the same stream.
+    """
+
+    n_examples: int
+    n_features: int
+    rows: list[Row]
+    curves: dict[str, np.ndarray]
+    constant_rank_loss: float
+
+
+def load_ranked_diabetes() -> tuple[np.ndarray, np.ndarray]:
+    """Load scikit-learn's diabetes patients, their disease progression as ranks.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (442, 10)
+    ranks : ndarray of int64, shape (442,)
+        1 to 5, about equally often.
+    """
+    from sklearn.datasets import load_diabetes
+
+    X, progression = load_diabetes(return_X_y=True)
+    edges = np.quantile(progression, np.arange(1, RANKS) / RANKS)
+    return X, np.digitize(progression, edges) + 1
+
+
+def to_ranks(predicted: np.ndarray) -> np.ndarray:
+    """Round real predictions half up and clip them to the ranks; ranks stay as they are.
+
+    Parameters
+    ----------
+    predicted : ndarray of numbers
+
+    Returns
+    -------
+    ndarray of float64
+    """
+    return np.clip(np.floor(predicted + 0.5), 1, RANKS)
+
+
+def compare(X: np.ndarray, ranks: np.ndarray, methods: dict[str, Any]) -> list[Row]:
+    """Cross-validate methods on the same folds.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_samples, n_features)
+        Standardised within each fold.
+    ranks : ndarray of int, shape (n_samples,)
+    methods : dict of estimators
+        Predicting ranks or real numbers, which `to_ranks` turns into ranks.
+
+    Returns
+    -------
+    list of Row
+        In the order of ``methods``.
+    """
+    from sklearn.base import clone
+    from sklearn.model_selection import KFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from rankcore.metrics import accuracy_within, rank_loss
+
+    rows = []
+    for name, estimator in methods.items():
+        losses, hits, near, seconds = [], [], [], []
+        for train, test in KFold(FOLDS, shuffle=True, random_state=SEED).split(X):
+            model = make_pipeline(StandardScaler(), clone(estimator))
+            start = perf_counter()
+            model.fit(X[train], ranks[train])
+            seconds.append(perf_counter() - start)
+            predicted = to_ranks(model.predict(X[test]))
+            losses.append(rank_loss(ranks[test], predicted))
+            hits.append(accuracy_within(ranks[test], predicted, 0))
+            near.append(accuracy_within(ranks[test], predicted, 1))
+        rows.append(
+            Row(
+                name,
+                float(np.mean(losses)),
+                float(np.std(losses, ddof=1)),
+                float(np.mean(hits)),
+                float(np.mean(near)),
+                float(np.mean(seconds)),
+            )
+        )
+    return rows
+
+
+def make_seeded(learner: Learner) -> Any:
+    """Build the estimator that the demo runs: shuffled passes, fixed seed.
+
+    Parameters
+    ----------
+    learner : Learner
+
+    Returns
+    -------
+    estimator
+    """
+    wanted = {"max_iter": EPOCHS, "shuffle": True, "random_state": SEED}
+    accepted = learner.accepts()
+    return learner.make(**{name: wanted[name] for name in wanted if name in accepted})
+
+
+def loss_curves(
+    X: np.ndarray, ranks: np.ndarray, learners: Sequence[Learner]
+) -> dict[str, np.ndarray]:
+    """Online loss of the learners that have one, over one stream of shuffled passes.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_samples, n_features)
+        Standardised here.
+    ranks : ndarray of int, shape (n_samples,)
+    learners : sequence of Learner
+
+    Returns
+    -------
+    dict of ndarray
+        By name, shape (n_points, 2): examples seen, time-averaged rank loss.
+    """
+    from sklearn.preprocessing import StandardScaler
+
+    X = StandardScaler().fit_transform(X)
+    models = {learner.name: make_seeded(learner).fit(X, ranks) for learner in learners}
+    return {name: m.loss_curve_ for name, m in models.items() if hasattr(m, "loss_curve_")}
+
+
+def run(learners: Sequence[Learner] = LEARNERS) -> Result:
+    """Compute the demo.
+
+    Parameters
+    ----------
+    learners : sequence of Learner
+        By default all there are.
+
+    Returns
+    -------
+    Result
+        The same on every run, fit times apart.
+    """
+    from sklearn.dummy import DummyRegressor
+    from sklearn.linear_model import LinearRegression
+
+    from rankcore.metrics import rank_loss
+
+    X, ranks = load_ranked_diabetes()
+    methods = {
+        "best constant": DummyRegressor(strategy="median"),
+        "least squares": LinearRegression(),
+        **{learner.name: make_seeded(learner) for learner in learners},
+    }
+    return Result(
+        *X.shape,
+        compare(X, ranks, methods),
+        loss_curves(X, ranks, learners),
+        rank_loss(ranks, np.full(ranks.shape, np.median(ranks))),
+    )
+
+
+# ---------------------------------------------------------------- showing
+
+
+def show(result: Result, console: Console) -> None:
+    """Print the table and, where plotext is installed, the plot.
+
+    Parameters
+    ----------
+    result : Result
+    console : rich.console.Console
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(
+        f"Diabetes: {result.n_examples} patients, {result.n_features} features, disease "
+        f"progression in {RANKS} ranks. {FOLDS}-fold cross-validation, {EPOCHS} passes."
+    )
+    table = Table("", "rank loss", "accuracy", "within 1", "fit, ms")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in result.rows:
+        table.add_row(
+            row.method,
+            f"{row.rank_loss:.3f} ± {row.spread:.3f}",
+            f"{row.accuracy:.3f}",
+            f"{row.within_1:.3f}",
+            f"{1000 * row.fit_seconds:.2f}",
+        )
+    console.print(table)
+    try:
+        plot = terminal_plot(result, min(console.width, 100), 20)
+    except ImportError:
+        console.print("For the loss curve here: pip install 'rankcore[cli]'")
+    else:
+        console.print(Text.from_ansi(plot), soft_wrap=True)
+
+
+def terminal_plot(result: Result, width: int, height: int) -> str:
+    """Draw the online loss with plotext.
+
+    Parameters
+    ----------
+    result : Result
+    width, height : int
+        In characters.
+
+    Returns
+    -------
+    str
+        Lines with terminal colours.
+
+    Raises
+    ------
+    ImportError
+        If plotext 6 or newer is not installed.
+    """
+    from plotext import figure, terminal
+
+    terminal.limit(False, False)  # the size asked for, also where the output is no terminal
+    figure.clear()
+    figure.theme("simple")  # the terminal's own background
+    figure.plot_size(width, height)
+    figure.title("online rank loss, averaged over the examples seen")
+    last = 1.0
+    for label, curve in _distinct(result.curves).items():
+        last = max(last, curve[-1, 0])
+        figure.draw(figure.signal(*curve.T.tolist(), marker="braille").lines().label(label))
+    constant = [result.constant_rank_loss] * 2
+    line = figure.signal([1.0, last], constant, marker="braille").lines()
+    figure.draw(line.label("best constant"))
+    powers = [10**digits for digits in range(len(str(int(last))))]
+    figure.ruler("x").scale("log").ticks(powers, [f"{power:,}" for power in powers])
+    figure.label("examples seen", "x")
+    return str(figure.build().string())
+
+
+def write_png(result: Result, path: Path) -> None:
+    """Draw the online loss with matplotlib.
+
+    Parameters
+    ----------
+    result : Result
+    path : Path
+        The PNG to write.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    OSError
+        If the file cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for label, curve in _distinct(result.curves).items():
+        axes.plot(curve[:, 0], curve[:, 1], label=label)
+    axes.axhline(
+        result.constant_rank_loss, color="black", linestyle="--", linewidth=1, label="best constant"
+    )
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("examples seen")
+    axes.set_ylabel("rank loss, averaged over the examples seen")
+    axes.set_title(f"Learning online: diabetes in {RANKS} ranks, {EPOCHS} shuffled passes")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, format="png", dpi=150)
+
+
+def _distinct(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The curves, equal ones once under both names: averaging changes only the predictions."""
+    distinct: dict[str, np.ndarray] = {}
+    for name, curve in curves.items():
+        same = [label for label, known in distinct.items() if np.array_equal(known, curve)]
+        label = ", ".join([*same, name])
+        for old in same:
+            del distinct[old]
+        distinct[label] = curve
+    return distinct

@@ -1,0 +1,108 @@
+"""The learners that the command line and the demo know by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Learner:
+    """An estimator with preset parameters, under one name.
+
+    Attributes
+    ----------
+    name : str
+        What the command line and the demo call it.
+    estimator : str
+        Name of the class in `rankcore`.
+    summary : str
+        One line for the help.
+    params : mapping
+        Parameters that differ from the estimator's defaults.
+    """
+
+    name: str
+    estimator: str
+    summary: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def accepts(self) -> list[str]:
+        """Names of the estimator's parameters.
+
+        Returns
+        -------
+        list of str
+            In alphabetical order.
+        """
+        import rankcore
+
+        return sorted(getattr(rankcore, self.estimator)().get_params())
+
+    def make(self, **params: Any) -> Any:
+        """Build a new estimator from the presets and ``params``, which win.
+
+        Parameters
+        ----------
+        **params
+            Parameters of the estimator.
+
+        Returns
+        -------
+        estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not one of `accepts`; suggests the nearest.
+        """
+        import rankcore
+
+        accepted = self.accepts()
+        for name in params:
+            if name not in accepted:
+                raise ValueError(_unknown(f"parameter of {self.name}", name, accepted))
+        return getattr(rankcore, self.estimator)(**{**self.params, **params})
+
+
+# A learner joins --model and the demo by a line here, and by nothing else.
+LEARNERS = [
+    Learner("prank", "PRank", "perceptron ranking"),
+    Learner("averaged-prank", "PRank", "PRank, averaged over time", {"average": True}),
+]
+
+
+def find_learner(name: str) -> Learner:
+    """Look a learner up.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name; suggests the nearest and lists all.
+
+    Examples
+    --------
+    >>> find_learner("averaged-prank").make(max_iter=5)
+    PRank(average=True, max_iter=5)
+    """
+    for learner in LEARNERS:
+        if learner.name == name:
+            return learner
+    raise ValueError(_unknown("model", name, [learner.name for learner in LEARNERS]))
+
+
+def _unknown(what: str, name: str, accepted: Iterable[str]) -> str:
+    accepted = list(accepted)
+    nearest = get_close_matches(name, accepted, n=1)
+    hint = f" (did you mean {nearest[0]}?)" if nearest else ""
+    return f"unknown {what}: {name}{hint}; accepted are {', '.join(accepted)}"

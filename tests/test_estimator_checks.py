@@ -1,0 +1,293 @@
+"""scikit-learn's own checks, and how the learners live in its pipelines and searches."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rankcore as rc
+from rankcore.metrics import rank_loss
+
+# What the checks assume of every classifier and an ordinal one does not do. Each is run again
+# below on a subclass without the difference, so that all else in it is still checked.
+DIFFERENCES = {
+    "check_classifiers_train": "decision_function is the projection that the thresholds cut, of "
+    "shape (n,), not a score a class",
+    "check_classifiers_classes": "strings without classes= are refused: their alphabetical order "
+    "is not an order of ranks",
+}
+
+
+@parametrize_with_checks(
+    [rc.PRank(), rc.PRank(average=True, max_iter=3, shuffle=True, tie="strict", tol=1e-3)],
+    expected_failed_checks=lambda estimator: DIFFERENCES,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+class PlainClassifier(rc.PRank):
+    """PRank with the two differences taken away.
+
+    Tagged as scoring poorly: the check's three blobs lie in no order along any direction.
+    """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    @property
+    def decision_function(self):
+        raise AttributeError("not offered here")
+
+    def fit(self, X, y, classes=None):
+        return super().fit(X, y, np.unique(y) if classes is None else classes)
+
+
+@pytest.mark.parametrize("readonly_memmap", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_check_classifiers_train_but_for_the_difference(readonly_memmap, dtype):
+    estimator_checks.check_classifiers_train(
+        "PRank",
+        PlainClassifier(max_iter=20, average=True),
+        readonly_memmap=readonly_memmap,
+        X_dtype=dtype,
+    )
+
+
+def test_check_classifiers_classes_but_for_the_difference():
+    estimator_checks.check_classifiers_classes("PRank", PlainClassifier(max_iter=20, average=True))
+
+
+def ordinal_data(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, np.digitize(X @ [1, 2, -1, 0] + rng.normal(size=n), [-2, 0, 2])
+
+
+def test_pipeline_search_and_pickle():
+    X, y = ordinal_data()
+    pipeline = make_pipeline(StandardScaler(), rc.PRank(average=True))
+    search = GridSearchCV(pipeline, {"prank__max_iter": [1, 5]}, cv=3).fit(X, y)
+    assert search.best_score_ < 0  # negated loss on noisy data
+    constant = -rank_loss(y, np.full(len(y), np.median(y)))
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > constant
+    model = search.best_estimator_[-1]
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert not hasattr(clone(model), "classes_")
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"tie": "left"}, ValueError, "tie must be one of 'crammer', 'strict'; found 'left'"),
+        ({"max_iter": 0}, ValueError, "max_iter"),
+        ({"max_iter": 1.5}, TypeError, "max_iter"),
+        ({"average": "yes"}, TypeError, "average must be True or False"),
+        ({"threshold_scale": 0}, ValueError, "threshold_scale"),
+        ({"threshold_scale": np.nan}, ValueError, "threshold_scale"),
+        ({"tol": -1}, ValueError, "tol"),
+        ({"tol": float("nan")}, ValueError, "tol"),
+        ({"verbose": -1}, ValueError, "verbose"),
+        ({"shuffle": None}, TypeError, "shuffle"),
+    ],
+)
+def test_bad_parameters_are_named(params, error, message):
+    X, y = ordinal_data()
+    for method in ["fit", "partial_fit"]:
+        with pytest.raises(error, match=message):
+            getattr(rc.PRank(**params), method)(X, y)
+
+
+def test_string_labels_need_an_order():
+    X = [[0.0], [1.0], [2.0], [3.0]]
+    y = ["bad", "good", "fair", "good"]
+    with pytest.raises(ValueError, match="list them in classes="):
+        rc.PRank().fit(X, y)
+    order = ["bad", "fair", "good"]
+    model = rc.PRank(max_iter=50).fit(X, y, classes=order)
+    assert model.classes_.tolist() == order
+    numbers = rc.PRank(max_iter=50).fit(X, [0, 2, 1, 2])
+    assert model.predict(X).tolist() == [order[i] for i in numbers.predict(X)]
+    with pytest.raises(ValueError, match="'great' at row 1"):
+        model.partial_fit(X[:2], ["bad", "great"])
+
+
+def test_ordered_categories_bring_their_order():
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    order = ["low", "mid", "high"]
+    labels = ["mid", "low", "high"]
+    for y in [
+        pd.Series(pd.Categorical(labels, categories=order, ordered=True)),
+        pd.Categorical(labels, categories=order, ordered=True),
+        pl.Series(labels, dtype=pl.Enum(order)),
+    ]:
+        assert rc.PRank().fit(np.eye(3), y).classes_.tolist() == order
+    unordered = pd.Series(pd.Categorical(labels))
+    with pytest.raises(ValueError, match="classes="):
+        rc.PRank().fit(np.eye(3), unordered)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0.5, 1.0, 4.5],
+        [-3, 0, 10],
+        [False, True, True],
+        np.array(["2020", "2021", "2022"], dtype="datetime64[Y]"),
+        np.array([3, 1, 2], dtype=object),
+        np.array([1, 2, 3], dtype=np.uint8),
+    ],
+)
+def test_any_ordered_labels(labels):
+    model = rc.PRank(max_iter=100).fit(np.eye(3), labels)
+    assert (model.classes_ == np.unique(labels)).all()
+    assert (model.predict(np.eye(3)) == np.array(labels)).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y"),
+        ([1, 2], "inconsistent numbers of samples: 3 rows and 2 labels"),
+        ([1, 1, 1], "only one class"),
+        ([1.0, np.nan, 2.0], "contains NaN"),
+        ([1.0, np.inf, 2.0], "contains infinity"),
+        (np.array([1, None, 2], dtype=object), "contains NaN or None"),
+        (np.array([1, "a", 2], dtype=object), "mixes strings"),
+        (np.array([1, 2, 3j]), "Complex"),
+    ],
+)
+def test_bad_labels(y, message):
+    with pytest.raises(ValueError, match=message):
+        rc.PRank().fit(np.eye(3), y)
+
+
+def test_continuous_target_is_refused_but_half_stars_are_not():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    with pytest.raises(ValueError, match="Unknown label type: continuous.*bin y first"):
+        rc.PRank().fit(X, rng.normal(size=200))
+    stars = rng.integers(1, 11, size=200) / 2
+    assert rc.PRank().fit(X, stars).classes_.tolist() == (np.arange(1, 11) / 2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([1], "at least two"),
+        ([1, 2, 2], "repeats"),
+        ([3, 2, 1], "must ascend"),
+        ([[1, 2]], "at least two"),
+        (["a", "b"], "y holds int64 labels"),
+    ],
+)
+def test_bad_classes(classes, message):
+    with pytest.raises(ValueError, match=message):
+        rc.PRank().fit(np.eye(2), [1, 2], classes=classes)
+
+
+def test_partial_fit_refuses_what_would_change_the_model():
+    X, y = ordinal_data()
+    model = rc.PRank().partial_fit(X, y)
+    before = model.coef_, model.thresholds_, model.history_
+    with pytest.raises(ValueError, match="classes=.*differ"):
+        model.partial_fit(X, y, classes=[0, 1, 2, 3, 4])
+    with pytest.raises(ValueError, match="label 9 at row 1"):
+        model.partial_fit(X[:2], [1, 9])
+    with pytest.raises(ValueError, match="X has 3 features, but PRank is expecting 4"):
+        model.partial_fit(X[:, :3], y)
+    with pytest.raises(ValueError, match="contains NaN at row 0, column 1"):
+        model.partial_fit([[0, np.nan, 0, 0]], [1])
+    for name, value in [("average", True), ("threshold_scale", 2.0)]:
+        with pytest.raises(ValueError, match=f"{name}={value}.*set it back"):
+            clone_with_state(model, **{name: value}).partial_fit(X, y)
+    after = model.coef_, model.thresholds_, model.history_
+    np.testing.assert_equal(after, before)
+    assert model.tie == "crammer"
+    clone_with_state(model, tie="strict").partial_fit(X, y)  # not built into the model
+
+
+def clone_with_state(model, **params):
+    return pickle.loads(pickle.dumps(model)).set_params(**params)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_overflow_is_an_error_and_leaves_no_trace(form):
+    # Two equal rows of 1e308: a mistake on the first makes the weight as large, so that the score
+    # of the second overflows.
+    X = np.zeros((4, 40))
+    X[:, 0] = [1, 1, 1e308, 1e308]
+    y = [1, 2, 1, 2]
+    with pytest.raises(ValueError, match="the score of row 3 overflowed.*scale X"):
+        rc.PRank().fit(form(X), y)
+    model = rc.PRank().fit(form(X[:2]), y[:2])
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="overflowed"):
+        model.partial_fit(form(X), y)
+    after = pickle.loads(pickle.dumps(model))
+    np.testing.assert_equal(vars(after._state), vars(pickle.loads(before)._state))
+    fresh = rc.PRank()
+    with pytest.raises(ValueError, match="overflowed"):
+        fresh.partial_fit(form(X), y)
+    assert not hasattr(fresh, "classes_")
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("average", [False, True])
+def test_interruption_leaves_the_model_as_it_was(monkeypatch, form, average):
+    from rankcore import base
+    from rankcore.progress import watch
+
+    X, y = ordinal_data()
+    X = form(X)
+    monkeypatch.setattr(base, "BLOCK_VALUES", 40)
+    model = rc.PRank(average=average).fit(X, y)
+    before = pickle.dumps(model._state)
+    seen = []
+
+    def interrupt(progress):
+        seen.append(progress.done)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    for method in [model.fit, model.partial_fit]:
+        seen.clear()
+        with watch(interrupt), pytest.raises(KeyboardInterrupt):
+            method(X, y)
+        assert seen == [10, 20, 30]
+        np.testing.assert_equal(vars(model._state), vars(pickle.loads(before)))
+
+
+def test_feature_names():
+    pd = pytest.importorskip("pandas")
+    X, y = ordinal_data()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = rc.PRank().fit(frame, y)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_array_equal(model.coef_, rc.PRank().fit(X, y).coef_)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[list("abdc")])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(X)
+
+
+def test_not_fitted():
+    from sklearn.exceptions import NotFittedError
+
+    for method in ["predict", "decision_function"]:
+        with pytest.raises(NotFittedError):
+            getattr(rc.PRank(), method)([[1.0]])
+    for name in ["coef_", "thresholds_", "t_", "history_", "loss_curve_", "n_iter_"]:
+        assert not hasattr(rc.PRank(), name)

@@ -1,0 +1,282 @@
+"""Model files: to the bit, whole or not at all, and nothing in them runs."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import ordinal_problems
+
+import rankcore as rc
+
+
+def fitted(**params):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 4)), rng.integers(1, 6, size=150)
+    return rc.PRank(**params).fit(X[:100], y[:100]), X[100:], y[100:]
+
+
+def same(one, other):
+    assert type(one) is type(other)
+    assert one.get_params() == other.get_params()
+    np.testing.assert_equal(vars(one._state), vars(other._state))
+    np.testing.assert_array_equal(one.classes_, other.classes_)
+    assert one.classes_.dtype == other.classes_.dtype
+    assert one.n_features_in_ == other.n_features_in_
+
+
+@given(problem=ordinal_problems(integers=False), average=st.booleans(), cut=st.integers(1, 29))
+@settings(max_examples=40, deadline=None)
+def test_going_on_after_loading_is_going_on(problem, average, cut, tmp_path_factory):
+    X, y, k = problem
+    path = tmp_path_factory.mktemp("models") / "model"
+    cut = min(cut, len(y))
+    model = rc.PRank(average=average, threshold_scale=0.3)
+    model.partial_fit(X[:cut], y[:cut], classes=range(1, k + 1))
+    rc.save(model, path)
+    loaded = rc.load(path)
+    same(model, loaded)
+    np.testing.assert_array_equal(model.coef_, loaded.coef_)
+    np.testing.assert_array_equal(model.predict(X), loaded.predict(X))
+    if cut < len(y):
+        same(model.partial_fit(X[cut:], y[cut:]), loaded.partial_fit(X[cut:], y[cut:]))
+    assert model.history_ == loaded.history_
+    assert loaded.n_iter_ == 1
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ["bad", "fair", "good"],
+        [1, 2, 3],
+        [0.5, 1.0, 1.5],
+        np.array(["2020", "2021", "2022"], dtype="datetime64[Y]"),
+    ],
+)
+def test_labels_come_back_as_they_were(tmp_path, classes):
+    model = rc.PRank().fit(np.eye(3), classes, classes=classes)
+    rc.save(model, tmp_path / "m")
+    same(model, rc.load(tmp_path / "m"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: 7,
+        lambda: None,
+        lambda: np.int64(7),
+        lambda: np.random.default_rng(7),
+        lambda: np.random.Generator(np.random.MT19937(7)),
+        lambda: np.random.RandomState(7),
+    ],
+)
+def test_random_state_comes_back(tmp_path, make):
+    model, X, y = fitted(shuffle=True, random_state=make())
+    rc.save(model, tmp_path / "m")
+    loaded = rc.load(tmp_path / "m")
+    if make() is not None:
+        np.testing.assert_array_equal(model.fit(X, y).coef_, loaded.fit(X, y).coef_)
+
+
+def test_parameters_set_after_learning_are_kept(tmp_path):
+    model, X, y = fitted()
+    model.set_params(average=True, max_iter=9)
+    rc.save(model, tmp_path / "m")
+    loaded = rc.load(tmp_path / "m")
+    same(model, loaded)
+    with pytest.raises(ValueError, match="average=True"):
+        loaded.partial_fit(X, y)
+
+
+def test_feature_names_come_back(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.eye(3), columns=["a", "b", "c"])
+    rc.save(rc.PRank().fit(frame, [1, 2, 3]), tmp_path / "m")
+    loaded = rc.load(tmp_path / "m")
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
+    loaded.predict(frame)
+
+
+def test_what_cannot_be_saved(tmp_path):
+    from sklearn.exceptions import NotFittedError
+    from sklearn.linear_model import LinearRegression
+
+    with pytest.raises(NotFittedError):
+        rc.save(rc.PRank(), tmp_path / "m")
+    with pytest.raises(TypeError, match="LinearRegression"):
+        rc.save(LinearRegression(), tmp_path / "m")
+    model, _, _ = fitted()
+    model.set_params(random_state=np.random.SeedSequence(1))
+    with pytest.raises(TypeError, match="random_state="):
+        rc.save(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_truncation_is_refused(tmp_path):
+    model, _, _ = fitted()
+    path = tmp_path / "m"
+    rc.save(model, path)
+    content = path.read_bytes()
+    for length in [*range(0, len(content), 97), len(content) - 1]:
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match="not a rankcore model file, or it is damaged"):
+            rc.load(path)
+
+
+def test_every_flipped_byte_is_refused_or_harmless(tmp_path):
+    # Bytes that nothing reads (dates, attributes of the archive) may flip; a model that loads
+    # must be the one saved.
+    model, X, _ = fitted(average=True)
+    path = tmp_path / "m"
+    rc.save(model, path)
+    content = path.read_bytes()
+    refused = 0
+    for where in range(0, len(content), 11):
+        damaged = bytearray(content)
+        damaged[where] ^= 0x55
+        path.write_bytes(damaged)
+        try:
+            loaded = rc.load(path)
+        except ValueError:
+            refused += 1
+        else:
+            same(model, loaded)
+    assert refused > len(content) / 11 / 2
+
+
+def rewrite(path, edit, arrays=None):
+    """Change the document or arrays of a model file, with checksums that fit."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    document = json.loads(entries["model.json"])
+    edit(document)
+    entries["model.json"] = json.dumps(document).encode()
+    for name, array in (arrays or {}).items():
+        with open(path.with_suffix(".npy"), "wb") as stream:
+            np.save(stream, array, allow_pickle=True)
+        entries[f"arrays/{name}.npy"] = path.with_suffix(".npy").read_bytes()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, entry in entries.items():
+            archive.writestr(name, entry)
+
+
+def set_in(*keys, value):
+    def edit(document):
+        for key in keys[:-1]:
+            document = document[key]
+        document[keys[-1]] = value
+
+    return edit
+
+
+def nothing(document):
+    pass
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("this-directory-means-code-ran",)
+
+
+@pytest.mark.parametrize(
+    ("edit", "arrays", "message"),
+    [
+        (set_in("version", value=2), {}, "reads up to 1: upgrade rankcore"),
+        (set_in("version", value="1"), {}, "no version"),
+        (set_in("format", value="other"), {}, "not a rankcore model file"),
+        (set_in("learner", value="OSBomb"), {}, "learner 'OSBomb' is unknown"),
+        (set_in("learner", value="save"), {}, "learner 'save' is unknown"),
+        (set_in("n_features", value=10**12), {}, "damaged"),
+        (set_in("n_features", value=5), {}, r"weights has shape \(4,\) for 5 features"),
+        (set_in("n_features", value=-1), {}, "damaged"),
+        (set_in("params", "tie", value="left"), {}, "tie must be one of"),
+        (set_in("params", "colour", value=1), {}, "colour"),
+        (set_in("settings", "threshold_scale", value="x"), {}, "damaged"),
+        (set_in("settings", value={}), {}, "settings"),
+        (set_in("feature_names", value=["a"]), {}, "feature names do not fit"),
+        (nothing, {"by_feature.weights": np.full(4, np.nan)}, "NaN or infinity"),
+        (nothing, {"others.thresholds": np.zeros(9)}, "others.thresholds has shape"),
+        (nothing, {"others.steps": np.zeros(4)}, "others.steps has .* dtype float64"),
+        (nothing, {"others.thresholds": np.array([3.0, 2, 1, 0])}, "not its steps"),
+        (nothing, {"others.steps": np.array([3, 2, 1, 0])}, "do not ascend"),
+        (nothing, {"counts": np.zeros(2, np.int64)}, "counts has shape"),
+        (nothing, {"curve": np.zeros(3, np.int64)}, "table curve"),
+        (nothing, {"epochs": np.zeros((1, 3))}, "table epochs"),
+        (nothing, {"classes": np.array([1, 1, 2, 2, 3])}, "not distinct"),
+        (nothing, {"classes": np.array([Bomb()] * 5, dtype=object)}, "allow_pickle"),
+    ],
+)
+def test_edited_files_are_refused(tmp_path, monkeypatch, edit, arrays, message):
+    monkeypatch.chdir(tmp_path)
+    model, _, _ = fitted()
+    path = tmp_path / "m.rankcore"
+    rc.save(model, path)
+    rewrite(path, nothing)
+    same(model, rc.load(path))  # rewriting alone is harmless
+    rewrite(path, edit, arrays)
+    with pytest.raises(ValueError, match=message):
+        rc.load(path)
+    assert not (tmp_path / "this-directory-means-code-ran").exists()
+
+
+def test_foreign_files(tmp_path):
+    path = tmp_path / "m"
+    for content in [b"", b"hello", pickle.dumps({"a": 1}), b"\x80\x04" * 50]:
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="not a rankcore model file"):
+            rc.load(path)
+    np.savez(tmp_path / "m.npz", a=np.zeros(3))
+    with pytest.raises(ValueError, match="not a rankcore model file"):
+        rc.load(tmp_path / "m.npz")
+    with pytest.raises(FileNotFoundError):
+        rc.load(tmp_path / "none")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    model, X, y = fitted()
+    rc.save(model, path)
+    content = path.read_bytes()
+
+    def full_disk(handle):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        rc.save(model.partial_fit(X, y), path)
+    assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == ["m"]
+
+
+CRASH = """
+import os, sys
+import numpy as np
+import rankcore as rc
+from rankcore import persistence
+model = rc.PRank().fit(np.eye(3), [1, 2, 3])
+persistence.os.replace = lambda *names: os._exit(9)  # dies with the new file all but in place
+rc.save(model, sys.argv[1])
+"""
+
+
+def test_a_crash_while_writing_leaves_the_old_file(tmp_path):
+    path = tmp_path / "m"
+    model, _, _ = fitted()
+    rc.save(model, path)
+    done = subprocess.run([sys.executable, "-c", CRASH, str(path)], check=False)
+    assert done.returncode == 9
+    same(model, rc.load(path))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no permission bits")
+def test_permissions_are_those_of_a_new_file(tmp_path):
+    model, _, _ = fitted()
+    rc.save(model, tmp_path / "m")
+    (tmp_path / "other").write_bytes(b"")
+    assert (tmp_path / "m").stat().st_mode == (tmp_path / "other").stat().st_mode
