@@ -238,6 +238,11 @@ def test_overflow_is_an_error_and_leaves_no_trace(form):
         model.partial_fit(form(X), y)
     after = pickle.loads(pickle.dumps(model))
     np.testing.assert_equal(vars(after._state), vars(pickle.loads(before)._state))
+    model = rc.PRank().fit(form(X[:3]), y[:3])
+    before = pickle.dumps(model._state)
+    with pytest.raises(ValueError, match="overflowed"):
+        model.partial_fit(form(X[3:]), y[3:])
+    np.testing.assert_equal(vars(model._state), vars(pickle.loads(before)))
     fresh = rc.PRank()
     with pytest.raises(ValueError, match="overflowed"):
         fresh.partial_fit(form(X), y)

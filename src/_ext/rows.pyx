@@ -195,7 +195,7 @@ def csr_rows(
         raise ValueError(_not_finite_message(name, values[where], row, indices[where]))
     cdef Rows rows = _new_rows((data.base, indices.base, indptr.base))
     rows.view.data = values
-    rows.view.indices = columns if columns != NULL else <const int32_t *> &rows.view.dtype
+    rows.view.indices = columns
     rows.view.indptr = &indptr[0]
     rows.view.n_rows = n_rows
     rows.view.n_features = n_features

@@ -272,10 +272,10 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
             as it was.
         """
         self._check_params()
-        if not self.__sklearn_is_fitted__():
+        first = not self.__sklearn_is_fitted__()
+        if first:
             rows, ranks, known = self._first_examples(X, y, classes)
             state = self._new_state(rows.n_features, len(known))
-            restore = None
         else:
             known, state = self.classes_, self._state
             for name, value in self._settings().items():
@@ -292,17 +292,18 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
                     f"classes={list(declared)} differ from those of the first call: {list(known)}"
                 )
             ranks = encode(labels, known)
-            restore = state.snapshot(rows.columns) if rows.n_rows > 1 else None
+        # The kernel learns one example wholly or not at all.
+        touched = rows.columns if rows.n_rows > 1 else np.empty(0, dtype=np.intp)
+        restore = state.snapshot(touched)
         if not state.streaming:
             state.epochs.append([0, 0, 0])
             state.streaming = True
         try:
             self._run_pass(state, rows, ranks, None, 1, 1)
         except BaseException:
-            if restore is not None:
-                restore()
+            restore()
             raise
-        if restore is None:
+        if first:
             self._adopt(X, known, state, n_features=rows.n_features)
         return self
 

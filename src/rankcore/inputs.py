@@ -39,7 +39,8 @@ def as_rows(X: Any, name: str = "X") -> Rows:
     if hasattr(X, "tocsr") and hasattr(X, "format"):
         return _sparse_rows(X, name)
     if hasattr(X, "dtypes") and hasattr(X, "iloc"):  # a pandas DataFrame
-        if all(hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in X.dtypes):
+        sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in X.dtypes]
+        if sparse and all(sparse):
             return _sparse_rows(X.sparse.to_coo(), name)
         if any(dtype.kind not in "fiub" or not isinstance(dtype, np.dtype) for dtype in X.dtypes):
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)
