@@ -23,7 +23,8 @@ if sys.platform == "win32":
 else:
     # A fused multiply-add rounds once instead of twice: with contraction off a model is
     # the same to the bit on every architecture.
-    cflags = ["-O3", "-g0", "-std=c99", "-ffp-contract=off", "-Wall", "-Wextra"] + ["-Werror"] * WERROR
+    cflags = ["-O3", "-g0", "-std=c99", "-ffp-contract=off", "-Wall", "-Wextra"]
+    cflags += ["-Werror"] * WERROR
 
 shared = "rankcore._ext._cyutility"
 private = [str(p) for p in Path("src/rankcore").rglob("*") if p.suffix in {".pxd", ".h"}]
@@ -58,6 +59,7 @@ setup(
                 "cdivision": True,
                 "embedsignature": False,
                 "autotestdict": False,
+                "auto_pickle": False,
                 "freethreading_compatible": True,
             },
         },

@@ -1,10 +1,10 @@
 """PRank on sparse rows: 200,000 x 50,000 CSR, about 75 non-zeros a row, 5 ranks."""
 
 import numpy as np
-from benchmarks.measure import machine, medians, peak_bytes, process_seconds, show
 from sklearn.linear_model import SGDClassifier
 
 import rankcore as rc
+from benchmarks.measure import machine, medians, peak_bytes, process_seconds, show
 from rankcore._ext.ordinal import prank_learn
 from rankcore.datasets import make_ordinal
 from rankcore.inputs import as_rows, encode, find_classes
@@ -48,7 +48,9 @@ def run(repeat: int) -> None:
     latency = medians(repeat, stream=lambda: [model.partial_fit(x, y[:1]) for x in streams])
     base = process_seconds("import numpy", repeat)
     imported = process_seconds("import numpy, rankcore", repeat)
-    process_seconds("import sys, rankcore, rankcore._ext.ordinal; assert 'sklearn' not in sys.modules", 1)
+    process_seconds(
+        "import sys, rankcore, rankcore._ext.ordinal; assert 'sklearn' not in sys.modules", 1
+    )
 
     def per_value(name: str) -> str:
         return f"{seconds[name] * 1e3:.1f} ms, {seconds[name] / X.nnz * 1e9:.2f} ns"
@@ -58,7 +60,11 @@ def run(repeat: int) -> None:
 
     show(
         [
-            ("streaming pass (numpy sums of data and indices), a non-zero", per_value("stream"), ""),
+            (
+                "streaming pass (numpy sums of data and indices), a non-zero",
+                per_value("stream"),
+                "",
+            ),
             ("PRank epoch, a non-zero", per_value("epoch"), ""),
             ("  to the streaming pass", ratio("epoch", "stream"), "at most 2.0x"),
             ("PRank epoch, averaged, a non-zero", per_value("averaged"), ""),

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import ordinal_problems
 
 import rankcore as rc
+from strategies import ordinal_problems
 
 
 def fitted(**params):
@@ -132,7 +132,7 @@ def test_every_truncation_is_refused(tmp_path):
 def test_every_flipped_byte_is_refused_or_harmless(tmp_path):
     # Bytes that nothing reads (dates, attributes of the archive) may flip; a model that loads
     # must be the one saved.
-    model, X, _ = fitted(average=True)
+    model, _, _ = fitted(average=True)
     path = tmp_path / "m"
     rc.save(model, path)
     content = path.read_bytes()
@@ -252,6 +252,23 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         rc.save(model.partial_fit(X, y), path)
     assert path.read_bytes() == content
     assert os.listdir(tmp_path) == ["m"]
+
+
+def test_where_a_model_cannot_go(tmp_path):
+    model, _, _ = fitted()
+    with pytest.raises(FileNotFoundError, match="no folder .*nowhere"):
+        rc.save(model, tmp_path / "nowhere" / "m")
+    with pytest.raises(ValueError, match="is not a file"):
+        rc.save(model, tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows grants links to administrators only")
+def test_a_link_stays_a_link(tmp_path):
+    model, _, _ = fitted()
+    (tmp_path / "latest").symlink_to(tmp_path / "m1")
+    rc.save(model, tmp_path / "latest")
+    assert (tmp_path / "latest").is_symlink()
+    same(model, rc.load(tmp_path / "m1"))
 
 
 CRASH = """

@@ -1,14 +1,16 @@
 """PRank against the paper: worked numbers, a plain implementation, and its theorems."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.prank import prank
-from strategies import ordinal_problems
 
 import rankcore as rc
+from reference.prank import prank
+from strategies import ordinal_problems
 
 TIES = ["crammer", "strict"]
 GOLDEN_A = np.array([[1, 0], [0, 1], [1, 1], [2, 0]]), np.array([3, 1, 2, 3])
@@ -239,7 +241,7 @@ def test_partial_fit_over_chunks_is_fit(problem, cuts, average, tie):
     whole = rc.PRank(average=average, tie=tie).fit(X, y, classes=range(1, k + 1))
     chunked = rc.PRank(average=average, tie=tie)
     edges = sorted({0, len(y), *(cut for cut in cuts if cut < len(y))})
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         chunked.partial_fit(X[start:stop], y[start:stop], classes=range(1, k + 1))
     np.testing.assert_array_equal(whole.coef_, chunked.coef_)
     np.testing.assert_array_equal(whole.thresholds_, chunked.thresholds_)

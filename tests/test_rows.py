@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
-from strategies import csr_matrices
 
 from rankcore._ext import ordinal, rows
 from rankcore.inputs import as_rows
+from strategies import csr_matrices
 
 
 def products(X, w):
@@ -274,6 +274,6 @@ def test_kernels_check_lengths_at_the_door():
         rows.project(checked, np.zeros(4), np.zeros(3))
     with pytest.raises(ValueError, match="do not fit"):
         ordinal.threshold_ranks(np.zeros(3), np.zeros(2), np.zeros(4, np.int32))
+    fake = type("Fake", (), {"capsule": rows, "canonical": True})()
     with pytest.raises(ValueError, match="invalid PyCapsule"):
-        fake = type("Fake", (), {"capsule": rows, "canonical": True})()
         ordinal.prank_learn(fake, ranks, None, 0, 3, *state())

@@ -60,6 +60,7 @@ class OnlineState:
 
     @property
     def t(self) -> int:
+        """Examples seen."""
         return int(self.counts[0])
 
     def snapshot(self, columns: np.ndarray | None) -> Callable[[], None]:
@@ -138,7 +139,8 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
     """An online learner of ordered labels. Not public: subclasses are.
 
     A subclass provides ``_check_params``, ``_settings``, ``_new_arrays``, ``_check_state``,
-    ``_learn`` (one call of its kernel) and ``_scores``, ``_ranks``; everything a user calls is here, once.
+    ``_learn`` (one call of its kernel) and ``_scores``, ``_ranks``; everything a user calls is
+    here, once.
     """
 
     _state: OnlineState
@@ -307,9 +309,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
             self._adopt(X, known, state, n_features=rows.n_features)
         return self
 
-    def _first_examples(
-        self, X: Any, y: Any, classes: Any
-    ) -> tuple[Rows, np.ndarray, np.ndarray]:
+    def _first_examples(self, X: Any, y: Any, classes: Any) -> tuple[Rows, np.ndarray, np.ndarray]:
         rows = as_rows(X)
         labels, declared = as_labels(y, rows.n_rows)
         if classes is not None:

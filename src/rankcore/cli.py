@@ -7,29 +7,26 @@ line and status 1 (2 for a command line that makes no sense), never in a traceba
 from __future__ import annotations
 
 import ast
-import bz2
-import gzip
 import io
-import json
 import os
 import sys
 import warnings
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Iterator
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 try:
     import typer
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeftColumn
-    from rich.text import Text
     from typer.core import TyperGroup
-except ModuleNotFoundError:
+
+    from rankcore.terminal import ProgressBar, label_text, print_facts, progress_bar
+except ModuleNotFoundError as error:
+    if str(error.name).startswith("rankcore"):
+        raise
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
 from rankcore.learners import LEARNERS, find_learner
@@ -37,14 +34,10 @@ from rankcore.learners import LEARNERS, find_learner
 if TYPE_CHECKING:
     import numpy as np
 
-    from rankcore.progress import Progress as FitProgress
-
 # scikit-learn, and what imports it, is imported inside the commands: --help stays instant.
 
 # How many features `rankcore info` lists.
 LARGEST = 10
-# Lines read between two looks at the progress bar.
-LINES_A_STEP = 1000
 
 
 class OneLineErrors(TyperGroup):
@@ -121,7 +114,7 @@ def _options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """What comes before the command."""
+    """Take the options that come before the command."""
 
 
 # ---------------------------------------------------------------- commands
@@ -169,15 +162,16 @@ def train(
 
     import rankcore
 
-    with _progress_bar(quiet) as bar:
-        X, y = _read(data, zero_based, bar)
-        if features is not None:
-            _widen(X, features, f"{_title(data)} has {{}} features, more than --features {{}}")
+    with progress_bar(quiet) as bar:
+        X, y = _read(data, zero_based, features, "--features", bar)
         start = perf_counter()
-        _fit(estimator, X, y, bar)
-        seconds = perf_counter() - start
-    rankcore.save(estimator, output)
-    _print_facts(
+        try:
+            _fit(estimator, X, y, bar)
+            seconds = perf_counter() - start
+            rankcore.save(estimator, output)
+        except TypeError as error:  # a parameter of a wrong type
+            raise ValueError(str(error)) from error
+    print_facts(
         {
             "model": model,
             "examples": X.shape[0],
@@ -212,7 +206,7 @@ def predict(
         rows = learned.decision_function(X).reshape(X.shape[0], -1).tolist()
         lines = (" ".join(map(repr, row)) for row in rows)
     else:
-        lines = (_label_text(label) for label in learned.predict(X).tolist())
+        lines = (label_text(label) for label in learned.predict(X).tolist())
     if output is None:
         sys.stdout.writelines(f"{line}\n" for line in lines)
     else:
@@ -235,18 +229,19 @@ def evaluate(
 
     from rankcore.inputs import encode
     from rankcore.metrics import accuracy_within, rank_loss
+    from rankcore.svmlight import title
 
     classes = learned.classes_
     strangers = sorted(set(y.tolist()) - set(classes.tolist()))
     if strangers:
         raise ValueError(
-            f"{_title(data)} has the label {_label_text(strangers[0])}, which {model} does not "
-            f"know; its classes are {', '.join(map(_label_text, classes.tolist()))}"
+            f"{title(data)} has the label {label_text(strangers[0])}, which {model} does not "
+            f"know; its classes are {', '.join(map(label_text, classes.tolist()))}"
         )
     ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)
     # No single answer has a smaller rank loss than the median rank of the data at hand.
     constant = np.full(ranks.shape, np.median(ranks))
-    _print_facts(
+    print_facts(
         {
             "examples": ranks.size,
             "rank_loss": rank_loss(ranks, predicted),
@@ -282,131 +277,61 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
         largest = [j for j in np.argsort(-size, kind="stable")[:LARGEST].tolist() if size[j]]
         names = getattr(learned, "feature_names_in_", range(1, size.size + 1))
         facts["nonzero_weights"] = int(np.count_nonzero(coef))
-        facts["largest_weights"] = [
-            {"feature": names[j], "weight": coef[..., j].tolist()} for j in largest
-        ]
-    _print_facts(facts, as_json)
+        facts["largest_weights"] = {str(names[j]): coef[..., j].tolist() for j in largest}
+    print_facts(facts, as_json)
 
 
 @app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")
 def demo(
-    png: Annotated[Path, typer.Option(help="Where to write the loss curve.")] = Path(
-        "rankcore-demo.png"
-    ),
+    png: Annotated[
+        Path | None,
+        typer.Option(help="Where to draw the loss curve.", show_default="rankcore-demo.png"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the demo and show it."""
-    _check_writable(png)
+    path = png or Path("rankcore-demo.png")
+    if png is not None:
+        _check_writable(png)
 
     from rankcore import demo as demonstration
 
     result = demonstration.run()
-    if not as_json:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # the plot's dots, in an ASCII locale
-        demonstration.show(result, Console())
+    written = None
     try:
-        demonstration.write_png(result, png)
-        written, note = True, f"The loss curve is in {png}"
+        demonstration.write_png(result, path)
+        written, note = str(path), f"The loss curve as a picture: {path}"
     except ImportError:
-        written, note = False, "For the loss curve as a picture: pip install 'rankcore[plot]'"
+        note = "For the loss curve as a picture: pip install 'rankcore[plot]'"
+    except OSError as error:
+        if png is not None:
+            raise
+        note = f"The loss curve as a picture: cannot write {path} ({error.strerror}); try --png"
     if as_json:
         curves = {name: curve.tolist() for name, curve in result.curves.items()}
-        facts = {**asdict(result), "curves": curves, "png": str(png) if written else None}
-        _print_facts(facts, as_json)
-    else:
-        print(note)
+        print_facts({**asdict(result), "curves": curves, "png": written}, as_json)
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # the plot's dots, in an ASCII locale
+    demonstration.show(result, Console())
+    print(note)
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- reading and learning
 
 
-class CountedLines:
-    """The lines of a data file, counted, so that an error can say where it is.
+def _read(
+    data: str, zero_based: bool, n_features: int | None, expected: str, bar: ProgressBar
+) -> tuple[Any, np.ndarray]:
+    from rankcore import svmlight
 
-    Attributes
-    ----------
-    number : int
-        Lines handed out so far.
-    line : bytes
-        The last of them.
-    """
-
-    def __init__(self, stream: IO[bytes], report: Callable[[int], None]) -> None:
-        self.stream = stream
-        self.report = report
-        self.number = 0
-        self.line = b""
-
-    def __iter__(self) -> Iterator[bytes]:
-        for self.number, self.line in enumerate(self.stream, 1):
-            if self.number % LINES_A_STEP == 0:
-                self.report(self.number)
-            yield self.line
-
-    def read(self) -> bytes:
-        """Present because scikit-learn tells files from paths by it; it reads line by line."""
-        raise io.UnsupportedOperation("read line by line")
-
-
-def _title(data: str) -> str:
-    return "standard input" if data == "-" else data
-
-
-def _open(data: str) -> IO[bytes]:
-    # A stream may lack an extension, or carry a wrong one; its first bytes tell.
-    raw: Any = sys.stdin.buffer if data == "-" else open(data, "rb")  # noqa: SIM115
-    stream = io.BufferedReader(raw)
-    start = stream.peek(3)
-    if start.startswith(b"\x1f"):
-        return gzip.open(stream)
-    if start.startswith(b"BZh"):
-        return bz2.open(stream)
-    return stream
-
-
-def _read(data: str, zero_based: bool, bar: Progress) -> tuple[Any, np.ndarray]:
-    """Examples and labels; labels that are whole numbers become integers."""
-    import numpy as np
-    from sklearn.datasets import load_svmlight_file
-
-    task = bar.add_task("reading", total=None, note="")
-    with _open(data) as stream:
-        lines = CountedLines(stream, lambda number: bar.update(task, completed=number))
-        try:
-            X, y = load_svmlight_file(lines, zero_based=zero_based)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{_title(data)}: damaged archive: {error}") from error
-        except (ValueError, OverflowError) as error:
-            what = _what_is_wrong(error, lines.line)
-            raise ValueError(f"{_title(data)}, line {lines.number}: {what}") from error
-    bar.remove_task(task)
-    if X.shape[0] == 0:
-        raise ValueError(f"{_title(data)} holds no examples")
-    if (y == np.floor(y)).all() and np.abs(y).max() < 2**53:
-        y = y.astype(np.int64)
-    return X, y
-
-
-def _what_is_wrong(error: Exception, line: bytes) -> str:
-    """What scikit-learn's reader means, in words that help."""
-    if "Invalid index 0" in str(error):
-        return "feature 0, but features count from 1; if here they count from 0, use --zero-based"
-    if "Invalid index" in str(error):
-        return "a feature has a negative number"
-    if "sorted and unique" in str(error):
-        return "feature numbers must ascend and not repeat"
-    if isinstance(error, OverflowError):
-        return "a feature number is too large; at most 2147483647 is supported"
-    start = line.decode(errors="replace").strip()[:60]
-    return f"cannot read {start!r}; expected: label number:value number:value ..."
-
-
-def _widen(X: Any, n_features: int, complaint: str) -> None:
-    """Give X the columns it lacks: a file does not mention features that are zero in all of it."""
-    if X.shape[1] > n_features:
-        raise ValueError(complaint.format(X.shape[1], n_features))
-    X.resize((X.shape[0], n_features))
+    return svmlight.read(
+        data,
+        zero_based=zero_based,
+        n_features=n_features,
+        expected=expected,
+        report=bar.reading,
+    )
 
 
 def _load_both(
@@ -415,14 +340,9 @@ def _load_both(
     import rankcore
 
     learned = rankcore.load(model)
-    with _progress_bar(quiet) as bar:
-        X, y = _read(data, zero_based, bar)
-    complaint = f"{_title(data)} has {{}} features, but {model} learned from {{}}"
-    _widen(X, learned.n_features_in_, complaint)
+    with progress_bar(quiet) as bar:
+        X, y = _read(data, zero_based, learned.n_features_in_, str(model), bar)
     return learned, X, y
-
-
-# ---------------------------------------------------------------- learning
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
@@ -443,79 +363,15 @@ def _check_writable(path: Path) -> None:
         raise ValueError(f"{path} exists and is not a file; cannot write there")
 
 
-def _fit(estimator: Any, X: Any, y: np.ndarray, bar: Progress) -> None:
+def _fit(estimator: Any, X: Any, y: np.ndarray, bar: ProgressBar) -> None:
     from rankcore.progress import watch
-
-    task = bar.add_task("learning", total=None, note="")
-
-    def follow(now: FitProgress) -> None:
-        bar.update(
-            task,
-            description=f"epoch {now.epoch} of {now.n_epochs}",
-            completed=(now.epoch - 1) * now.total + now.done,
-            total=now.n_epochs * now.total,
-            note=f"rank loss {now.rank_loss:.4f}",
-        )
 
     with (
         warnings.catch_warnings(record=True) as caught,
         redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for the result
-        nullcontext() if bar.disable else watch(follow),
+        watch(bar.learning) if bar.visible else nullcontext(),
     ):
         warnings.simplefilter("always")
-        try:
-            estimator.fit(X, y)
-        except TypeError as error:  # a parameter of the wrong type
-            raise ValueError(str(error)) from error
+        estimator.fit(X, y)
     for warning in caught:
         _complain(f"warning: {warning.message}")
-
-
-class _Speed(ProgressColumn):
-    """Examples a second."""
-
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.finished_speed or task.speed or 0:,.0f} examples/s")
-
-
-@contextmanager
-def _progress_bar(quiet: bool) -> Iterator[Progress]:
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        _Speed(),
-        TextColumn("{task.fields[note]}"),
-        TimeLeftColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=quiet or not sys.stderr.isatty(),
-    ) as bar:
-        yield bar
-
-
-# ---------------------------------------------------------------- printing
-
-
-def _label_text(label: Any) -> str:
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
-
-
-def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(facts, default=repr))
-        return
-    width = max(map(len, facts))
-    for name, value in facts.items():
-        print(f"{name.replace('_', ' '):{width}}  {_fact_text(value)}")
-
-
-def _fact_text(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={_fact_text(item)}" for name, item in value.items())
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "; ".join(f"{item['feature']}: {_fact_text(item['weight'])}" for item in value)
-    if isinstance(value, list):
-        return ", ".join(map(_fact_text, value))
-    return str(value)

@@ -216,7 +216,8 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
         **{learner.name: make_seeded(learner) for learner in learners},
     }
     return Result(
-        *X.shape,
+        X.shape[0],
+        X.shape[1],
         compare(X, ranks, methods),
         loss_curves(X, ranks, learners),
         rank_loss(ranks, np.full(ranks.shape, np.median(ranks))),
@@ -239,7 +240,7 @@ def show(result: Result, console: Console) -> None:
 
     console.print(
         f"Diabetes: {result.n_examples} patients, {result.n_features} features, disease "
-        f"progression in {RANKS} ranks. {FOLDS}-fold cross-validation, {EPOCHS} passes."
+        f"progression in {RANKS} ranks.\n{FOLDS}-fold cross-validation, {EPOCHS} passes:"
     )
     table = Table("", "rank loss", "accuracy", "within 1", "fit, ms")
     for column in table.columns[1:]:
@@ -256,7 +257,7 @@ def show(result: Result, console: Console) -> None:
     try:
         plot = terminal_plot(result, min(console.width, 100), 20)
     except ImportError:
-        console.print("For the loss curve here: pip install 'rankcore[cli]'")
+        console.print("For the loss curve here: pip install 'rankcore[cli]'", markup=False)
     else:
         console.print(Text.from_ansi(plot), soft_wrap=True)
 
@@ -287,16 +288,20 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
     figure.theme("simple")  # the terminal's own background
     figure.plot_size(width, height)
     figure.title("online rank loss, averaged over the examples seen")
-    last = 1.0
+    # Powers of ten on a linear axis: plotext's own log scale misplaces ticks that are given.
+    last = 0.0
     for label, curve in _distinct(result.curves).items():
-        last = max(last, curve[-1, 0])
-        figure.draw(figure.signal(*curve.T.tolist(), marker="braille").lines().label(label))
-    constant = [result.constant_rank_loss] * 2
-    line = figure.signal([1.0, last], constant, marker="braille").lines()
-    figure.draw(line.label("best constant"))
-    powers = [10**digits for digits in range(len(str(int(last))))]
-    figure.ruler("x").scale("log").ticks(powers, [f"{power:,}" for power in powers])
+        powers = np.log10(curve[:, 0])
+        last = max(last, float(powers[-1]))
+        signal = figure.signal(powers.tolist(), curve[:, 1].tolist(), marker="braille")
+        figure.draw(signal.lines().label(label))
+    constant = figure.signal([0.0, last], [result.constant_rank_loss] * 2, marker="braille")
+    figure.draw(constant.lines().label("best constant"))
+    ticks = list(range(int(last) + 1))
+    figure.ruler("x").ticks(ticks, [f"{10**power:,}" for power in ticks])
+    figure.ruler("y").lim(lower=0)
     figure.label("examples seen", "x")
+    figure.legend(x=last, y=0, ha="right", va="bottom", relative=True)
     return str(figure.build().string())
 
 
@@ -336,7 +341,7 @@ def write_png(result: Result, path: Path) -> None:
 
 
 def _distinct(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The curves, equal ones once under both names: averaging changes only the predictions."""
+    """Merge equal curves under both names: averaging changes only the predictions."""
     distinct: dict[str, np.ndarray] = {}
     for name, curve in curves.items():
         same = [label for label, known in distinct.items() if np.array_equal(known, curve)]

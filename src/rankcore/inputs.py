@@ -154,9 +154,7 @@ def _checked_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], n
             )
     data = np.ascontiguousarray(_as_float(data, name))
     indices = np.ascontiguousarray(indices, dtype=np.int32)
-    rows = csr_rows(
-        data, indices, np.ascontiguousarray(indptr, dtype=np.int64), n_features, name
-    )
+    rows = csr_rows(data, indices, np.ascontiguousarray(indptr, dtype=np.int64), n_features, name)
     if rows.canonical:
         return rows
 
@@ -264,8 +262,8 @@ def find_classes(labels: np.ndarray) -> np.ndarray:
             classes = np.union1d(classes, block)
     if classes.size < 2:
         raise ValueError(
-            f"y has only one class, {classes[0]!r}; ordinal learning needs two or more. List the "
-            "possible labels in classes= if the others are yet to come"
+            f"y has only one class, {classes[0].item()!r}; ordinal learning needs two or more. List "
+            "the possible labels in classes= if the others are yet to come"
         )
     continuous = labels.dtype.kind == "f" and not (classes == np.floor(classes)).all()
     if continuous and classes.size > max(20, labels.size // 2):
@@ -301,8 +299,7 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
         raise ValueError(
-            f"y holds {labels.dtype} labels and the classes are {classes.dtype}: "
-            f"{classes.tolist()}"
+            f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
         )
     sorter = np.argsort(classes)
     ranks = np.empty(labels.size, dtype=np.int32)
@@ -315,8 +312,8 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
             where = int(unknown.argmax())
             raise ValueError(
                 f"y contains the label {block[where].item()!r} at row {start + where}, which is "
-                f"not among the classes {classes.tolist()}; the first call must name every label "
-                "in classes="
+                f"not among the model's classes {classes.tolist()}; to learn it too, name it in "
+                "classes= from the first call on"
             )
         ranks[start : start + LABEL_BLOCK] = found
     return ranks

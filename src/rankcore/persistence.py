@@ -53,7 +53,9 @@ def save(model: OnlineOrdinalClassifier, path: str | os.PathLike[str]) -> None:
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     TypeError
-        If a parameter or a label cannot be written without pickling.
+        If a parameter cannot be written without pickling.
+    OSError, ValueError
+        If there is no such folder, no room, or ``path`` is a device or folder.
 
     Examples
     --------
@@ -82,15 +84,14 @@ def save(model: OnlineOrdinalClassifier, path: str | os.PathLike[str]) -> None:
         "version": VERSION,
         "learner": type(model).__name__,
         "params": {
-            name: _encode_param(name, value)
-            for name, value in model.get_params(deep=False).items()
+            name: _encode_param(name, value) for name, value in model.get_params(deep=False).items()
         },
         "settings": state.settings,
         "streaming": state.streaming,
         "n_features": model.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
     }
-    _write_atomically(Path(path), _pack(document, arrays))
+    _write_atomically(Path(path).resolve(), _pack(document, arrays))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -258,7 +259,11 @@ def _with_arrays(value: Any) -> Any:
 
 def _write_atomically(path: Path, content: bytes) -> None:
     """Replace ``path`` by a whole file: write beside it, flush to disk, then rename."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent or ".", prefix=path.name + ".")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a file: a model needs one of its own")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)

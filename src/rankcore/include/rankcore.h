@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Grows when a struct below changes; released layouts are never edited. */
+/* Grows when something is added. Released structs keep their layout: new needs get new names. */
 #define RANKCORE_ABI 1
 
 #ifdef __cplusplus
@@ -94,36 +94,36 @@ static inline rc_row rc_rows_get(const rc_rows *X, int64_t i)
 
 /* The two loops below are written once for the four kinds of row. Steps of four let the CPU overlap
  * additions and memory accesses; the order of the sums is part of the contract (see Exactness). */
-#define RC_DOT_(TYPE, COLUMN)                                               \
-    do {                                                                    \
-        const TYPE *v = (const TYPE *)x.data;                               \
-        for (; i + 4 <= x.n; i += 4) {                                      \
-            RC_PREFETCH_(v + i);                                            \
-            if (x.indices)                                                  \
-                RC_PREFETCH_(x.indices + i);                                \
-            s0 += (double)v[i] * w[COLUMN(i)];                              \
-            s1 += (double)v[i + 1] * w[COLUMN(i + 1)];                      \
-            s2 += (double)v[i + 2] * w[COLUMN(i + 2)];                      \
-            s3 += (double)v[i + 3] * w[COLUMN(i + 3)];                      \
-        }                                                                   \
-        for (; i < x.n; i++)                                                \
-            s0 += (double)v[i] * w[COLUMN(i)];                              \
+#define RC_DOT_(TYPE, COLUMN)                          \
+    do {                                               \
+        const TYPE *v = (const TYPE *)x.data;          \
+        for (; i + 4 <= x.n; i += 4) {                 \
+            RC_PREFETCH_(v + i);                       \
+            if (x.indices)                             \
+                RC_PREFETCH_(x.indices + i);           \
+            s0 += (double)v[i] * w[COLUMN(i)];         \
+            s1 += (double)v[i + 1] * w[COLUMN(i + 1)]; \
+            s2 += (double)v[i + 2] * w[COLUMN(i + 2)]; \
+            s3 += (double)v[i + 3] * w[COLUMN(i + 3)]; \
+        }                                              \
+        for (; i < x.n; i++)                           \
+            s0 += (double)v[i] * w[COLUMN(i)];         \
     } while (0)
-#define RC_AXPY_(TYPE, COLUMN)                                              \
-    do {                                                                    \
-        const TYPE *v = (const TYPE *)x.data;                               \
-        for (; i + 4 <= x.n; i += 4) {                                      \
-            const double w0 = w[COLUMN(i)] + a * (double)v[i];              \
-            const double w1 = w[COLUMN(i + 1)] + a * (double)v[i + 1];      \
-            const double w2 = w[COLUMN(i + 2)] + a * (double)v[i + 2];      \
-            const double w3 = w[COLUMN(i + 3)] + a * (double)v[i + 3];      \
-            w[COLUMN(i)] = w0;                                              \
-            w[COLUMN(i + 1)] = w1;                                          \
-            w[COLUMN(i + 2)] = w2;                                          \
-            w[COLUMN(i + 3)] = w3;                                          \
-        }                                                                   \
-        for (; i < x.n; i++)                                                \
-            w[COLUMN(i)] += a * (double)v[i];                               \
+#define RC_AXPY_(TYPE, COLUMN)                                         \
+    do {                                                               \
+        const TYPE *v = (const TYPE *)x.data;                          \
+        for (; i + 4 <= x.n; i += 4) {                                 \
+            const double w0 = w[COLUMN(i)] + a * (double)v[i];         \
+            const double w1 = w[COLUMN(i + 1)] + a * (double)v[i + 1]; \
+            const double w2 = w[COLUMN(i + 2)] + a * (double)v[i + 2]; \
+            const double w3 = w[COLUMN(i + 3)] + a * (double)v[i + 3]; \
+            w[COLUMN(i)] = w0;                                         \
+            w[COLUMN(i + 1)] = w1;                                     \
+            w[COLUMN(i + 2)] = w2;                                     \
+            w[COLUMN(i + 3)] = w3;                                     \
+        }                                                              \
+        for (; i < x.n; i++)                                           \
+            w[COLUMN(i)] += a * (double)v[i];                          \
     } while (0)
 #define RC_SPARSE_(i) x.indices[i]
 #define RC_DENSE_(i) i

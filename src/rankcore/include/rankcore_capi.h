@@ -49,7 +49,7 @@ typedef struct rc_capi {
 
 static const rc_capi *rc_api = NULL;
 
-/* Loads the table. 0, or -1 with a Python ImportError set. Needs the GIL. */
+/* Loads the table. 0, or -1 with a Python exception set. Needs the GIL. */
 static inline int rc_import(void)
 {
     PyObject *module = PyImport_ImportModule("rankcore._ext.capi");
@@ -57,11 +57,12 @@ static inline int rc_import(void)
     const rc_capi *found =
         capsule ? (const rc_capi *)PyCapsule_GetPointer(capsule, "rankcore._ext.capi.table") : NULL;
     if (found && (found->version < RC_CAPI_VERSION || found->size < sizeof(rc_capi))) {
-        PyErr_Format(PyExc_ImportError,
-                     "the installed rankcore offers version %d of its C functions, this program was "
-                     "compiled against version %d: upgrade rankcore, or compile against the "
-                     "installed headers",
-                     (int)found->version, RC_CAPI_VERSION);
+        PyErr_Format(
+            PyExc_ImportError,
+            "the installed rankcore offers version %d of its C functions, this program was "
+            "compiled against version %d: upgrade rankcore, or compile against the "
+            "installed headers",
+            (int)found->version, RC_CAPI_VERSION);
         found = NULL;
     }
     /* The module keeps the capsule, and the table is static: neither reference is needed. */
@@ -73,7 +74,8 @@ static inline int rc_import(void)
 
 /* One online step: predicts x's rank, then learns from its true rank (0 .. n_ranks - 1).
  * Returns the rank predicted before the update, or -1 and changes nothing when the projection
- * overflowed. Writes the state's arrays and counters. O(x.n + n_ranks). */
+ * overflowed. The row's columns must be distinct and inside the state, as for rc_axpy. Writes the
+ * state's arrays and counters. O(x.n + n_ranks). */
 static inline int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank)
 {
     return rc_api->prank_update(state, x, rank);
@@ -81,7 +83,8 @@ static inline int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t r
 
 /* Writes the averages over all t examples of the weights (n_features) and thresholds
  * (n_ranks - 1). Needs both sums in the state. O(n_features + n_ranks). */
-static inline void rc_prank_average(const rc_prank_state *state, double *weights, double *thresholds)
+static inline void rc_prank_average(const rc_prank_state *state, double *weights,
+                                    double *thresholds)
 {
     rc_api->prank_average(state, weights, thresholds);
 }

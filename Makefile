@@ -1,0 +1,117 @@
+# `make demo` shows rankcore at work, `make test` runs everything CI runs; both from a fresh clone.
+# The pieces of the latter run alone too: lint types checked sanitize oldest check.
+
+PYTHON ?= python3
+BENCH ?= prank
+
+VENV := .venv/bin
+# Everything that is tested comes out of the sdist, as it does for users.
+DIST := build/dist
+WHEEL = $$(echo $(DIST)/*.whl)
+SOURCES := $(shell find src -type f ! -name '*.so' ! -name '*.pyc' ! -path '*.egg-info*') \
+	pyproject.toml setup.py MANIFEST.in README.md LICENSE
+C_FILES := $(wildcard src/rankcore/include/*.h examples/*/*.[ch] tests/*/*.[ch])
+# What reaches the kernels with odd input: these run again with checks compiled in.
+KERNEL_TESTS := tests/test_rows.py tests/test_prank.py tests/test_persistence.py
+# The first release of scikit-learn that is supported has wheels for these interpreters.
+OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
+	$(HOME)/.pyenv/versions/3.1[12].*/bin/python; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
+	2>/dev/null && echo $$python && break; done)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PATH := $(CURDIR)/$(VENV):$(PATH)
+
+.PHONY: demo test lint types checked sanitize oldest check bench clean
+.NOTPARALLEL:
+
+demo: .venv/made
+	$(VENV)/pip install -q ".[cli,plot]"
+	$(VENV)/rankcore demo
+
+# `check` comes last: its closing line is the one to read.
+test: lint types checked sanitize oldest check
+
+lint: .venv/installed
+	ruff check
+	ruff format --check
+	cython-lint src
+	clang-format --dry-run -Werror $(C_FILES)
+	codespell $(wildcard *.md *.py *.toml Makefile src tests examples benchmarks reproduce docs)
+
+types: .venv/installed
+	mypy src/rankcore
+	stubtest rankcore --mypy-config-file pyproject.toml --allowlist tests/stubtest-allowlist.txt
+
+# The same kernels with Cython's bounds checks on.
+checked: .venv/installed
+	$(call install_apart,checked,RANKCORE_CHECKED=1)
+	PYTHONPATH=build/checked/site python -m pytest -q $(KERNEL_TESTS)
+
+# The same kernels under the address and undefined-behaviour sanitizers of GCC. Reports go past
+# pytest's capture, which a process that is stopped takes with it.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer -fno-wrapv
+# libstdc++ too: the sanitizer looks for its exceptions when it starts, SciPy throws them later.
+RUNTIMES = $(foreach name,asan ubsan stdc++,$(shell gcc -print-file-name=lib$(name).so))
+
+ifeq ($(shell uname),Linux)
+sanitize: .venv/installed
+	$(call install_apart,sanitize,CC=gcc CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)")
+	LD_PRELOAD="$(RUNTIMES)" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+	UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=build/sanitize/site \
+	python -m pytest -q --capture=sys $(KERNEL_TESTS)
+else
+sanitize:
+	@echo "sanitize: not run, it needs Linux and GCC"
+endif
+
+# The oldest releases that pyproject.toml allows.
+ifneq ($(OLDEST_PYTHON),)
+oldest: .venv/installed
+	rm -rf .venv-oldest
+	$(OLDEST_PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install -q -c tests/oldest-constraints.txt "$(WHEEL)[plot,test]" polars
+	.venv-oldest/bin/python -m pytest -q -m "not slow"
+else
+oldest:
+	@echo "oldest: not run, no CPython 3.11 or 3.12 was found (set OLDEST_PYTHON)"
+endif
+
+check: .venv/installed
+	python -m pytest -q --doctest-modules --pyargs rankcore
+	python -m pytest
+
+bench: .venv/installed
+	python -m benchmarks $(BENCH)
+
+clean:
+	rm -rf build .venv .venv-oldest src/rankcore.egg-info
+	find src -name '*.so' -delete
+
+.venv/made:
+	$(PYTHON) -m venv .venv
+	touch $@
+
+# Warnings are errors here, and only here: a user's compiler may know some that ours does not.
+$(DIST)/made: $(SOURCES) | .venv/made
+	rm -rf $(DIST)
+	mkdir -p $(DIST)
+	$(VENV)/pip install -q build
+	RANKCORE_WERROR=1 $(VENV)/python -m build --outdir $(DIST) >build/log 2>&1 || \
+		{ cat build/log; exit 1; }
+	touch $@
+
+# pip does not replace a version by the same version unless told to.
+.venv/installed: $(DIST)/made
+	$(VENV)/pip install -q "$(WHEEL)[dev]"
+	$(VENV)/pip install -q --no-deps --force-reinstall $(WHEEL)
+	touch $@
+
+# $(call install_apart,NAME,ENVIRONMENT): build the sdist once more, under build/NAME/site.
+define install_apart
+	rm -rf build/$(1)
+	mkdir -p build/$(1)/tree
+	tar -xzf $(DIST)/*.tar.gz -C build/$(1)/tree --strip-components=1
+	$(2) $(VENV)/pip install -q --no-deps --target build/$(1)/site ./build/$(1)/tree
+endef

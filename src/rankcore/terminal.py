@@ -1,0 +1,144 @@
+"""What the command line shows: a progress bar while it works, facts when it is done."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
+
+from rankcore.progress import Progress as FitProgress
+
+
+class ProgressBar:
+    """A bar on standard error: what is done, examples a second, rank loss, time left.
+
+    Parameters
+    ----------
+    bar : rich.progress.Progress
+    """
+
+    def __init__(self, bar: Progress) -> None:
+        self.bar = bar
+        self.task = bar.add_task("reading", total=None, note="")
+
+    @property
+    def visible(self) -> bool:
+        """Whether there is anybody to see it."""
+        return not self.bar.disable
+
+    def reading(self, n_lines: int) -> None:
+        """Show how many lines have been read.
+
+        Parameters
+        ----------
+        n_lines : int
+        """
+        self.bar.update(self.task, completed=n_lines)
+
+    def learning(self, now: FitProgress) -> None:
+        """Show how far a fit has come.
+
+        Parameters
+        ----------
+        now : rankcore.progress.Progress
+        """
+        total = now.n_epochs * now.total
+        if self.bar.tasks[0].total != total:
+            self.bar.reset(self.task, total=total)  # the speed of reading is another
+        self.bar.update(
+            self.task,
+            description=f"epoch {now.epoch} of {now.n_epochs}",
+            completed=(now.epoch - 1) * now.total + now.done,
+            note=f"rank loss {now.rank_loss:.4f}",
+        )
+
+
+class _Speed(ProgressColumn):
+    """Examples a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.finished_speed or task.speed or 0:,.0f} examples/s")
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> Iterator[ProgressBar]:
+    """Show a bar on standard error while the body runs.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing. Nothing is shown either where standard error is not a terminal.
+
+    Yields
+    ------
+    ProgressBar
+    """
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),  # whatever the others leave
+        _Speed(Column(no_wrap=True)),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        expand=True,
+        transient=True,
+        disable=quiet or not sys.stderr.isatty(),
+    )
+    # Some versions of Rich write an empty line when a disabled bar ends: do not even begin.
+    with nullcontext() if bar.disable else bar:
+        yield ProgressBar(bar)
+
+
+def print_facts(facts: dict[str, Any], as_json: bool) -> None:
+    """Print facts on standard output, one a line or as one JSON object.
+
+    Parameters
+    ----------
+    facts : dict
+        Of numbers, strings, lists and dicts.
+    as_json : bool
+    """
+    if as_json:
+        print(json.dumps(facts, default=repr))
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name.replace('_', ' '):{width}}  {_as_text(value)}")
+
+
+def label_text(label: Any) -> str:
+    """Write a label as users do: 3.0 is 3.
+
+    Parameters
+    ----------
+    label : int, float or str
+
+    Returns
+    -------
+    str
+    """
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_as_text(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_as_text, value))
+    return str(value)

@@ -1,0 +1,478 @@
+"""rankcore.h without Python: compiled as strict C99 and C++11, it gives Python's numbers.
+
+Everything is compiled against ``rankcore.get_include()``, so an installed wheel is tested as well
+as an editable install. Expected values come from Python, NumPy or plain arithmetic.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+
+import rankcore as rc
+
+SOURCES = Path(__file__).parent / "embedding"
+EXAMPLE = Path(__file__).parents[1] / "examples" / "c_pipeline"
+STRICT = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-ffp-contract=off"]
+C99, CXX11 = ["-std=c99"], ["-std=c++11", "-x", "c++"]
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or shutil.which("cc") is None,
+    reason="no C compiler that takes the options of Unix (cc)",
+)
+
+
+def compilers() -> Iterator[object]:
+    """Of a C and a C++ compiler the system's own, and GCC and Clang where they are others."""
+    seen = set()
+    for name, language in [
+        ("cc", C99),
+        ("c++", CXX11),
+        ("gcc", C99),
+        ("g++", CXX11),
+        ("clang", C99),
+        ("clang++", CXX11),
+    ]:
+        path = shutil.which(name)
+        if path is None and name == "c++":
+            yield pytest.param([], id=name, marks=pytest.mark.skip("no C++ compiler (c++)"))
+        if path is not None and os.path.realpath(path) not in seen:
+            seen.add(os.path.realpath(path))
+            yield pytest.param([path, *language, "-O2"], id=name)
+    if platform.machine() == "x86_64":
+        # Where the CPU has fused multiply-add, only -ffp-contract=off keeps the last bit.
+        yield pytest.param(["cc", *C99, "-O3", "-march=native"], id="cc-native")
+
+
+COMPILERS = list(compilers())
+
+
+def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(c) for c in command], text=True, capture_output=True, **options)
+
+
+def build(compiler: list[str], source: Path, target: Path, *flags: str) -> Path:
+    done = run(*compiler, *STRICT, *flags, f"-I{rc.get_include()}", source, "-o", target)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+# ------------------------------------------------------------------ the functions, one by one
+
+
+class Rows(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("indices", ctypes.c_void_p),
+        ("indptr", ctypes.c_void_p),
+        ("stride", ctypes.c_int64),
+        ("n_rows", ctypes.c_int64),
+        ("n_features", ctypes.c_int64),
+        ("dtype", ctypes.c_int32),
+    ]
+
+
+class PRank(ctypes.Structure):
+    _fields_ = [
+        ("weights", ctypes.c_void_p),
+        ("thresholds", ctypes.c_void_p),
+        ("n_features", ctypes.c_int64),
+        ("n_ranks", ctypes.c_int32),
+    ]
+
+
+def pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def as_c(X: np.ndarray | sp.csr_array) -> tuple[Rows, list[np.ndarray]]:
+    """The C description of a matrix, and the arrays that it borrows."""
+    rows = Rows(n_rows=X.shape[0], n_features=X.shape[1], dtype={"d": 0, "f": 1}[X.dtype.char])
+    if isinstance(X, np.ndarray):
+        rows.data, rows.stride = X.ctypes.data, X.strides[0] // X.itemsize
+        return rows, [X]
+    indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int64)
+    rows.data, rows.indices, rows.indptr = (a.ctypes.data for a in (X.data, indices, indptr))
+    return rows, [X.data, indices, indptr]
+
+
+@pytest.fixture(scope="session", params=COMPILERS)
+def probe(request, tmp_path_factory):
+    target = tmp_path_factory.mktemp("probe") / "header_probe.so"
+    library = ctypes.CDLL(
+        str(build(request.param, SOURCES / "header_probe.c", target, "-shared", "-fPIC"))
+    )
+    library.probe_row_f64.restype = library.probe_row_f32.restype = ctypes.c_double
+    return library
+
+
+def random_matrix(rng: np.random.Generator, kind: str, dtype: str, n_features: int):
+    values = rng.standard_normal((40, n_features)) * 10.0 ** rng.integers(-8, 9, (40, n_features))
+    values[rng.random(values.shape) < 0.05] = 1e-310 if dtype == "float64" else 1e-40  # subnormal
+    if kind == "dense":
+        return values.astype(dtype)
+    if kind == "strided":
+        wide = np.full((80, n_features + 3), 1e300 if dtype == "float64" else 1e30, dtype)
+        wide[::2, :n_features] = values
+        return wide[::2, :n_features]
+    stored = rng.random(values.shape) < rng.random((40, 1))  # from empty rows to full ones
+    values[rng.random(values.shape) < 0.1] = 0.0  # zeros may be stored
+    columns = np.broadcast_to(np.arange(n_features), values.shape)[stored]
+    indptr = np.concatenate([[0], stored.sum(axis=1).cumsum()])
+    return sp.csr_array((values[stored].astype(dtype), columns, indptr), shape=values.shape)
+
+
+def fitted(rng: np.random.Generator, n_features: int, n_ranks: int) -> rc.PRank:
+    X = rng.standard_normal((60 + n_ranks, n_features))
+    y = np.concatenate([np.arange(n_ranks), rng.integers(0, n_ranks, 60)])
+    return rc.PRank(max_iter=3, average=True, threshold_scale=0.7).fit(X, y)
+
+
+def in_contract_order(values: np.ndarray, weights: np.ndarray) -> float:
+    """The inner product as rankcore.h promises it: four sums in turn, the rest in the first."""
+    sums = [0.0] * 4
+    products = [float(v) * float(w) for v, w in zip(values, weights, strict=True)]
+    whole = len(products) // 4 * 4
+    for i, product in enumerate(products):
+        sums[i % 4 if i < whole else 0] += product
+    return (sums[0] + sums[2]) + (sums[1] + sums[3])
+
+
+def row_of(X: np.ndarray | sp.csr_array, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and stored values of a row."""
+    if isinstance(X, np.ndarray):
+        return np.arange(X.shape[1], dtype=np.int32), np.ascontiguousarray(X[i])
+    part = slice(X.indptr[i], X.indptr[i + 1])
+    return X.indices[part].astype(np.int32), X.data[part]
+
+
+KINDS = pytest.mark.parametrize("kind", ["csr", "dense", "strided"])
+DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+@KINDS
+@DTYPES
+def test_scores_and_ranks_are_pythons(probe, kind, dtype):
+    rng = np.random.default_rng(1)
+    for n_features in [1, 2, 3, 4, 5, 7, 8, 31, 130]:
+        n_ranks = int(rng.integers(2, 40))
+        model = fitted(rng, n_features, n_ranks)
+        X = random_matrix(rng, kind, dtype, n_features)
+        rows, _borrowed = as_c(X)
+        w, b = model.coef_, model.thresholds_
+        expected = model.decision_function(X)
+
+        dots, scores = np.full(40, np.nan), np.full(40, np.nan)
+        ranks = np.full(40, -1, dtype=np.int32)
+        probe.probe_dot(ctypes.byref(rows), pointer(w), pointer(dots))
+        c_model = PRank(w.ctypes.data, b.ctypes.data, n_features, n_ranks)
+        probe.probe_prank(
+            ctypes.byref(c_model), ctypes.byref(rows), pointer(scores), pointer(ranks)
+        )
+
+        assert dots.tobytes() == expected.tobytes()
+        assert scores.tobytes() == expected.tobytes()
+        np.testing.assert_array_equal(ranks, np.searchsorted(b, expected, side="right"))
+        np.testing.assert_array_equal(ranks, model.predict(X))
+
+
+@KINDS
+@DTYPES
+def test_sums_are_formed_in_the_order_of_the_contract(probe, kind, dtype):
+    rng = np.random.default_rng(2)
+    reordered = False
+    for n_features in [1, 3, 4, 6, 8, 9, 50]:
+        X = random_matrix(rng, kind, dtype, n_features)
+        w = rng.standard_normal(n_features)
+        rows, _borrowed = as_c(X)
+        got = np.full(40, np.nan)
+        probe.probe_dot(ctypes.byref(rows), pointer(w), pointer(got))
+        one_row = probe.probe_row_f64 if dtype == "float64" else probe.probe_row_f32
+        for i in range(40):
+            columns, values = row_of(X, i)
+            expected = in_contract_order(values, w[columns])
+            assert got[i] == expected
+            n = ctypes.c_int64(len(values))
+            indices = pointer(columns) if kind == "csr" else None
+            assert one_row(pointer(values), indices, n, pointer(w)) == expected
+            reordered |= expected != sum(
+                float(v) * u for v, u in zip(values, w[columns], strict=True)
+            )
+    assert reordered  # or these data could not tell one order from another
+
+
+@KINDS
+@DTYPES
+def test_axpy_rounds_twice(probe, kind, dtype):
+    rng = np.random.default_rng(3)
+    for n_features in [1, 3, 4, 7, 8, 33]:
+        X = random_matrix(rng, kind, dtype, n_features)
+        rows, _borrowed = as_c(X)
+        w = rng.standard_normal(n_features)
+        expected = w.copy()
+        for i in range(40):
+            a = float(rng.standard_normal())
+            columns, values = row_of(X, i)
+            expected[columns] += a * values.astype(np.float64)
+            probe.probe_axpy(ctypes.byref(rows), ctypes.c_int64(i), ctypes.c_double(a), pointer(w))
+            assert w.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["distinct", "repeated", "equal", "signed zeros", "huge"])
+def test_rank_counts_the_thresholds_reached(probe, kind):
+    rng = np.random.default_rng(4)
+    # Up to 16 thresholds are counted, more are halved first.
+    for n_ranks in [*range(2, 61), 1000]:
+        n = n_ranks - 1
+        b = {
+            "distinct": lambda n: rng.standard_normal(n),
+            "repeated": lambda n: rng.integers(-3, 4, n) / 2,
+            "equal": lambda n: np.full(n, 0.1),
+            "signed zeros": lambda n: rng.choice([-0.0, 0.0, 5e-324, -5e-324], n),
+            "huge": lambda n: rng.choice([-1.7e308, -1.0, 1.0, 1.7e308], n),
+        }[kind](n)
+        b.sort()
+        around = [b, np.nextafter(b, -np.inf), np.nextafter(b, np.inf), rng.standard_normal(20)]
+        scores = np.concatenate([*around, [np.inf, -np.inf, 0.0, -0.0, np.nan]])
+        expected = np.searchsorted(b, scores, side="right")
+        expected[np.isnan(scores)] = 0  # documented; NumPy sorts NaN last
+
+        got = np.full(len(scores), -1, dtype=np.int32)
+        probe.probe_rank(
+            pointer(b), n_ranks, pointer(scores), ctypes.c_int64(len(scores)), pointer(got)
+        )
+        np.testing.assert_array_equal(got, expected)
+
+
+# ------------------------------------------------------------------ what is frozen
+
+
+def test_header_needs_no_python():
+    text = (Path(rc.get_include()) / "rankcore.h").read_text(encoding="utf-8")
+    assert re.findall(r"^\s*#\s*include\s*(\S+)", text, re.M) == ["<stddef.h>", "<stdint.h>"]
+    done = run("cc", *C99, "-M", f"-I{rc.get_include()}", SOURCES / "header_probe.c")
+    assert done.returncode == 0, done.stderr
+    assert "rankcore.h" in done.stdout
+    assert "Python.h" not in done.stdout
+
+
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="the numbers are those of 64-bit platforms")
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_layouts_are_frozen(compiler, tmp_path):
+    done = run(build(compiler, SOURCES / "layout.c", tmp_path / "layout"))
+    found = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    # A compiled program has these numbers built in. A released struct therefore never changes:
+    # what needs another layout gets another name. Lines may be added here, never edited.
+    assert {name: int(value) for name, value in found.items()} == {
+        "RANKCORE_ABI": 1,
+        "RC_FLOAT64": 0,
+        "RC_FLOAT32": 1,
+        "rc_row": 32,
+        "rc_row.data": 0,
+        "rc_row.indices": 8,
+        "rc_row.n": 16,
+        "rc_row.dtype": 24,
+        "rc_rows": 56,
+        "rc_rows.data": 0,
+        "rc_rows.indices": 8,
+        "rc_rows.indptr": 16,
+        "rc_rows.stride": 24,
+        "rc_rows.n_rows": 32,
+        "rc_rows.n_features": 40,
+        "rc_rows.dtype": 48,
+        "rc_prank": 32,
+        "rc_prank.weights": 0,
+        "rc_prank.thresholds": 8,
+        "rc_prank.n_features": 16,
+        "rc_prank.n_ranks": 24,
+    }
+
+
+# ------------------------------------------------------------------ examples/c_pipeline
+
+
+@pytest.fixture(scope="session")
+def write_model():
+    return runpy.run_path(str(EXAMPLE / "train.py"))["write_model"]
+
+
+@pytest.fixture(scope="session", params=COMPILERS)
+def program(request, tmp_path_factory):
+    return build(request.param, EXAMPLE / "main.c", tmp_path_factory.mktemp("pipeline") / "rank")
+
+
+def svmlight(X: sp.csr_array, y: np.ndarray) -> str:
+    lines = []
+    for i, label in enumerate(y):
+        columns, values = row_of(X, i)
+        stored = (f"{c + 1}:{v!r}" for c, v in zip(columns, values.tolist(), strict=True))
+        lines.append(" ".join([f"{label}", *stored]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("n_ranks", [2, 5, 40])
+def test_example_gives_pythons_numbers(program, write_model, tmp_path, n_ranks):
+    rng = np.random.default_rng(n_ranks)
+    model = fitted(rng, 37, n_ranks)
+    X = random_matrix(rng, "csr", "float64", 37)
+    y = rng.integers(0, n_ranks, 40)
+    write_model(model, tmp_path / "model.txt")
+    text = svmlight(X, y)
+
+    labels = run(program, tmp_path / "model.txt", input=text)
+    scores = run(program, "-s", tmp_path / "model.txt", input=text)
+
+    for done in (labels, scores):
+        assert (done.returncode, done.stderr) == (0, "")
+    np.testing.assert_array_equal(np.array(labels.stdout.split(), int), model.predict(X))
+    pairs = [line.split(" ") for line in scores.stdout.splitlines()]
+    assert [label for label, _ in pairs] == labels.stdout.split()
+    got = np.array([float(score) for _, score in pairs])
+    assert got.tobytes() == model.decision_function(X).tobytes()
+
+
+def test_example_ranks_a_score_on_a_threshold_upwards(program, write_model, tmp_path):
+    model = rc.PRank(max_iter=2).fit([[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3])
+    write_model(model, tmp_path / "model.txt")
+    X = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
+    assert set(model.thresholds_) <= set(model.decision_function(X))
+    done = run(program, tmp_path / "model.txt", input=svmlight(sp.csr_array(X), np.zeros(5, int)))
+    np.testing.assert_array_equal(np.array(done.stdout.split(), int), model.predict(X))
+
+
+def test_example_reads_all_of_the_format(program, tmp_path):
+    model = tmp_path / "model.txt"
+    model.write_text(
+        "rankcore-prank 1\r\nranks 3\nlabels bad so-so 1e3\nthresholds -1 1\nfeatures 2\n1\n.5e1"
+    )
+    rows = (
+        "# nothing but a comment\n\n"
+        "3 qid:7 1:1 2:0x1p-2 # the comment: 9:9\n"  # a label and a query
+        "qid:7 1:-0.5\n"  # no label
+        "  \t1:-1\t\t2:-1e-400  \r\n"  # underflows to zero
+        "4\n"  # no values
+        "1 2:+.2"  # no end of line
+    )
+    done = run(program, "-s", model, input=rows)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "1e3 2.25\nso-so -0.5\nso-so -1\nso-so 0\n1e3 1\n"
+
+
+GOOD_MODEL = "rankcore-prank 1\nranks 3\nlabels 1 2 3\nthresholds -1 1\nfeatures 2\n0.5\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("1 3:1\n", "1: a column must be a whole number from 1 to 2, found '3'"),
+        ("1 1:1\n1 0:1\n", "2: a column must be a whole number from 1 to 2, found '0'"),
+        ("1 -1:1\n", "from 1 to 2, found '-1'"),
+        ("1 4294967297:1\n", "from 1 to 2, found '4294967297'"),
+        ("1 99999999999999999999:1\n", "from 1 to 2, found '99999999999999999999'"),
+        ("1 1.5:1\n", "from 1 to 2, found '1.5'"),
+        ("1 :1\n", "from 1 to 2, found ''"),
+        ("1 2:1 1:1\n", "the columns of a row must ascend, found 1 after 2"),
+        ("1 1:1 2:1 2:1\n", "the columns of a row must ascend, found 2 after 2"),
+        ("1 2\n", "expected column:value, found '2'"),
+        ("1 1:\n", "expected a finite number, found ''"),
+        ("1 1:x\n", "expected a finite number, found 'x'"),
+        ("1 1:1,5\n", "expected a finite number, found '1,5'"),
+        ("1 1:nan\n", "expected a finite number, found 'nan'"),
+        ("1 1:-inf\n", "expected a finite number, found '-inf'"),
+        ("1 1:1e999\n", "expected a finite number, found '1e999'"),
+        ("1 1:1\0\n", "not a text file"),
+    ],
+)
+def test_example_refuses_bad_rows(program, tmp_path, rows, message):
+    (tmp_path / "model.txt").write_text(GOOD_MODEL)
+    done = run(program, tmp_path / "model.txt", input=rows)
+    assert done.returncode == 1
+    assert done.stderr.startswith("standard input:")
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (GOOD_MODEL, "", "1: expected 'rankcore-prank', found ''"),
+        ("rankcore-prank", "rankcore", "1: expected 'rankcore-prank', found 'rankcore'"),
+        ("prank 1", "prank 2", "1: the format version must be a whole number from 1 to 1"),
+        ("ranks 3", "ranks 1", "2: ranks must be a whole number from 2 to 2147483647, found '1'"),
+        ("ranks 3", "ranks 3 4", "2: nothing may follow here, found '4'"),
+        ("ranks 3", "ranks", "2: the line is too short"),
+        ("ranks 3", "ranks 4", "3: the line is too short"),
+        ("ranks 3", "ranks 2", "3: nothing may follow here, found '3'"),
+        ("labels", "label", "3: expected 'labels', found 'label'"),
+        ("-1 1", "-1", "4: the line is too short"),
+        ("-1 1", "-1 1 2", "4: nothing may follow here, found '2'"),
+        ("-1 1", "1 -1", "4: the thresholds must ascend"),
+        ("-1 1", "-1 nan", "4: expected a finite number, found 'nan'"),
+        ("features 2", "features 0", "5: features must be a whole number from 1"),
+        ("features 2", "features 3", "8: expected 3 weights, found 2"),
+        ("features 2", "features 1", "7: expected 1 weights, found more"),
+        ("0.5\n", "inf\n", "6: expected a finite number, found 'inf'"),
+        ("0.5\n", "\n", "6: the line is too short"),
+        ("0.5\n", "0.5 1\n", "6: nothing may follow here, found '1'"),
+        ("0.5\n", "0,5\n", "6: expected a finite number, found '0,5'"),
+    ],
+)
+def test_example_refuses_bad_models(program, tmp_path, old, new, message):
+    assert GOOD_MODEL.count(old) == 1
+    model = tmp_path / "model.txt"
+    model.write_text(GOOD_MODEL.replace(old, new))
+    done = run(program, model, input="1 1:1\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{model}:")
+    assert message in done.stderr
+
+
+def test_example_refuses_a_bad_command_line(program, tmp_path):
+    for arguments in [[], ["-s"], ["model.txt", "rows.svm"]]:
+        done = run(program, *arguments, input="")
+        assert done.returncode == 2
+        assert done.stderr.startswith("usage: ")
+    done = run(program, tmp_path / "none.txt", input="")
+    assert done.returncode == 2
+    assert done.stderr == f"{tmp_path / 'none.txt'}: No such file or directory\n"
+
+
+def test_makefile_trains_and_ranks(tmp_path):
+    """`make demo` as the README of the example says, from the rows to Python's numbers."""
+    work = tmp_path / "c_pipeline"
+    shutil.copytree(EXAMPLE, work, ignore=shutil.ignore_patterns("build", "__pycache__"))
+    done = run("make", "-s", "-C", work, "demo", f"PYTHON={sys.executable}", "CFLAGS=-O2 -Werror")
+    assert (done.returncode, done.stderr) == (0, "")
+    X, y = load_svmlight_file(str(work / "rows.svm"), zero_based=False)
+    model = rc.PRank(max_iter=5, average=True).fit(X, y)
+    lines = [line.split(" ") for line in done.stdout.splitlines() if line[0].isdigit()]
+    np.testing.assert_array_equal([float(label) for label, _ in lines], model.predict(X))
+    got = np.array([float(score) for _, score in lines])
+    assert got.tobytes() == model.decision_function(X).tobytes()
+    assert model.score(X, y) > -0.5  # the demonstration shows something learned
+
+
+def test_training_script_takes_more_columns_and_passes(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1\n2.5 2:1\n0.1 1:-1 2:1\n")
+    command = [sys.executable, EXAMPLE / "train.py", "rows.svm", "model.txt"]
+    done = run(*command, "--features", "4", "--passes", "2", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = (tmp_path / "model.txt").read_text().splitlines()
+    X = [[1, 0, 0, 0], [0, 1, 0, 0], [-1, 1, 0, 0]]
+    model = rc.PRank(max_iter=2, average=True).fit(sp.csr_array(np.array(X, float)), [1, 2.5, 0.1])
+    assert lines[:3] == ["rankcore-prank 1", "ranks 3", "labels 0.1 1 2.5"]
+    assert [float(b) for b in lines[3].split()[1:]] == model.thresholds_.tolist()
+    assert lines[4] == "features 4"
+    assert [float(w) for w in lines[5:]] == model.coef_.tolist()

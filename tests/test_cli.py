@@ -1,0 +1,583 @@
+"""The command line: every command, every exit status, files and streams of every kind."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore.learners import LEARNERS, find_learner
+
+pytest.importorskip("typer", reason="the command line needs the cli extra")
+pytest.importorskip("rich", reason="the command line needs the cli extra")
+
+from typer.testing import CliRunner
+
+from rankcore.cli import app
+
+# Worked by hand. One pass: row 1 scores 0, reaches both thresholds, rank 3 is right; row 2 scores
+# 0, is ranked 3 instead of 1 (loss 2), both thresholds rise to 1 and the weights become (0, -2);
+# row 3 scores -2, is ranked 1 instead of 2 (loss 1), the lower threshold falls to 0 and the
+# weights become (1, -1); row 4 scores 2, which is right. The second pass changes nothing.
+STARS = """\
+3 qid:1 1:1 # doc = a
+1 qid:1 2:1 # doc = b
+
+# a comment
+2 qid:2 1:1 2:1
+3 qid:2 1:2 2:0
+"""
+
+
+def run(*args, stdin=None):
+    return CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
+
+
+def succeed(*args, stdin=None):
+    result = run(*args, stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    return result.stdout
+
+
+def fail(*args, stdin=None):
+    """The one line on standard error of a command that must end with status 1."""
+    result = run(*args, stdin=stdin)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert result.stderr.startswith("rankcore: error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("rankcore: error: ").rstrip("\n")
+
+
+def spawn(*args, **options):
+    command = [sys.executable, "-m", "rankcore", *map(str, args)]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
+
+
+def make_examples(n, seed):
+    """Rows of five features and ranks 1 to 4 that depend on them, noisily."""
+    source = random.Random(seed)
+    X = [[round(source.gauss(0, 1), 3) for _ in range(5)] for _ in range(n)]
+    scores = [x[0] - 2 * x[1] + source.gauss(0, 0.5) for x in X]
+    return X, [1 + sum(score >= cut for cut in (-2, 0, 2)) for score in scores]
+
+
+def as_svmlight(X, y, first=1):
+    return "".join(
+        f"{label} " + " ".join(f"{first + j}:{value}" for j, value in enumerate(x) if value) + "\n"
+        for x, label in zip(X, y, strict=True)
+    )
+
+
+@pytest.fixture
+def stars(tmp_path):
+    path = tmp_path / "stars.svm"
+    path.write_text(STARS)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path, stars):
+    path = tmp_path / "stars.rankcore"
+    succeed("train", stars, "-o", path, "--epochs", 2)
+    return path
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A file of 5000 examples and a model of it."""
+    folder = tmp_path_factory.mktemp("large")
+    (folder / "data.svm").write_text(as_svmlight(*make_examples(5000, seed=1)))
+    succeed("train", folder / "data.svm", "-o", folder / "model")
+    return folder / "data.svm", folder / "model"
+
+
+# ---------------------------------------------------------------- train and info
+
+
+def test_train_summary(stars, tmp_path):
+    path = tmp_path / "model"
+    out = succeed("train", stars, "-o", path)
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[:6] == [
+        "model prank",
+        "examples 4",
+        "features 2",
+        "classes 1, 2, 3",
+        "passes 1",
+        "rank loss of last pass 0.75",
+    ]
+    assert lines[7] == f"path {path}"
+
+
+def test_train_json(stars, tmp_path):
+    out = succeed("train", stars, "-o", tmp_path / "model", "--epochs", 2, "--json")
+    assert '"classes": [1, 2, 3]' in out  # not 1.0, which equals 1 below
+    facts = json.loads(out)
+    assert facts.pop("seconds") > 0
+    assert facts == {
+        "model": "prank",
+        "examples": 4,
+        "features": 2,
+        "classes": [1, 2, 3],
+        "passes": 2,
+        "rank_loss_of_last_pass": 0.0,
+        "path": str(tmp_path / "model"),
+    }
+
+
+def test_info_json(model):
+    facts = json.loads(succeed("info", model, "--json"))
+    assert facts["params"].pop("random_state") == 0
+    assert facts["params"]["max_iter"] == 2
+    del facts["params"]
+    assert facts == {
+        "learner": "PRank",
+        "classes": [1, 2, 3],
+        "examples_seen": 8,
+        "passes": 2,
+        "features": 2,
+        "thresholds": [0.0, 1.0],
+        "nonzero_weights": 2,
+        "largest_weights": {"1": 1.0, "2": -1.0},
+    }
+
+
+def test_info_of_averaged_model(stars, tmp_path):
+    # Means over the eight states of the worked example.
+    path = tmp_path / "model"
+    succeed("train", stars, "-o", path, "--model", "averaged-prank", "--epochs", 2)
+    facts = json.loads(succeed("info", path, "--json"))
+    assert facts["thresholds"] == [1 / 8, 7 / 8]
+    assert facts["largest_weights"] == {"2": -1.0, "1": 6 / 8}
+    assert list(facts["largest_weights"]) == ["2", "1"]
+
+
+def test_info_for_people(model):
+    lines = [" ".join(line.split()) for line in succeed("info", model).splitlines()]
+    assert "learner PRank" in lines
+    assert "thresholds 0, 1" in lines
+    assert "largest weights 1: 1, 2: -1" in lines
+
+
+def test_info_uses_feature_names(tmp_path):
+    pandas = pytest.importorskip("pandas", reason="names come with data frames")
+    frame = pandas.DataFrame({"price": [1.0, 0, 1, 2], "age": [0.0, 1, 1, 0]})
+    rc.save(rc.PRank(max_iter=2).fit(frame, [3, 1, 2, 3]), tmp_path / "model")
+    facts = json.loads(succeed("info", tmp_path / "model", "--json"))
+    assert facts["largest_weights"] == {"price": 1.0, "age": -1.0}
+
+
+def test_train_passes_every_option_on(tmp_path):
+    X, y = make_examples(80, seed=2)
+    data, path = tmp_path / "data.svm", tmp_path / "model"
+    data.write_text(as_svmlight(X, y))
+    options = ["--epochs", 4, "--shuffle", "--seed", 3, "--set", "tie=strict"]
+    succeed("train", data, "-o", path, *options, "--set", "threshold_scale=2.5")
+    expected = rc.PRank(
+        max_iter=4, shuffle=True, random_state=3, tie="strict", threshold_scale=2.5
+    ).fit(X, y)
+    loaded = rc.load(path)
+    np.testing.assert_array_equal(loaded.coef_, expected.coef_)
+    np.testing.assert_array_equal(loaded.thresholds_, expected.thresholds_)
+    assert loaded.get_params() == expected.get_params()
+
+
+def test_set_wins_over_presets(stars, tmp_path):
+    path = tmp_path / "model"
+    options = ["--model", "averaged-prank", "--epochs", 7, "--set", "max_iter=2"]
+    succeed("train", stars, "-o", path, *options, "--set", "average=False")
+    facts = json.loads(succeed("info", path, "--json"))
+    assert (facts["passes"], facts["params"]["average"]) == (2, False)
+
+
+def test_shuffling_repeats_by_default(large, tmp_path):
+    for name in ["a", "b"]:
+        succeed("train", large[0], "-o", tmp_path / name, "--shuffle", "--epochs", 2)
+    a, b = rc.load(tmp_path / "a"), rc.load(tmp_path / "b")
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+
+
+def test_features_of_zero_at_the_end(stars, tmp_path):
+    path = tmp_path / "model"
+    succeed("train", stars, "-o", path, "--features", 5)
+    assert json.loads(succeed("info", path, "--json"))["features"] == 5
+    assert fail("train", stars, "-o", path, "--features", 1) == (
+        f"{stars} has 2 features, more than the 1 of --features"
+    )
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.name)
+def test_every_listed_learner(learner, large, tmp_path):
+    data, path = large[0], tmp_path / "model"
+    succeed("train", data, "-o", path, "--model", learner.name, "--epochs", 2)
+    assert type(rc.load(path)).__name__ == learner.estimator
+    assert learner.summary in " ".join(run("train", "--help").stdout.replace("│", " ").split()), (
+        "missing from --help"
+    )
+
+
+# ---------------------------------------------------------------- predict
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "bzip2", "misnamed"])
+@pytest.mark.parametrize("stream", [False, True], ids=["file", "stdin"])
+def test_predictions_equal_those_of_the_api(kind, stream, tmp_path):
+    X, y = make_examples(200, seed=3)
+    expected = rc.PRank(max_iter=3).fit(X, y)
+    text = as_svmlight(X, y).encode()
+    content = {"gzip": gzip.compress, "bzip2": bz2.compress}.get(kind, bytes)(text)
+    name = {"plain": "data", "gzip": "data.gz", "bzip2": "data.bz2", "misnamed": "data.gz"}[kind]
+    data, path = tmp_path / name, tmp_path / "model"
+    data.write_bytes(content)
+    source, stdin = ("-", content) if stream else (data, None)
+    succeed("train", source, "-o", path, "--epochs", 3, stdin=stdin)
+    labels = succeed("predict", path, source, stdin=stdin)
+    assert labels == "".join(f"{label}\n" for label in expected.predict(X).tolist())
+    scores = succeed("predict", path, source, "--scores", stdin=stdin)
+    assert [float(line) for line in scores.splitlines()] == expected.decision_function(X).tolist()
+
+
+def test_predict_into_a_file(model, stars, tmp_path):
+    assert succeed("predict", model, stars, "-o", tmp_path / "labels") == ""
+    assert (tmp_path / "labels").read_bytes() == b"3\n1\n2\n3\n"
+
+
+def test_predict_needs_no_known_labels(model):
+    assert succeed("predict", model, "-", stdin="0 1:3\n77 2:3\n0\n") == "3\n1\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("labels", "printed"),
+    [
+        ([1, 2, 3], ["1", "2", "3"]),
+        ([1.0, 2.0, 3.0], ["1", "2", "3"]),
+        ([-1, 0.5, 3], ["-1", "0.5", "3"]),
+        (["bad", "fair", "good"], ["bad", "fair", "good"]),
+    ],
+)
+def test_labels_are_printed_as_users_write_them(labels, printed, tmp_path):
+    low, middle, high = labels
+    X = [[1, 0], [0, 1], [1, 1], [2, 0]]
+    fitted = rc.PRank(max_iter=2).fit(X, [high, low, middle, high], classes=labels)
+    rc.save(fitted, tmp_path / "model")
+    out = succeed("predict", tmp_path / "model", "-", stdin="0 2:1\n0 1:1 2:1\n0 1:2\n")
+    assert out.splitlines() == printed
+
+
+def test_fractional_labels_in_a_file(tmp_path):
+    text = STARS.replace("2 qid", "2.5 qid")
+    out = succeed("train", "-", "-o", tmp_path / "model", "--json", stdin=text)
+    assert json.loads(out)["classes"] == [1.0, 2.5, 3.0]
+
+
+def test_zero_based_files(tmp_path):
+    X, y = make_examples(60, seed=4)
+    data, path = tmp_path / "data.svm", tmp_path / "model"
+    data.write_text(as_svmlight(X, y, first=0))
+    succeed("train", data, "-o", path, "--zero-based")
+    expected = rc.PRank().fit(X, y)
+    out = succeed("predict", path, data, "--zero-based")
+    assert [int(line) for line in out.splitlines()] == expected.predict(X).tolist()
+    for command in [("train", data, "-o", path), ("predict", path, data), ("evaluate", path, data)]:
+        message = fail(*command)
+        assert message.startswith(f"{data}, line 1: feature 0")
+        assert "--zero-based" in message
+
+
+# ---------------------------------------------------------------- evaluate
+
+
+def test_evaluate_against_plain_python(tmp_path):
+    X, y = make_examples(101, seed=5)
+    data, path = tmp_path / "data.svm", tmp_path / "model"
+    data.write_text(as_svmlight(X, y))
+    succeed("train", data, "-o", path)
+    predicted = rc.PRank().fit(X, y).predict(X).tolist()
+    off = [abs(a - b) for a, b in zip(y, predicted, strict=True)]
+    assert json.loads(succeed("evaluate", path, data, "--json")) == {
+        "examples": 101,
+        "rank_loss": pytest.approx(sum(off) / 101),
+        "accuracy": pytest.approx(off.count(0) / 101),
+        "within_1_rank": pytest.approx((off.count(0) + off.count(1)) / 101),
+        "rank_loss_of_best_constant": pytest.approx(
+            min(sum(abs(label - constant) for label in y) for constant in range(1, 5)) / 101
+        ),
+    }
+
+
+def test_evaluate_counts_ranks_not_label_differences(tmp_path):
+    # Labels 1, 10, 100: from 10 to 100 is one rank.
+    fitted = rc.PRank(max_iter=2).fit([[1, 0], [0, 1], [1, 1], [2, 0]], [100, 1, 10, 100])
+    rc.save(fitted, tmp_path / "model")
+    data = "10 1:9\n1 2:9\n"  # predicted 100 and 1
+    facts = json.loads(succeed("evaluate", tmp_path / "model", "-", "--json", stdin=data))
+    assert (facts["rank_loss"], facts["accuracy"], facts["within_1_rank"]) == (0.5, 0.5, 1.0)
+
+
+def test_evaluate_for_people(model, stars):
+    lines = [" ".join(line.split()) for line in succeed("evaluate", model, stars).splitlines()]
+    assert lines[0] == "examples 4"
+    assert lines[1] == "rank loss 0"
+    assert lines[-1] == "rank loss of best constant 0.75"
+
+
+def test_evaluate_rejects_unknown_labels(model):
+    assert fail("evaluate", model, "-", stdin="3 1:1\n9 1:1\n") == (
+        f"standard input has the label 9, which {model} does not know; its classes are 1, 2, 3"
+    )
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3 1:1\n\n1 two:2\n", "data, line 3: cannot read '1 two:2'"),
+        ("3 1:1\n1 2\n", "data, line 2: cannot read '1 2'"),
+        ("good 1:1\n", "data, line 1: cannot read 'good 1:1'"),
+        ("3 0:1\n", "data, line 1: feature 0"),
+        ("3 -4:1\n", "data, line 1: a feature has a negative number"),
+        ("3 2:1 1:1\n", "data, line 1: feature numbers must ascend"),
+        ("3 1:1 1:1\n", "data, line 1: feature numbers must ascend"),
+        ("3 99999999999:1\n", "data, line 1: a feature number is too large"),
+        ("", "data holds no examples"),
+        ("# nothing\n\n", "data holds no examples"),
+        ("3 1:nan\n2 1:1\n", "contains NaN at row 0, column 0"),
+        ("inf 1:1\n2 1:1\n", "y contains infinity"),
+        ("3 1:1\n3 1:2\n", "y has only one class"),
+        ("\x00\x01\x02", "data, line 1: cannot read"),
+    ],
+)
+def test_malformed_data(text, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data").write_text(text)
+    assert expected in fail("train", "data", "-o", "model")
+    assert not Path("model").exists()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_damaged_archive(pack, tmp_path):
+    content = pack(as_svmlight(*make_examples(100, seed=6)).encode())
+    message = fail("train", "-", "-o", tmp_path / "model", stdin=content[: len(content) // 2])
+    assert message.startswith("standard input is damaged: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--model", "prnk"], "unknown model: prnk (did you mean prank?); accepted are prank, "),
+        (["--model", "zzz"], "unknown model: zzz; accepted are prank, averaged-prank"),
+        (
+            ["--set", "tiee=strict"],
+            "unknown parameter of prank: tiee (did you mean tie?); accepted ",
+        ),
+        (["--set", "tie=loose"], "tie must be one of 'crammer', 'strict'; found 'loose'"),
+        (["--set", "max_iter=many"], "max_iter must be an instance of int"),
+        (["--set", "max_iter=0"], "max_iter == 0, must be >= 1"),
+        (["--set", "average=3"], "average must be True or False; found 3"),
+        (["--set", "random_state=[1, 2]"], "random_state=[1, 2] cannot be written"),
+    ],
+)
+def test_wrong_parameters(options, expected, stars, tmp_path):
+    assert expected in fail("train", stars, "-o", tmp_path / "model", *options)
+    assert not (tmp_path / "model").exists()
+
+
+def test_files_that_are_not_there(model, stars, tmp_path):
+    gone = tmp_path / "gone"
+    for command in [
+        ("train", gone, "-o", tmp_path / "m"),
+        ("predict", gone, stars),
+        ("predict", model, gone),
+        ("evaluate", model, gone),
+        ("info", gone),
+    ]:
+        assert fail(*command) == f"{gone}: No such file or directory"
+    assert (
+        fail("train", stars, "-o", gone / "m") == f"{gone} is not a directory; cannot write m there"
+    )
+    assert fail("train", stars, "-o", tmp_path).startswith(f"{tmp_path} exists and is not a file")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no device files")
+def test_a_device_is_not_replaced(stars):
+    assert fail("train", stars, "-o", os.devnull).startswith(f"{os.devnull} exists and is not a")
+
+
+def test_files_that_are_no_models(model, stars, tmp_path):
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(model.read_bytes()[:-40])
+    for path in [stars, damaged]:
+        for command in [("predict", path, stars), ("evaluate", path, stars), ("info", path)]:
+            assert f"{path} is not a rankcore model file, or it is damaged" in fail(*command)
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_more_features_than_the_model(command, model):
+    message = fail(command, model, "-", stdin="3 1:1 7:1\n")
+    assert message == f"standard input has 7 features, more than the 2 of {model}"
+
+
+def test_a_failed_training_keeps_the_old_model(model, tmp_path):
+    before = model.read_bytes()
+    fail("train", "-", "-o", model, stdin="1 1:1\n1 1:2\n")
+    assert model.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stars.rankcore", "stars.svm"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["fly"],
+        ["train"],
+        ["train", "data"],
+        ["train", "data", "-o", "model", "--epochs", "0"],
+        ["train", "data", "-o", "model", "--epochs", "many"],
+        ["train", "data", "-o", "model", "--seed", "-1"],
+        ["train", "data", "-o", "model", "--set", "tie"],
+        ["train", "data", "-o", "model", "--fast"],
+        ["predict", "model"],
+    ],
+)
+def test_usage_errors(args):
+    result = run(*args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Usage: " in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_warnings_take_one_line(stars, tmp_path):
+    result = run("train", stars, "-o", tmp_path / "model", "--set", "tol=0.5", "--set", "verbose=1")
+    assert result.exit_code == 0
+    first, second = result.stderr.splitlines()
+    assert first == "[PRank] epoch 1 of 1: rank loss 0.7500, 2 mistakes"
+    assert second.startswith("rankcore: warning: max_iter=1 passes ended before")
+    assert result.stdout.startswith("model")
+
+
+def test_find_learner():
+    assert find_learner("averaged-prank").make(max_iter=3).get_params()["average"] is True
+    with pytest.raises(ValueError, match="did you mean averaged-prank"):
+        find_learner("average-prank")
+
+
+# ---------------------------------------------------------------- processes
+
+
+def test_processes_end_with_the_right_status(stars, tmp_path):
+    path = tmp_path / "model"
+    trained = spawn("train", stars, "-o", path)
+    assert (trained.returncode, trained.stderr) == (0, b"")
+    predicted = spawn("predict", path, "-", input=gzip.compress(STARS.encode()))
+    assert predicted.stdout.replace(b"\r\n", b"\n") == b"3\n1\n2\n3\n"
+    wrong = spawn("predict", path, tmp_path / "gone")
+    assert (wrong.returncode, wrong.stdout) == (1, b"")
+    assert wrong.stderr.startswith(b"rankcore: error: ")
+    assert wrong.stderr.count(b"\n") == 1
+    assert spawn("predict").returncode == 2
+    version = spawn("--version")
+    assert version.stdout.split() == [b"rankcore", rc.__version__.encode()]
+
+
+def test_without_the_extra(tmp_path):
+    for module in ["typer", "rich"]:
+        code = f"import sys; sys.modules[{module!r}] = None; from rankcore.cli import main; main()"
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        assert result.returncode == 1
+        assert b"pip install 'rankcore[cli]'" in result.stderr
+        assert result.stderr.count(b"\n") == 1
+
+
+def test_help_does_not_wait_for_heavy_imports():
+    code = (
+        "import sys; from typer.testing import CliRunner; from rankcore.cli import app\n"
+        "assert CliRunner().invoke(app, ['train', '--help']).exit_code == 0\n"
+        "print([name for name in ('sklearn', 'scipy', 'numpy') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert result.stdout.split() == [b"[]"]
+
+
+def test_a_closed_pipe_is_quiet(large):
+    command = [sys.executable, "-m", "rankcore", "predict", large[1], large[0], "--scores"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert float(process.stdout.readline())
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 1
+
+
+def test_a_pipe_closed_before_the_first_line_is_quiet(model):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [sys.executable, "-m", "rankcore", "info", model]
+    buffered = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    result = subprocess.run(
+        command, stdout=theirs, stderr=subprocess.PIPE, env=buffered, check=False
+    )
+    os.close(theirs)
+    assert (result.returncode, result.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to a single process")
+def test_interrupting(large, tmp_path):
+    command = [sys.executable, "-m", "rankcore", "train", large[0], "-o", tmp_path / "model"]
+    options = ["--epochs", "1000000", "--set", "verbose=1"]
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as p:
+        p.stderr.readline()  # the first epoch is over: learning is under way
+        p.send_signal(signal.SIGINT)
+        *_, last = p.stderr.read().splitlines()
+        assert last == b"rankcore: interrupted"
+        assert p.wait(timeout=60) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_progress_without_a_terminal(large, tmp_path):
+    forced = {**os.environ, "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}
+    result = spawn("train", large[0], "-o", tmp_path / "model", "--epochs", 50, env=forced)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_on_a_terminal(quiet, large, tmp_path):
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "rankcore", "train", large[0], "-o", tmp_path / "model"]
+    options = ["--epochs", "200", "--json", *(["--quiet"] if quiet else [])]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # how Linux says that the other end is closed
+            pass
+        os.close(ours)
+        assert json.loads(process.stdout.read())["passes"] == 200
+    if quiet:
+        assert shown == b""
+    else:
+        for word in [b"reading", b"epoch 200 of 200", b"examples/s", b"rank loss 0.", b"0:00:00"]:
+            assert word in shown

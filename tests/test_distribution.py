@@ -1,0 +1,307 @@
+"""What users receive: the sdist, the wheel, and how they install."""
+
+import functools
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import rankcore
+
+ROOT = Path(__file__).resolve().parent.parent
+# A wheel is also tested where only the tests are.
+HAS_SOURCES = (ROOT / "setup.py").exists()
+needs_sources = pytest.mark.skipif(not HAS_SOURCES, reason="no source tree beside the tests")
+
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+KERNELS = sorted(path.stem for path in (Path(rankcore.__file__).parent / "_ext").glob("*.pyi"))
+BINARY = (".so", ".pyd")
+MEGABYTE = 10**6
+# Not part of a source tree, or made from it.
+ARTIFACTS = [".*", "build", "dist", "out", "__pycache__", "*.egg-info", "*.so", "*.pyd"]
+
+# Run by several interpreters, which must print the same: numbers as hexadecimal floats.
+SMOKE = """
+import json, random
+import numpy as np, scipy.sparse as sp
+import rankcore as rc
+
+draw = random.Random(0)
+dense = np.array([[draw.random() * (draw.random() < 0.3) for _ in range(40)] for _ in range(500)])
+y = [draw.randrange(1, 6) for _ in range(500)]
+out = {}
+for average in [False, True]:
+    for X in [dense, dense.astype(np.float32), sp.csr_array(dense)]:
+        model = rc.PRank(max_iter=2, average=average).fit(X, y)
+        out[f"{average} {type(X).__name__} {X.dtype}"] = [
+            [float(v).hex() for v in model.coef_],
+            [float(v).hex() for v in model.thresholds_],
+            model.predict(X).tolist(),
+        ]
+print(json.dumps(out))
+"""
+
+
+def run(*command, **kwargs):
+    """Standard output of a command; what it printed is in the error if it fails."""
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, **kwargs
+    )
+    if done.returncode:
+        raise AssertionError(f"{command} failed:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def python_of(venv):
+    """The interpreter of a virtual environment."""
+    return venv / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def new_venv(python, venv):
+    """Make a virtual environment and return its interpreter."""
+    run(python, "-m", "venv", venv)
+    return python_of(venv)
+
+
+def pip_install(python, *arguments, **kwargs):
+    """Install into an environment, without the seconds that byte-compiling costs."""
+    run(python, "-m", "pip", "install", "-q", "--no-compile", *arguments, **kwargs)
+
+
+@pytest.fixture(scope="session")
+def project():
+    """What pyproject.toml says."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory):
+    """A copy of the sources: building leaves the tree that is tested as it was."""
+    if not HAS_SOURCES:
+        pytest.skip("no source tree beside the tests")
+    copy = tmp_path_factory.mktemp("tree") / "rankcore"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*ARTIFACTS))
+    return copy
+
+
+@pytest.fixture(scope="session")
+def sdist(tree, tmp_path_factory):
+    """The source distribution."""
+    out = tmp_path_factory.mktemp("sdist")
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", out, tree)
+    (path,) = out.iterdir()
+    return path
+
+
+@pytest.fixture(scope="session")
+def unpacked(sdist, tmp_path_factory):
+    """The source distribution as a directory, which building the wheel fills with C."""
+    out = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(out, filter="data")
+    (path,) = out.iterdir()
+    return path
+
+
+@pytest.fixture(scope="session")
+def wheel(unpacked, tmp_path_factory):
+    """The wheel, built from the source distribution in isolation: NumPy is not there."""
+    out = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", out, unpacked)
+    (path,) = out.iterdir()
+    return path
+
+
+@pytest.mark.slow
+def test_sdist_has_sources_and_nothing_generated(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {member.name.partition("/")[2] for member in archive}
+        assert not [member.name for member in archive if member.issym()]
+    sources = {name for name in names if name.endswith(".pyx") and name.startswith("src/")}
+    assert sources == {f"src/_ext/{kernel}.pyx" for kernel in KERNELS}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "setup.py"} <= names
+    assert "tests/test_distribution.py" in names
+    assert not [name for name in names if name.startswith(("src/", "build/")) and ".c" in name[-4:]]
+    assert not [name for name in names if name.endswith((*BINARY, ".pyc"))]
+
+
+@needs_sources
+def test_build_needs_only_setuptools_and_cython(project):
+    # The wheel fixture builds in isolation, so this list is all that the build has.
+    requires = project["build-system"]["requires"]
+    assert {re.match(r"\w+", name).group() for name in requires} == {"setuptools", "Cython"}
+
+
+@pytest.mark.slow
+def test_wheel_serves_every_later_cpython(wheel):
+    if FREE_THREADED:
+        version = "cp{}{}".format(*sys.version_info[:2])
+        assert f"-{version}-{version}t-" in wheel.name
+    else:
+        assert "-cp311-abi3-" in wheel.name
+
+
+@pytest.mark.slow
+def test_wheel_contents(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+    assert {
+        "rankcore/py.typed",
+        "rankcore/core.pxd",
+        "rankcore/_ext/_checked.pxd",
+        "rankcore/include/rankcore.h",
+        "rankcore/include/rankcore_capi.h",
+        *(f"rankcore/_ext/{kernel}.pyi" for kernel in KERNELS),
+    } <= set(sizes)
+    compiled = {Path(name).name.partition(".")[0] for name in sizes if name.endswith(BINARY)}
+    assert compiled == {*KERNELS, "_cyutility"}
+    assert not [name for name in sizes if name.endswith((".c", ".pyx"))]
+    assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
+    assert wheel.stat().st_size < 2 * MEGABYTE
+    assert sum(sizes.values()) < 2 * MEGABYTE
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(FREE_THREADED, reason="free-threaded wheels are not abi3")
+def test_wheel_keeps_to_the_stable_abi(wheel):
+    if find_spec("abi3audit") is None:
+        pytest.skip("abi3audit is not installed")
+    run(sys.executable, "-m", "abi3audit", "--strict", wheel)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("wheel")
+def test_every_module_says_it_runs_without_the_gil(unpacked):
+    # The slot's last definition is the one that follows the directive.
+    generated = list((unpacked / "build").rglob("*.c"))
+    assert {path.stem for path in generated} == {*KERNELS, "_cyutility"}
+    for path in generated:
+        code = path.read_text()
+        assert "{Py_mod_gil, __Pyx_FREETHREADING_COMPATIBLE}" in code
+        defined = re.findall(r"#define __Pyx_FREETHREADING_COMPATIBLE (\w+)", code)
+        assert defined[-1] == "Py_MOD_GIL_NOT_USED", path
+
+
+@pytest.mark.skipif(not FREE_THREADED, reason="this interpreter has a GIL")
+def test_kernels_leave_the_gil_off():
+    modules = ", ".join(f"rankcore._ext.{kernel}" for kernel in KERNELS)
+    code = f"import sys, {modules}; print(sys._is_gil_enabled())"
+    assert run(sys.executable, "-c", code).strip() == "False"
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernels_offer_no_c_functions_of_their_own(kernel):
+    # Third parties use the headers; what a kernel exports to others it could never change.
+    assert not getattr(importlib.import_module(f"rankcore._ext.{kernel}"), "__pyx_capi__", {})
+
+
+def test_public_names_resolve():
+    assert [name for name in rankcore.__all__ if not hasattr(rankcore, name)] == []
+    assert set(rankcore.__all__) < set(dir(rankcore))
+
+
+@needs_sources
+def test_version_is_that_of_the_sources(project):
+    assert rankcore.__version__ == project["project"]["version"]
+
+
+@functools.cache
+def interpreters():
+    """CPythons from 3.11 on that share the stable ABI: this one, pyenv's, those on PATH.
+
+    One a version; no pre-releases, for which NumPy may have no wheels yet.
+    """
+    if not HAS_SOURCES:
+        return {}
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    candidates = [sys.executable, *sorted(pyenv.glob("*/bin/python"))]
+    candidates += [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
+    ask = (
+        "import sys, sysconfig; print(sys.implementation.name, *sys.version_info[:2], "
+        "sys.version_info.releaselevel, sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
+    )
+    found = {}
+    for python in filter(None, candidates):
+        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            name, major, minor, *level = done.stdout.split()
+            version = int(major), int(minor)
+            if name == "cpython" and version >= (3, 11) and level == ["final", "0"]:
+                found.setdefault(version, python)
+    return {"{}.{}".format(*version): python for version, python in sorted(found.items())}
+
+
+@pytest.fixture(scope="session")
+def expected():
+    """What the smoke script prints here."""
+    return json.loads(run(sys.executable, "-c", SMOKE))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(FREE_THREADED, reason="free-threaded wheels serve one version")
+@pytest.mark.parametrize("version", interpreters())
+def test_one_wheel_runs_on_every_cpython(version, wheel, expected, tmp_path):
+    python = new_venv(interpreters()[version], tmp_path / "venv")
+    pip_install(python, "--only-binary=:all:", f"{wheel}[cli]")
+    assert json.loads(run(python, "-c", SMOKE, cwd=tmp_path)) == expected
+    usage = run(python.parent / "rankcore", "--help", cwd=tmp_path)
+    assert "demo" in usage
+
+
+@pytest.mark.slow
+def test_editable_install(tree, tmp_path):
+    # Without dependencies: the kernels need none, and neither does a cimport.
+    python = new_venv(sys.executable, tmp_path / "venv")
+    pip_install(python, "--no-deps", "-e", tree)
+    modules = ", ".join(f"rankcore._ext.{kernel}" for kernel in KERNELS)
+    where = run(python, "-c", f"import {modules}; print(rankcore.__file__)", cwd=tmp_path)
+    assert Path(where.strip()) == tree / "src/rankcore/__init__.py"
+    assert not list((tree / "src").rglob("*.c"))
+
+    pip_install(python, "Cython>=3.3,<3.4")
+    client = tmp_path / "client.pyx"
+    client.write_text("from rankcore.core cimport rc_dot, rc_row_f64\n")
+    run(python, "-m", "cython", "-3", client, cwd=tmp_path)
+
+
+PLATFORMS = {
+    "linux": ("x86_64,aarch64", ["{}linux_x86_64", "{}linux_aarch64"]),
+    "macos": ("x86_64,arm64", ["macosx_x86_64", "macosx_arm64"]),
+    "windows": ("AMD64,ARM64", ["win_amd64", "win_arm64"]),
+}
+
+
+@needs_sources
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_wheels_that_a_release_builds(platform):
+    if find_spec("cibuildwheel") is None:
+        pytest.skip("cibuildwheel is not installed")
+    archs, names = PLATFORMS[platform]
+    command = ["-m", "cibuildwheel", "--print-build-identifiers", "--platform", platform]
+    listed = run(sys.executable, *command, "--archs", archs, ROOT).split()
+    libcs = ["many", "musl"] if platform == "linux" else [""]
+    expected = {
+        f"{tag}-{name.format(libc)}"
+        for tag in ["cp311", "cp314t", "cp315t"]
+        for name in names
+        for libc in libcs
+    }
+    assert sorted(listed) == sorted(expected)
+
+
+@needs_sources
+def test_pre_commit_runs_the_versions_of_make_lint(project):
+    hooks = re.findall(r"\[([\w-]+==[\w.]+)\]", (ROOT / ".pre-commit-config.yaml").read_text())
+    assert hooks
+    assert set(hooks) <= set(project["project"]["optional-dependencies"]["dev"])
