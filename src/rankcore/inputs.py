@@ -262,8 +262,8 @@ def find_classes(labels: np.ndarray) -> np.ndarray:
             classes = np.union1d(classes, block)
     if classes.size < 2:
         raise ValueError(
-            f"y has only one class, {classes[0].item()!r}; ordinal learning needs two or more. List "
-            "the possible labels in classes= if the others are yet to come"
+            f"y has only one class, {classes[0].item()!r}; ordinal learning needs two or more. "
+            "List the possible labels in classes= if the others are yet to come"
         )
     continuous = labels.dtype.kind == "f" and not (classes == np.floor(classes)).all()
     if continuous and classes.size > max(20, labels.size // 2):
