@@ -25,7 +25,9 @@ export PATH := $(CURDIR)/$(VENV):$(PATH)
 .PHONY: demo test lint types checked sanitize oldest check bench clean
 .NOTPARALLEL:
 
+# setuptools packs what it finds in build/lib, modules that are gone included.
 demo: .venv/made
+	rm -rf build/lib.*
 	$(VENV)/pip install -q ".[cli,plot]"
 	$(VENV)/rankcore demo
 

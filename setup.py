@@ -11,7 +11,6 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-KERNELS = ["rows", "ordinal", "capi"]
 CHECKED = os.environ.get("RANKCORE_CHECKED") == "1"
 WERROR = os.environ.get("RANKCORE_WERROR") == "1"
 # The limited API has no free-threaded variant yet: those interpreters get wheels of their own.
@@ -27,41 +26,34 @@ else:
     cflags += ["-Werror"] * WERROR
 
 shared = "rankcore._ext._cyutility"
-private = [str(p) for p in Path("src/rankcore").rglob("*") if p.suffix in {".pxd", ".h"}]
+sources = {f"rankcore._ext.{p.stem}": p.as_posix() for p in sorted(Path("src/_ext").glob("*.pyx"))}
+sources[shared] = "build/_cyutility.c"  # written by Cython: what the kernels have in common
+private = sorted(str(p) for p in Path("src/rankcore").rglob("*") if p.suffix in {".pxd", ".h"})
+directives = {
+    "language_level": 3,
+    "boundscheck": CHECKED,
+    "wraparound": False,
+    "initializedcheck": CHECKED,
+    "cdivision": True,
+    "autotestdict": False,
+    "auto_pickle": False,
+    "freethreading_compatible": True,
+}
+build_ext = {"cython_include_dirs": "src", "cython_c_in_temp": True, "parallel": os.cpu_count()}
+build_ext |= {"cython_directives": directives, "shared_utility_qualified_name": shared}
+
 setup(
     ext_modules=[
         Extension(
             name,
-            [source],
+            sources=[source],
             include_dirs=["src/rankcore/include"],
-            depends=sorted(private),
+            depends=private,
             define_macros=[("Py_LIMITED_API", "0x030B0000")] * ABI3,
             extra_compile_args=cflags,
             py_limited_api=ABI3,
         )
-        for name, source in [
-            *((f"rankcore._ext.{kernel}", f"src/_ext/{kernel}.pyx") for kernel in KERNELS),
-            (shared, "build/_cyutility.c"),  # written by Cython: what the kernels have in common
-        ]
+        for name, source in sources.items()
     ],
-    options={
-        "bdist_wheel": {"py_limited_api": "cp311"} if ABI3 else {},
-        "build_ext": {
-            "cython_include_dirs": "src",
-            "cython_c_in_temp": True,
-            "parallel": os.cpu_count(),
-            "shared_utility_qualified_name": shared,
-            "cython_directives": {
-                "language_level": 3,
-                "boundscheck": CHECKED,
-                "wraparound": False,
-                "initializedcheck": CHECKED,
-                "cdivision": True,
-                "embedsignature": False,
-                "autotestdict": False,
-                "auto_pickle": False,
-                "freethreading_compatible": True,
-            },
-        },
-    },
+    options={"bdist_wheel": {"py_limited_api": "cp311"} if ABI3 else {}, "build_ext": build_ext},
 )
