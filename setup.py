@@ -47,7 +47,7 @@ setup(
         Extension(
             name,
             sources=[source],
-            include_dirs=["src/rankcore/include"],
+            include_dirs=["src/rankcore/include", "src/rankcore/_ext"],
             depends=private,
             define_macros=[("Py_LIMITED_API", "0x030B0000")] * ABI3,
             extra_compile_args=cflags,

@@ -94,6 +94,24 @@ class PRank(ctypes.Structure):
     ]
 
 
+class Linear(ctypes.Structure):
+    _fields_ = [
+        ("weights", ctypes.c_void_p),
+        ("intercept", ctypes.c_double),
+        ("n_features", ctypes.c_int64),
+    ]
+
+
+class CuSum(ctypes.Structure):
+    _fields_ = [
+        ("weights", ctypes.c_void_p),
+        ("thresholds", ctypes.c_void_p),
+        ("n_features", ctypes.c_int64),
+        ("n_ranks", ctypes.c_int32),
+        ("tie", ctypes.c_int32),
+    ]
+
+
 def pointer(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
@@ -135,9 +153,13 @@ def random_matrix(rng: np.random.Generator, kind: str, dtype: str, n_features: i
     return sp.csr_array((values[stored].astype(dtype), columns, indptr), shape=values.shape)
 
 
-def fitted(rng: np.random.Generator, n_features: int, n_ranks: int) -> rc.PRank:
+def training_set(rng: np.random.Generator, n_features: int, n_ranks: int):
     X = rng.standard_normal((60 + n_ranks, n_features))
-    y = np.concatenate([np.arange(n_ranks), rng.integers(0, n_ranks, 60)])
+    return X, np.concatenate([np.arange(n_ranks), rng.integers(0, n_ranks, 60)])
+
+
+def fitted(rng: np.random.Generator, n_features: int, n_ranks: int) -> rc.PRank:
+    X, y = training_set(rng, n_features, n_ranks)
     return rc.PRank(max_iter=3, average=True, threshold_scale=0.7).fit(X, y)
 
 
@@ -149,6 +171,14 @@ def in_contract_order(values: np.ndarray, weights: np.ndarray) -> float:
     for i, product in enumerate(products):
         sums[i % 4 if i < whole else 0] += product
     return (sums[0] + sums[2]) + (sums[1] + sums[3])
+
+
+def in_sequence(values: np.ndarray, weights: np.ndarray) -> float:
+    """The inner product, one stored value after the other."""
+    total = 0.0  # not sum(), which compensates for rounding from Python 3.12 on
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        total += value * weight
+    return total
 
 
 def row_of(X: np.ndarray | sp.csr_array, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -208,9 +238,7 @@ def test_sums_are_formed_in_the_order_of_the_contract(probe, kind, dtype):
             n = ctypes.c_int64(len(values))
             indices = pointer(columns) if kind == "csr" else None
             assert one_row(pointer(values), indices, n, pointer(w)) == expected
-            reordered |= expected != sum(
-                float(v) * u for v, u in zip(values, w[columns], strict=True)
-            )
+            reordered |= expected != in_sequence(values, w[columns])
     assert reordered  # or these data could not tell one order from another
 
 
@@ -257,6 +285,203 @@ def test_rank_counts_the_thresholds_reached(probe, kind):
         np.testing.assert_array_equal(got, expected)
 
 
+# ------------------------------------------------------------------ several weight vectors
+
+
+WIDTHS = range(1, 13)  # weight vectors: up to three times the four that are summed at once
+
+
+@KINDS
+@DTYPES
+def test_dots_sum_column_after_column(probe, kind, dtype):
+    rng = np.random.default_rng(5)
+    reordered = False
+    for n_features in [1, 2, 8, 9, 31]:
+        X = random_matrix(rng, kind, dtype, n_features)
+        rows, _borrowed = as_c(X)
+        for k in WIDTHS:
+            w = rng.standard_normal((n_features, k))
+            got = np.full((41, k), np.nan)
+            probe.probe_dots(ctypes.byref(rows), pointer(w), k, pointer(got))
+            expected = np.empty((40, k))
+            for i in range(40):
+                columns, values = row_of(X, i)
+                for j in range(k):
+                    expected[i, j] = in_sequence(values, w[columns, j])
+                reordered |= expected[i, 0] != in_contract_order(values, w[columns, 0])
+            assert got[:40].tobytes() == expected.tobytes()
+            assert np.isnan(got[40]).all()  # nothing is written behind the last
+            if kind == "csr":  # documented: zeros left out do not matter here
+                dense = X.toarray()
+                probe.probe_dots(ctypes.byref(as_c(dense)[0]), pointer(w), k, pointer(got))
+                assert got[:40].tobytes() == expected.tobytes()
+    assert reordered
+
+
+@KINDS
+@DTYPES
+def test_axpys_move_the_vectors_named(probe, kind, dtype):
+    rng = np.random.default_rng(6)
+    for n_features in [1, 3, 8, 33]:
+        X = random_matrix(rng, kind, dtype, n_features)
+        rows, _borrowed = as_c(X)
+        for k in WIDTHS:
+            w = rng.standard_normal((n_features, k))
+            expected = w.copy()
+            for i in range(40):
+                a = float(rng.standard_normal())
+                first, stop = np.sort(rng.integers(0, k + 1, 2)).tolist()  # none, some or all
+                columns, values = row_of(X, i)
+                expected[columns, first:stop] += (a * values.astype(np.float64))[:, None]
+                probe.probe_axpys(
+                    ctypes.byref(rows),
+                    ctypes.c_int64(i),
+                    ctypes.c_double(a),
+                    pointer(w),
+                    k,
+                    first,
+                    stop,
+                )
+                assert w.tobytes() == expected.tobytes()
+
+
+@KINDS
+@DTYPES
+def test_norm2_sums_in_sequence(probe, kind, dtype):
+    rng = np.random.default_rng(7)
+    for n_features in [1, 2, 5, 8, 50]:
+        X = random_matrix(rng, kind, dtype, n_features)
+        rows, _borrowed = as_c(X)
+        got = np.full(40, np.nan)
+        probe.probe_norm2(ctypes.byref(rows), pointer(got))
+        values = [row_of(X, i)[1].astype(np.float64) for i in range(40)]
+        assert got.tolist() == [in_sequence(v, v) for v in values]
+
+
+@pytest.mark.parametrize("kind", ["integers", "equal", "signed zeros", "infinite", "distinct"])
+def test_best_breaks_ties_as_told(probe, kind):
+    rng = np.random.default_rng(8)
+    for n in [*range(1, 14), 40]:
+        scores = {
+            "integers": lambda shape: rng.integers(-2, 3, shape).astype(float),
+            "equal": lambda shape: np.full(shape, -0.1),
+            "signed zeros": lambda shape: rng.choice([-0.0, 0.0, -5e-324], shape),
+            "infinite": lambda shape: rng.choice([-np.inf, 0.0, np.inf], shape),
+            "distinct": rng.standard_normal,
+        }[kind]((50, n))
+        for tie, place in [(0, -1), (1, 0)]:
+            got = np.full(50, -1, np.int32)
+            probe.probe_best(pointer(scores), ctypes.c_int64(50), n, tie, pointer(got))
+            assert got.tolist() == [np.flatnonzero(s == s.max())[place] for s in scores]
+
+
+@KINDS
+@DTYPES
+def test_cusum_scores_and_ranks_are_pythons(probe, kind, dtype):
+    rng = np.random.default_rng(9)
+    for n_ranks in [k + 1 for k in WIDTHS]:
+        n_features = int(rng.integers(1, 20))
+        X_train, y = training_set(rng, n_features, n_ranks)
+        model = rc.CuSumRank(update="pa1", C=0.1, average=True).fit(X_train, y)
+        w, b = np.ascontiguousarray(model.coef_.T), -model.intercept_
+        X = random_matrix(rng, kind, dtype, n_features)
+        rows, _borrowed = as_c(X)
+        for tie in ["high", "low"]:
+            model.set_params(tie=tie)
+            scores, again = np.full((2, 40, n_ranks), np.nan)
+            ranks = np.full(40, -1, np.int32)
+            c_model = CuSum(w.ctypes.data, b.ctypes.data, n_features, n_ranks, int(tie == "low"))
+            probe.probe_cusum(
+                ctypes.byref(c_model),
+                ctypes.byref(rows),
+                pointer(scores),
+                pointer(again),
+                pointer(ranks),
+            )
+            assert scores.tobytes() == model.decision_function(X).tobytes()
+            assert again.tobytes() == scores.tobytes()
+            np.testing.assert_array_equal(ranks, model.predict(X))
+        for i in range(40):
+            columns, values = row_of(X, i)
+            total = 0.0
+            for r in range(1, n_ranks):
+                total += in_sequence(values, w[columns, r - 1]) - b[r - 1]
+                assert scores[i, r] == total
+            assert scores[i, 0] == 0.0
+
+
+def test_cusum_ranks_break_ties_as_told(probe):
+    # Small integers: many rows have several ranks of equal score.
+    rng = np.random.default_rng(10)
+    X, y = rng.integers(-2, 3, (200, 4)).astype(float), rng.integers(0, 5, 200)
+    rows, _borrowed = as_c(X)
+    model = rc.CuSumRank(max_iter=2).fit(X, y)
+    w, b = np.ascontiguousarray(model.coef_.T), -model.intercept_
+    scores, found = np.empty((2, 200, 5)), {}
+    for code, tie in enumerate(["high", "low"]):
+        ranks = found[tie] = np.full(200, -1, np.int32)
+        c_model = CuSum(w.ctypes.data, b.ctypes.data, 4, 5, code)
+        arrays = pointer(scores[0]), pointer(scores[1]), pointer(ranks)
+        probe.probe_cusum(ctypes.byref(c_model), ctypes.byref(rows), *arrays)
+        np.testing.assert_array_equal(ranks, model.set_params(tie=tie).predict(X))
+    assert (found["high"] > found["low"]).sum() > 5
+    assert (found["high"] >= found["low"]).all()
+
+
+@KINDS
+@DTYPES
+def test_linear_scores_are_pythons(probe, kind, dtype):
+    rng = np.random.default_rng(11)
+    for n_features in [1, 3, 4, 9, 31]:
+        n_ranks = int(rng.integers(2, 40))
+        model = rc.WidrowHoff(eta0=0.01).fit(*training_set(rng, n_features, n_ranks))
+        w = model.coef_
+        X = random_matrix(rng, kind, dtype, n_features)
+        rows, _borrowed = as_c(X)
+        scores = np.full(40, np.nan)
+        c_model = Linear(w.ctypes.data, model.intercept_, n_features)
+        probe.probe_linear(ctypes.byref(c_model), ctypes.byref(rows), pointer(scores))
+        assert model.intercept_ != 0.0
+        assert scores.tobytes() == model.decision_function(X).tobytes()
+        for i in range(40):
+            columns, values = row_of(X, i)
+            assert scores[i] == in_contract_order(values, w[columns]) + model.intercept_
+
+
+def test_least_squares_ranks_are_those_of_thresholds_between_them(probe):
+    # Documented: WidrowHoff.predict is rc_rank with thresholds 1.5, 2.5 and so on.
+    for n_ranks in [2, 3, 5, 9, 40]:
+        b = np.arange(1.5, n_ranks)
+        near = [b, np.nextafter(b, -np.inf), np.nextafter(b, np.inf), [-1e300, -3.0, 0.5, 1e300]]
+        scores = np.concatenate(near)
+        # A model that returns what it is given.
+        model = rc.WidrowHoff(eta0=1.0, fit_intercept=False)
+        model.fit([[1.0]], [0], classes=np.arange(n_ranks))
+        assert (model.coef_, model.intercept_) == ([1.0], 0.0)
+        got = np.full(len(scores), -1, np.int32)
+        n = ctypes.c_int64(len(scores))
+        probe.probe_rank(pointer(b), n_ranks, pointer(scores), n, pointer(got))
+        np.testing.assert_array_equal(got, model.predict(scores[:, None]))
+
+
+@KINDS
+@DTYPES
+def test_multiclass_scores_and_ranks_are_pythons(probe, kind, dtype):
+    rng = np.random.default_rng(12)
+    for n_ranks in WIDTHS[1:]:
+        n_features = int(rng.integers(1, 20))
+        model = rc.MulticlassPerceptron(average=n_ranks % 2 == 0)
+        model.fit(*training_set(rng, n_features, n_ranks))
+        w = np.ascontiguousarray(model.coef_.T)
+        X = random_matrix(rng, kind, dtype, n_features)
+        rows, _borrowed = as_c(X)
+        scores, ranks = np.full((40, n_ranks), np.nan), np.full(40, -1, np.int32)
+        probe.probe_dots(ctypes.byref(rows), pointer(w), n_ranks, pointer(scores))
+        probe.probe_best(pointer(scores), ctypes.c_int64(40), n_ranks, 1, pointer(ranks))
+        assert scores.tobytes() == model.decision_function(X).tobytes()
+        np.testing.assert_array_equal(ranks, model.predict(X))
+
+
 # ------------------------------------------------------------------ what is frozen
 
 
@@ -280,6 +505,8 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "RANKCORE_ABI": 1,
         "RC_FLOAT64": 0,
         "RC_FLOAT32": 1,
+        "RC_TIE_HIGH": 0,
+        "RC_TIE_LOW": 1,
         "rc_row": 32,
         "rc_row.data": 0,
         "rc_row.indices": 8,
@@ -298,6 +525,16 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_prank.thresholds": 8,
         "rc_prank.n_features": 16,
         "rc_prank.n_ranks": 24,
+        "rc_linear": 24,
+        "rc_linear.weights": 0,
+        "rc_linear.intercept": 8,
+        "rc_linear.n_features": 16,
+        "rc_cusum": 32,
+        "rc_cusum.weights": 0,
+        "rc_cusum.thresholds": 8,
+        "rc_cusum.n_features": 16,
+        "rc_cusum.n_ranks": 24,
+        "rc_cusum.tie": 28,
     }
 
 

@@ -16,9 +16,11 @@ import sysconfig
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -78,6 +80,12 @@ def trainer(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def ordinal_trainer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ordinal")
+    return load(build(SOURCES / "ordinal_trainer.c", folder, *STRICT, *LIMITED))
+
+
+@pytest.fixture(scope="session")
 def cython_user(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cython")
     done = cythonize(SOURCES / "cython_user.pyx", folder / "cython_user.c")
@@ -94,21 +102,17 @@ def problem(seed: int, n: int = 300, n_features: int = 23, n_ranks: int = 6, int
     return X, y.astype(np.int32)
 
 
+def examples(X, y) -> tuple:
+    """Rows and ranks as the C extensions take them."""
+    if isinstance(X, np.ndarray):
+        return X, None, None, y, X.shape[1]
+    return X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64), y, X.shape[1]
+
+
 def train(
     trainer: ModuleType, X, y, *, n_ranks=6, scale=1.0, tie="crammer", average=True, passes=1
 ):
-    result = trainer.train(
-        X.data,
-        X.indices.astype(np.int32),
-        X.indptr.astype(np.int64),
-        y,
-        X.shape[1],
-        n_ranks,
-        scale,
-        tie == "strict",
-        average,
-        passes,
-    )
+    result = trainer.train(examples(X, y), n_ranks, scale, tie == "strict", average, passes)
     for name in ["weights", "thresholds", "mean_weights", "mean_thresholds"]:
         if result[name] is not None:
             result[name] = np.frombuffer(result[name], np.float64)
@@ -187,15 +191,29 @@ def test_overflow_changes_nothing(trainer, tie, second):
     check(result, X_all[:31], y_all[:31], tie=tie)
 
 
+BAD_RANKS = [-1, 6, 7, -(2**31), 2**31 - 1]
+
+
+@pytest.mark.parametrize("rank", BAD_RANKS)
+@pytest.mark.parametrize("tie", ["crammer", "strict"])
+def test_no_such_rank_changes_nothing(trainer, tie, rank):
+    X, y = problem(9, n=60)
+    wrong = y.copy()
+    wrong[41] = rank
+    result = train(trainer, X, wrong, tie=tie)
+    assert result["reached"] == 41
+    check(result, X[:41], y[:41], tie=tie)
+
+
 def test_what_does_not_fit_is_refused(trainer):
     X, y = problem(5, n=20)
     for column in [-1, X.shape[1]]:
         bad = X.copy()
         bad.indices[7] = column
-        with pytest.raises(ValueError, match="not a CSR matrix"):
+        with pytest.raises(ValueError, match="not a matrix"):
             train(trainer, bad, y)
-    with pytest.raises(ValueError, match="not a CSR matrix"):
-        train(trainer, X, y, n_ranks=5)
+    with pytest.raises(ValueError, match="not a matrix"):
+        train(trainer, X, y[:-1])
 
 
 def test_four_threads_train_four_states(trainer):
@@ -211,12 +229,12 @@ def test_four_threads_train_four_states(trainer):
             check(result, X, y, passes=20)
 
 
-def test_gil_is_released_while_c_trains(trainer):
-    X, y = problem(6, n=2000)
+def check_gil_released(learn: Callable[[int], object]) -> None:
+    """Run something that makes passes over data in a thread, and see whether this one goes on."""
     begin = time.perf_counter()
-    train(trainer, X, y, passes=20)
+    learn(20)
     passes = int(20 * 0.5 / (time.perf_counter() - begin)) + 1  # about half a second
-    thread = threading.Thread(target=train, args=(trainer, X, y), kwargs={"passes": passes})
+    thread = threading.Thread(target=learn, args=(passes,))
     thread.start()
     turns = 0
     while thread.is_alive():
@@ -224,6 +242,418 @@ def test_gil_is_released_while_c_trains(trainer):
         turns += 1
     # Were the GIL held, this thread would have a turn before the training and one after.
     assert turns > 20
+
+
+def test_gil_is_released_while_c_trains(trainer):
+    X, y = problem(6, n=2000)
+    check_gil_released(lambda passes: train(trainer, X, y, passes=passes))
+
+
+# ------------------------------------------------------------------ the other learners
+
+
+class State:
+    """The arrays of a C state, in NumPy's memory, and how a trainer is called with them."""
+
+    estimator: type
+    trainer: str
+    sums: ClassVar[dict[str, str]] = {}  # what averages, and the sums for it
+    defaults: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, module, n_features, n_ranks=6, *, average=False, **options):
+        self.module, self.n_ranks = module, n_ranks
+        self.options = self.defaults | options
+        self.seen = np.zeros(3, np.int64)  # rc_counts: t, rank_loss, mistakes
+        self.arrays = self.zeros(n_features, n_ranks)
+        for name, sums in self.sums.items():
+            self.arrays[sums] = np.zeros_like(self.arrays[name]) if average else None
+
+    def zeros(self, n_features: int, n_ranks: int) -> dict[str, np.ndarray]:
+        raise NotImplementedError
+
+    def arguments(self) -> tuple:
+        """What the trainer takes after the examples."""
+        raise NotImplementedError
+
+    def parameters(self, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+        """``coef_`` and ``intercept_``, where there is one."""
+        raise NotImplementedError
+
+    def learn(self, X, y, passes: int = 1) -> tuple[int, np.ndarray]:
+        """How many examples C learned, and the ranks it predicted before it learned them."""
+        predictions = np.full(passes * X.shape[0], -9, np.int32)
+        job = examples(X, y), passes, self.seen, predictions
+        return getattr(self.module, self.trainer)(job, *self.arguments()), predictions
+
+    def last(self) -> tuple[np.ndarray, ...]:
+        return self.parameters(self.arrays)
+
+    def mean(self) -> tuple[np.ndarray, ...]:
+        """The averages, as C forms them."""
+        means = {}
+        for name, sums in self.sums.items():
+            last = self.arrays[name]
+            means[name] = np.full_like(last, np.nan)
+            self.module.average(last, self.arrays[sums], self.seen[0], last.size, means[name])
+        return self.parameters(means)
+
+    def bytes(self) -> list[bytes]:
+        """Everything but scratch."""
+        kept = [array for name, array in self.arrays.items() if name != "scores"]
+        return [self.seen.tobytes(), *(a.tobytes() for a in kept if a is not None)]
+
+
+class CuSumState(State):
+    estimator, trainer = rc.CuSumRank, "train_cusum"
+    sums: ClassVar = {"weights": "weight_sums", "thresholds": "threshold_sums"}
+    defaults: ClassVar = {
+        "update": "perceptron",
+        "C": 1.0,
+        "delta": 1.0,
+        "pa_loss": "absolute",
+        "margin": 0.0,
+        "tie": "high",
+        "fit_intercept": True,
+    }
+
+    def zeros(self, n_features, n_ranks):
+        return {
+            "weights": np.zeros((n_features, n_ranks - 1)),
+            "thresholds": np.zeros(n_ranks - 1),
+            "scores": np.full(2 * n_ranks, np.nan),
+        }
+
+    def arguments(self):
+        names = ["weights", "thresholds", "weight_sums", "threshold_sums", "scores"]
+        return (
+            *(self.arrays[name] for name in names),
+            self.n_ranks,
+            self.options["C"],
+            self.options["delta"],
+            self.options["margin"],
+            ["high", "low"].index(self.options["tie"]),
+            ["perceptron", "pa", "pa1", "pa2"].index(self.options["update"]),
+            self.options["pa_loss"] == "zero_one",
+            self.options["fit_intercept"],
+        )
+
+    def parameters(self, arrays):
+        return arrays["weights"].T, -arrays["thresholds"]
+
+
+class WidrowHoffState(State):
+    estimator, trainer = rc.WidrowHoff, "train_lms"
+    defaults: ClassVar = {"eta0": 0.01, "fit_intercept": True}
+
+    def zeros(self, n_features, n_ranks):
+        return {"weights": np.zeros(n_features), "intercept": np.zeros(1)}
+
+    def arguments(self):
+        arrays = self.arrays["weights"], self.arrays["intercept"]
+        return *arrays, self.n_ranks, self.options["eta0"], self.options["fit_intercept"]
+
+    def parameters(self, arrays):
+        return arrays["weights"], arrays["intercept"][0]
+
+
+class MulticlassState(State):
+    estimator, trainer = rc.MulticlassPerceptron, "train_mcp"
+    sums: ClassVar = {"weights": "weight_sums"}
+    defaults: ClassVar = {"update": "worst"}
+
+    def zeros(self, n_features, n_ranks):
+        return {
+            "weights": np.zeros((n_features, n_ranks)),
+            "scores": np.full(n_ranks, np.nan),
+        }
+
+    def arguments(self):
+        arrays = (self.arrays[name] for name in ["weights", "weight_sums", "scores"])
+        return *arrays, self.n_ranks, self.options["update"] == "uniform"
+
+    def parameters(self, arrays):
+        return (arrays["weights"].T,)
+
+
+def same(found: tuple[np.ndarray, ...], model) -> None:
+    """Compare coef_ and intercept_ to the bit with an estimator's."""
+    names = ["coef_", "intercept_"][: len(found)]
+    assert hasattr(model, "intercept_") == (len(found) == 2)
+    for array, name in zip(found, names, strict=True):
+        expected = getattr(model, name)
+        assert np.shape(array) == np.shape(expected)
+        assert np.asarray(array).tobytes() == np.asarray(expected).tobytes(), name
+
+
+def check_pass_by_pass(state: State, X, y, passes: int = 1) -> None:
+    """Train in C, a call a pass, and compare all that fit gives to the bit."""
+    n = X.shape[0]
+    counts = [state.seen.copy()]
+    for _ in range(passes):
+        learned, predictions = state.learn(X, y)
+        assert learned == n
+        counts.append(state.seen.copy())
+        off = np.abs(predictions - y)
+        assert (counts[-1] - counts[-2]).tolist() == [n, off.sum(), (off > 0).sum()]
+    met, losses, mistakes = np.diff(counts, axis=0).T
+    totals = np.array(counts[1:])
+
+    last = state.estimator(max_iter=passes, **state.options).fit(X, y)
+    same(state.last(), last)
+    assert last.history_ == {
+        "examples": met.tolist(),
+        "mistakes": mistakes.tolist(),
+        "rank_loss": (losses / met).tolist(),
+        "average_rank_loss": (totals[:, 1] / totals[:, 0]).tolist(),
+    }
+    if any(state.arrays[sums] is not None for sums in state.sums.values()):
+        mean = state.estimator(max_iter=passes, average=True, **state.options).fit(X, y)
+        same(state.mean(), mean)
+        assert mean.history_ == last.history_
+        assert mean.coef_.tobytes() != last.coef_.tobytes()
+
+
+AVERAGE = pytest.mark.parametrize("average", [True, False])
+
+
+@AVERAGE
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("tie", ["high", "low"])
+@pytest.mark.parametrize("update", ["perceptron", "pa", "pa1", "pa2"])
+def test_c_learns_cusum(ordinal_trainer, update, tie, fit_intercept, average):
+    more = [{}, {"margin": 0.7}]
+    if update != "perceptron":
+        more += [
+            {"pa_loss": "zero_one", "C": 0.03, "delta": 1.9},
+            {"pa_loss": "zero_one", "C": 0.2, "margin": 0.1},
+        ]
+    for i, options in enumerate(more):
+        X, y = problem(20 + i, integers=i != 1)
+        options |= {"update": update, "tie": tie, "fit_intercept": fit_intercept}
+        state = CuSumState(ordinal_trainer, X.shape[1], average=average, **options)
+        check_pass_by_pass(state, X, y, passes=i + 1)
+
+
+@pytest.mark.parametrize("eta", [0.003, 0.02])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_c_learns_widrow_hoff(ordinal_trainer, fit_intercept, eta):
+    for seed, passes, integers in [(30, 1, True), (31, 3, False)]:
+        X, y = problem(seed, integers=integers)
+        options = {"eta0": eta, "fit_intercept": fit_intercept}
+        check_pass_by_pass(WidrowHoffState(ordinal_trainer, X.shape[1], **options), X, y, passes)
+
+
+@AVERAGE
+@pytest.mark.parametrize("update", ["worst", "uniform"])
+def test_c_learns_multiclass(ordinal_trainer, update, average):
+    for seed, passes, integers in [(40, 1, True), (41, 3, True), (42, 2, False)]:
+        X, y = problem(seed, integers=integers)
+        state = MulticlassState(ordinal_trainer, X.shape[1], average=average, update=update)
+        check_pass_by_pass(state, X, y, passes)
+
+
+# One of each kind of update.
+LEARNERS = [
+    pytest.param(CuSumState, {}, id="cusum"),
+    pytest.param(CuSumState, {"fit_intercept": False, "margin": 0.5}, id="cusum-margin"),
+    pytest.param(CuSumState, {"update": "pa"}, id="cusum-pa"),
+    pytest.param(CuSumState, {"update": "pa1", "C": 0.1, "tie": "low"}, id="cusum-pa1"),
+    pytest.param(CuSumState, {"update": "pa2", "pa_loss": "zero_one"}, id="cusum-pa2"),
+    pytest.param(WidrowHoffState, {}, id="widrow-hoff"),
+    pytest.param(MulticlassState, {}, id="multiclass"),
+    pytest.param(MulticlassState, {"update": "uniform"}, id="multiclass-uniform"),
+]
+
+
+def new_state(kind: type[State], module, X, n_ranks: int = 6, **options) -> State:
+    """A state that averages, where its learner does."""
+    return kind(module, X.shape[1], n_ranks, average=bool(kind.sums), **options)
+
+
+def test_every_option_matters_in_these_data(ordinal_trainer):
+    X, y = problem(50)
+    pa = {"update": "pa1", "C": 0.05}
+    variants = [
+        (CuSumState, {}),
+        (CuSumState, {"tie": "low"}),
+        (CuSumState, {"margin": 0.7}),
+        (CuSumState, {"fit_intercept": False}),
+        (CuSumState, {"update": "pa"}),
+        (CuSumState, {"update": "pa", "pa_loss": "zero_one"}),
+        (CuSumState, {"update": "pa", "delta": 1.9}),
+        (CuSumState, pa),
+        (CuSumState, pa | {"C": 0.06}),
+        (CuSumState, pa | {"pa_loss": "zero_one"}),
+        (CuSumState, {"update": "pa2", "C": 0.05}),
+        (CuSumState, {"update": "pa2", "C": 0.06}),
+        (WidrowHoffState, {}),
+        (WidrowHoffState, {"eta0": 0.011}),
+        (WidrowHoffState, {"fit_intercept": False}),
+        (MulticlassState, {}),
+        (MulticlassState, {"update": "uniform"}),
+    ]
+    learned = set()
+    for kind, options in variants:
+        state = kind(ordinal_trainer, X.shape[1], **options)
+        state.learn(X, y)
+        learned.add(state.last()[0].tobytes())
+    assert len(learned) == len(variants)
+
+
+@pytest.mark.parametrize(("kind", "options"), LEARNERS)
+def test_learners_with_two_ranks_and_many(ordinal_trainer, kind, options):
+    for n_ranks in [2, 3, 5, 9, 14, 60]:
+        X, y = problem(60 + n_ranks, n_ranks=n_ranks)
+        check_pass_by_pass(new_state(kind, ordinal_trainer, X, n_ranks, **options), X, y, 2)
+
+
+@pytest.mark.parametrize(("kind", "options"), LEARNERS)
+def test_learners_take_every_kind_of_row(ordinal_trainer, kind, options):
+    X, y = problem(70, n=100, integers=False)
+    single = X.astype(np.float32)
+    for rows in [single, single.toarray(), X.toarray()]:
+        check_pass_by_pass(new_state(kind, ordinal_trainer, X, **options), rows, y, 2)
+
+
+@pytest.mark.parametrize(("kind", "options"), LEARNERS)
+def test_learners_predict_before_they_learn(ordinal_trainer, kind, options):
+    X, y = problem(71, n=60)
+    predictions = new_state(kind, ordinal_trainer, X, **options).learn(X, y)[1]
+    online = kind.estimator(**(kind.defaults | options))
+    online.partial_fit(X[:1], y[:1], classes=np.arange(6))
+    for i in range(1, 60):
+        assert predictions[i] == online.predict(X[i : i + 1])[0]
+        online.partial_fit(X[i : i + 1], y[i : i + 1])
+
+
+@pytest.mark.parametrize(("kind", "options"), LEARNERS)
+def test_learners_refuse_what_is_no_rank(ordinal_trainer, kind, options):
+    X, y = problem(72, n=60)
+    state, twin = (new_state(kind, ordinal_trainer, X, **options) for _ in range(2))
+    twin.learn(X, y)
+    for i, rank in enumerate(BAD_RANKS):  # the first time nothing is learned yet
+        before = state.bytes()
+        wrong = np.array([rank, 3], np.int32)
+        learned, predictions = state.learn(X[:2], wrong)
+        assert learned == 0
+        assert predictions.tolist() == [-1, -9]  # the second was not tried
+        assert state.bytes() == before
+        state.learn(X[8 * i : 8 * i + 8], y[8 * i : 8 * i + 8])
+    state.learn(X[40:], y[40:])
+    assert state.bytes() == twin.bytes()
+
+
+def overflowing(X, second: tuple[float, float]):
+    """Rows and two more columns that only a last row has: its score overflows if they weigh."""
+    last = np.zeros((1, X.shape[1] + 2))
+    last[:, -2:] = second
+    wide = sp.hstack([X, sp.csr_array((X.shape[0], 2))]).tocsr()
+    return wide, sp.csr_array(last)
+
+
+OVERFLOWS = pytest.mark.parametrize(
+    "second", [(1e300, 1e300), (-1e300, -1e300), (1e300, -1e300)], ids=["inf", "-inf", "nan"]
+)
+
+
+@OVERFLOWS
+@pytest.mark.parametrize(("kind", "options"), LEARNERS)
+def test_overflow_changes_no_learner(ordinal_trainer, kind, options, second):
+    X, y = problem(73, n=60)
+    X, bad = overflowing(X, second)
+    state = new_state(kind, ordinal_trainer, X, **options)
+    state.learn(X, y)
+    # Each weight of the last two columns in turn: whichever task or rank overflows, it shows.
+    weights = state.arrays["weights"].reshape(X.shape[1], -1)
+    for j in range(weights.shape[1]):
+        weights[-2:] = 0.0
+        weights[-2:, j] = 1e300
+        for rank in range(6):
+            before = state.bytes()
+            learned, predictions = state.learn(bad, np.array([rank], np.int32))
+            assert (learned, predictions.tolist()) == (0, [-1])
+            assert state.bytes() == before
+    weights[-2:] = 0.0
+    check = new_state(kind, ordinal_trainer, X, **options)
+    for rows, ranks in [(X, y), (X, y[::-1].copy())]:
+        check.learn(rows, ranks)
+    state.learn(X, y[::-1].copy())
+    assert state.bytes() == check.bytes()
+
+
+@OVERFLOWS
+@pytest.mark.parametrize(("kind", "options"), [p for p in LEARNERS if "pa" not in p.id])
+def test_overflow_comes_where_python_reports_it(ordinal_trainer, kind, options, second):
+    # As in the test of PRank: row 30 makes the weights of two columns huge, row 31 overflows.
+    X, y = problem(74, n=30)
+    ranked = kind.estimator(**(kind.defaults | options)).fit(X, y)
+    X, row = overflowing(X, second)
+    huge = row.copy()
+    huge.data[:] = 1e300
+    wrong = 0 if ranked.predict(np.zeros((1, X.shape[1] - 2)))[0] == 5 else 5
+    X_all = sp.vstack([X, huge, row, X]).tocsr()
+    y_all = np.concatenate([y, [wrong, 2], y]).astype(np.int32)
+    with pytest.raises(ValueError, match="row 31 overflowed"):
+        kind.estimator(**(kind.defaults | options)).fit(X_all, y_all)
+
+    state = new_state(kind, ordinal_trainer, X, **options)
+    assert state.learn(X_all, y_all)[0] == 31
+    fresh = new_state(kind, ordinal_trainer, X, **options)
+    check_pass_by_pass(fresh, X_all[:31], y_all[:31])
+    assert np.abs(state.last()[0]).max() > 1e297
+    assert state.bytes() == fresh.bytes()
+
+
+def test_steps_too_long_diverge_where_python_reports_it(ordinal_trainer):
+    X, y = problem(75, n=2000, integers=False)
+    with pytest.raises(ValueError, match=r"row \d+ overflowed") as caught:
+        rc.WidrowHoff(eta0=2.0).fit(X, y)
+    row = int(re.search(r"row (\d+)", str(caught.value))[1])
+    state = WidrowHoffState(ordinal_trainer, X.shape[1], eta0=2.0)
+    assert state.learn(X, y)[0] == row
+    same(state.last(), rc.WidrowHoff(eta0=2.0).fit(X[:row], y[:row], classes=np.arange(6)))
+
+
+@pytest.mark.parametrize("update", ["pa", "pa1", "pa2"])
+def test_empty_rows_move_no_weights(ordinal_trainer, update):
+    X, y = problem(76, n=100)
+    X = X.tolil()
+    X[:20] = 0.0
+    X[60:] = 0.0
+    X = X.tocsr()
+    for fit_intercept in [True, False]:
+        options = {"update": update, "fit_intercept": fit_intercept}
+        state = new_state(CuSumState, ordinal_trainer, X, **options)
+        check_pass_by_pass(state, X, y, 2)
+        assert np.isfinite(state.last()[0]).all()
+        assert state.last()[1].any() == fit_intercept
+
+
+def test_all_learners_train_at_the_same_time(ordinal_trainer):
+    X, y = problem(77, n=2000, integers=False)
+    states = [
+        new_state(parameter.values[0], ordinal_trainer, X, **parameter.values[1])
+        for parameter in LEARNERS
+    ]
+    start = threading.Barrier(len(states))
+
+    def learn(state: State) -> int:
+        start.wait(timeout=60)
+        return state.learn(X, y, passes=10)[0]
+
+    with ThreadPoolExecutor(len(states)) as pool:
+        assert list(pool.map(learn, states)) == [20_000] * len(states)
+    for state in states:
+        average = {"average": True} if state.sums else {}
+        model = state.estimator(max_iter=10, **state.options, **average).fit(X, y)
+        same(state.mean() if state.sums else state.last(), model)
+        assert state.seen[2] == sum(model.history_["mistakes"])
+
+
+@pytest.mark.parametrize("kind", [CuSumState, WidrowHoffState, MulticlassState])
+def test_gil_is_released_while_c_trains_the_others(ordinal_trainer, kind):
+    X, y = problem(78, n=2000)
+    check_gil_released(lambda passes: kind(ordinal_trainer, X.shape[1]).learn(X, y, passes))
 
 
 # ------------------------------------------------------------------ versions
@@ -358,6 +788,36 @@ def test_cython_trains(cython_user, tie, scale):
         online.partial_fit(X[i : i + 1], y[i : i + 1])
 
 
+@pytest.mark.parametrize("tie", ["high", "low"])
+def test_cython_trains_cusum(cython_user, tie):
+    X, y = problem(10, integers=tie == "high")
+    X = X.toarray().astype(np.float32)
+    weights, thresholds = np.zeros((X.shape[1], 5)), np.zeros(5)
+    arrays = weights, thresholds, np.full(12, np.nan)
+    t, rank_loss, mistakes, predictions = cython_user.train_cusum(X, y, 0.05, tie == "low", *arrays)
+    model = rc.CuSumRank(update="pa1", C=0.05, tie=tie).fit(X, y)
+    same((weights.T, -thresholds), model)
+    off = np.abs(predictions - y)
+    assert (t, rank_loss, mistakes) == (len(y), off.sum(), (off > 0).sum())
+    assert model.history_["mistakes"] == [mistakes]
+    assert model.history_["rank_loss"] == [rank_loss / t]
+
+    before = weights.tobytes(), thresholds.tobytes()
+    for rank in BAD_RANKS:
+        bad = np.array([rank], np.int32)
+        with pytest.raises(ValueError, match="row 0 could not be learned"):
+            cython_user.train_cusum(X[:1], bad, 0.05, tie == "low", *arrays)
+        assert (weights.tobytes(), thresholds.tobytes()) == before
+
+
+def test_cython_scores_linear_models(cython_user):
+    X, y = problem(11, integers=False)
+    X = X.toarray()
+    model = rc.WidrowHoff(eta0=0.01).fit(X, y)
+    found = cython_user.linear_scores(X, model.coef_, model.intercept_)
+    assert found == model.decision_function(X).tolist()
+
+
 def test_cython_refuses_rc_import_without_the_gil(tmp_path):
     source = tmp_path / "no_gil.pyx"
     code = "from rankcore.core cimport rc_import\n\ndef load():\n    {}rc_import()\n"
@@ -376,6 +836,34 @@ def test_include_directory_has_both_headers():
     assert {path.name for path in HEADERS.iterdir()} == {"rankcore.h", "rankcore_capi.h"}
 
 
+def declared_in_c() -> tuple[dict[str, list[str]], set[str], set[str]]:
+    """Structs with their fields, constants, and functions of the headers."""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(HEADERS.iterdir()))
+    functions = set(re.findall(r"^static inline [\w *]*?\b(rc_\w+)\(", text, re.M))
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    constants = set(re.findall(r"\b(RC_[A-Z0-9_]+) = \d", text))
+    constants |= set(re.findall(r"^#define (RANKCORE_ABI|RC_CAPI_VERSION) ", text, re.M))
+    structs = {}
+    for name, body in re.findall(r"^typedef struct (\w+) \{(.*?)^\} \1;", text, re.M | re.S):
+        lines = [line.strip() for line in body.split(";") if line.strip()]
+        structs[name] = [re.search(r"\(\*(\w+)\)|(\w+)$", line).group(1, 2) for line in lines]
+        structs[name] = [pointer or field for pointer, field in structs[name]]
+    return structs, constants, functions
+
+
+def test_cython_declares_what_the_headers_do():
+    structs, constants, functions = declared_in_c()
+    text = (Path(PACKAGES) / "rankcore" / "core.pxd").read_text(encoding="utf-8")
+    found = {}
+    for name, body in re.findall(r"^    ctypedef struct (\w+):\n((?: {8}.*\n)+)", text, re.M):
+        lines = [line.strip().removesuffix(" noexcept") for line in body.splitlines()]
+        found[name] = [re.search(r"\(\*(\w+)\)|(\w+)$", line).group(1, 2) for line in lines]
+        found[name] = [pointer or field for pointer, field in found[name]]
+    assert found == structs
+    assert constants == set(re.findall(r"^        (R[A-Z0-9_]+)$", text, re.M))
+    assert functions == set(re.findall(r"^    [\w *]*?\b(rc_\w+)\(", text, re.M))
+
+
 @pytest.mark.skipif(sys.maxsize < 2**32, reason="the numbers are those of 64-bit platforms")
 @pytest.mark.parametrize("compiler", [("cc", "-std=c99"), ("c++", "-std=c++11", "-x", "c++")])
 def test_layouts_are_frozen(compiler, tmp_path):
@@ -392,6 +880,14 @@ def test_layouts_are_frozen(compiler, tmp_path):
     frozen = {
         "RC_TIE_CRAMMER": 0,
         "RC_TIE_STRICT": 1,
+        "RC_UPDATE_PERCEPTRON": 0,
+        "RC_UPDATE_PA": 1,
+        "RC_UPDATE_PA1": 2,
+        "RC_UPDATE_PA2": 3,
+        "rc_counts": 24,
+        "rc_counts.t": 0,
+        "rc_counts.rank_loss": 8,
+        "rc_counts.mistakes": 16,
         "rc_prank_state": 88,
         "rc_prank_state.weights": 0,
         "rc_prank_state.steps": 8,
@@ -399,26 +895,60 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_prank_state.weight_sums": 24,
         "rc_prank_state.step_sums": 32,
         "rc_prank_state.scale": 40,
-        "rc_prank_state.t": 48,
-        "rc_prank_state.rank_loss": 56,
-        "rc_prank_state.mistakes": 64,
-        "rc_prank_state.n_features": 72,
-        "rc_prank_state.n_ranks": 80,
-        "rc_prank_state.tie": 84,
+        "rc_prank_state.n_features": 48,
+        "rc_prank_state.n_ranks": 56,
+        "rc_prank_state.tie": 60,
+        "rc_prank_state.seen": 64,
+        "rc_cusum_state": 120,
+        "rc_cusum_state.weights": 0,
+        "rc_cusum_state.thresholds": 8,
+        "rc_cusum_state.weight_sums": 16,
+        "rc_cusum_state.threshold_sums": 24,
+        "rc_cusum_state.scores": 32,
+        "rc_cusum_state.C": 40,
+        "rc_cusum_state.delta": 48,
+        "rc_cusum_state.margin": 56,
+        "rc_cusum_state.n_features": 64,
+        "rc_cusum_state.n_ranks": 72,
+        "rc_cusum_state.tie": 76,
+        "rc_cusum_state.update": 80,
+        "rc_cusum_state.zero_one": 84,
+        "rc_cusum_state.fit_intercept": 88,
+        "rc_cusum_state.seen": 96,
+        "rc_lms_state": 64,
+        "rc_lms_state.weights": 0,
+        "rc_lms_state.intercept": 8,
+        "rc_lms_state.eta": 16,
+        "rc_lms_state.n_features": 24,
+        "rc_lms_state.n_ranks": 32,
+        "rc_lms_state.fit_intercept": 36,
+        "rc_lms_state.seen": 40,
+        "rc_mcp_state": 64,
+        "rc_mcp_state.weights": 0,
+        "rc_mcp_state.weight_sums": 8,
+        "rc_mcp_state.scores": 16,
+        "rc_mcp_state.n_features": 24,
+        "rc_mcp_state.n_ranks": 32,
+        "rc_mcp_state.uniform": 36,
+        "rc_mcp_state.seen": 40,
         "rc_capi.version": 0,
         "rc_capi.size": 4,
         "rc_capi.prank_update": 8,
         "rc_capi.prank_average": 16,
+        "rc_capi.cusum_update": 24,
+        "rc_capi.lms_update": 32,
+        "rc_capi.mcp_update": 40,
     }
     assert {name: int(found[name]) for name in frozen} == frozen
+    # No struct and no constant is left out, here or in the test of rankcore.h.
+    structs, constants, _ = declared_in_c()
+    names = {f"{struct}.{field}" for struct, fields in structs.items() for field in fields}
+    assert set(found) == (names | set(structs) | constants) - {"rc_capi", "RC_CAPI_VERSION"}
 
 
 def test_page_documents_every_function():
     page = (ROOT / "docs" / "c_api.md").read_text(encoding="utf-8")
-    declared = set()
-    for header in HEADERS.iterdir():
-        text = header.read_text(encoding="utf-8")
-        declared |= set(re.findall(r"^static inline [\w *]*?\b(rc_\w+)\(", text, re.M))
+    declared = declared_in_c()[2]
     assert {"rc_dot", "rc_rank", "rc_import", "rc_prank_update"} <= declared
     assert declared == set(re.findall(r"^\| `(rc_\w+)\(", page, re.M))
 

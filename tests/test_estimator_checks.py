@@ -18,54 +18,84 @@ from rankcore.metrics import rank_loss
 # What the checks assume of every classifier and an ordinal one does not do. Each is run again
 # below on a subclass without the difference, so that all else in it is still checked.
 DIFFERENCES = {
-    "check_classifiers_train": "decision_function is the projection that the thresholds cut, of "
-    "shape (n,), not a score a class",
+    "check_classifiers_train": "decision_function is what the ranks are cut from, in the shape of "
+    "the model, not a score a class (and of one sign for two)",
     "check_classifiers_classes": "strings without classes= are refused: their alphabetical order "
     "is not an order of ranks",
 }
+LEARNERS = [
+    rc.PRank(),
+    rc.PRank(average=True, max_iter=3, shuffle=True, tie="strict", tol=1e-3),
+    rc.CuSumRank(),
+    rc.CuSumRank(update="pa2", margin=1.0, average=True, tie="low", decision="count"),
+    rc.WidrowHoff(eta0=1e-7),  # the checks' rows are up to 1000 long
+    rc.MulticlassPerceptron(average=True),
+    rc.VotedPRank(max_hypotheses=50),
+    rc.OAPBPM(n_estimators=10),
+    rc.OAPBPM(n_estimators=10, sampling="poisson", average_members=True, n_jobs=2),
+    rc.OAPBagging(n_estimators=10, output="median"),
+    rc.OAPVoting(n_estimators=10, output="plurality"),
+]
 
 
-@parametrize_with_checks(
-    [rc.PRank(), rc.PRank(average=True, max_iter=3, shuffle=True, tie="strict", tol=1e-3)],
-    expected_failed_checks=lambda estimator: DIFFERENCES,
-)
+@parametrize_with_checks(LEARNERS, expected_failed_checks=lambda estimator: DIFFERENCES)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-class PlainClassifier(rc.PRank):
-    """PRank with the two differences taken away.
+def without_differences(learner):
+    """The learner with the differences taken away.
 
     Tagged as scoring poorly: the check's three blobs lie in no order along any direction.
     """
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
+    def fit(self, X, y, classes=None):
+        return super(plain, self).fit(X, y, np.unique(y) if classes is None else classes)
+
+    def tags(self):
+        tags = super(plain, self).__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
 
-    @property
-    def decision_function(self):
+    def missing(self):
         raise AttributeError("not offered here")
 
-    def fit(self, X, y, classes=None):
-        return super().fit(X, y, np.unique(y) if classes is None else classes)
-
-
-@pytest.mark.parametrize("readonly_memmap", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_check_classifiers_train_but_for_the_difference(readonly_memmap, dtype):
-    estimator_checks.check_classifiers_train(
-        "PRank",
-        PlainClassifier(max_iter=20, average=True),
-        readonly_memmap=readonly_memmap,
-        X_dtype=dtype,
+    kind = type(learner)
+    plain = type(
+        kind.__name__,
+        (kind,),
+        {
+            "__init__": kind.__init__,
+            "fit": fit,
+            "__sklearn_tags__": tags,
+            "decision_function": property(missing),
+        },
     )
+    return plain(**learner.get_params())
 
 
-def test_check_classifiers_classes_but_for_the_difference():
-    estimator_checks.check_classifiers_classes("PRank", PlainClassifier(max_iter=20, average=True))
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_check_classifiers_train_but_for_the_difference(learner):
+    for readonly_memmap in [False, True]:
+        for dtype in ["float32", "float64"]:
+            estimator_checks.check_classifiers_train(
+                type(learner).__name__,
+                without_differences(learner),
+                readonly_memmap=readonly_memmap,
+                X_dtype=dtype,
+            )
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_check_classifiers_classes_but_for_the_difference(learner):
+    # Enough passes for every class to be predicted, which the check asks for.
+    learner = without_differences(learner).set_params(max_iter=50)
+    if isinstance(learner, rc.WidrowHoff):
+        learner.set_params(eta0=0.01)
+    estimator_checks.check_classifiers_classes(type(learner).__name__, learner)
 
 
 def ordinal_data(n=300, seed=0):
@@ -252,12 +282,11 @@ def test_overflow_is_an_error_and_leaves_no_trace(form):
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("average", [False, True])
 def test_interruption_leaves_the_model_as_it_was(monkeypatch, form, average):
-    from rankcore import base
     from rankcore.progress import watch
 
     X, y = ordinal_data()
     X = form(X)
-    monkeypatch.setattr(base, "BLOCK_VALUES", 40)
+    monkeypatch.setattr(rc.PRank, "_block_values", 40)
     model = rc.PRank(average=average).fit(X, y)
     before = pickle.dumps(model._state)
     seen = []
@@ -296,3 +325,66 @@ def test_not_fitted():
             getattr(rc.PRank(), method)([[1.0]])
     for name in ["coef_", "thresholds_", "t_", "history_", "loss_curve_", "n_iter_"]:
         assert not hasattr(rc.PRank(), name)
+
+
+EVERY = [*LEARNERS, rc.VotedPRank(), rc.OAPVoting(tau=0.5), rc.OAPBPM(average_members=True)]
+
+
+def known(model):
+    """What a model knows, without free room and caches."""
+    state = vars(model._state).copy()
+    state.pop("averaged_at")
+    if isinstance(model, rc.VotedPRank):
+        kept = state["others"]["book"][0]
+        state["by_feature"] = {**state["by_feature"]}
+        state["by_feature"]["hypotheses"] = state["by_feature"]["hypotheses"][:kept]
+        free = ["cuts", "votes", "born"]
+        state["others"] = {
+            name: array[:kept] if name in free else array for name, array in state["others"].items()
+        }
+    return pickle.loads(pickle.dumps(state))
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_learner_keeps_anything_of_a_failed_call(monkeypatch, learner, form):
+    from rankcore.progress import watch
+
+    X, y = ordinal_data(400)
+    monkeypatch.setattr(type(learner), "_block_rows", lambda self, rows, state: 10)
+    learner = clone(learner).set_params(random_state=0)
+    model = clone(learner).partial_fit(form(X[:60]), y[:60], classes=[0, 1, 2, 3])
+    model.predict(form(X[:5]))
+    before = known(model)
+    seen = []
+
+    def interrupt(progress):
+        seen.append(model.predict(form(X[:5])))  # looks in on the half-learned model
+        if len(seen) == 20:
+            raise KeyboardInterrupt
+
+    with watch(interrupt), pytest.raises(KeyboardInterrupt):
+        model.partial_fit(form(X[60:]), y[60:])
+    np.testing.assert_equal(known(model), before)
+    spoilt = np.vstack([X[60:360], np.full((8, 4), 1e308)])
+    with pytest.raises(ValueError, match="overflowed"):
+        model.partial_fit(form(spoilt), np.append(y[60:360], [0, 3] * 4))
+    np.testing.assert_equal(known(model), before)
+    alone = clone(learner).partial_fit(form(X[:60]), y[:60], classes=[0, 1, 2, 3])
+    for part in [slice(60, 200), slice(200, 400)]:
+        model.partial_fit(form(X[part]), y[part])
+        alone.partial_fit(form(X[part]), y[part])
+    np.testing.assert_array_equal(model.decision_function(X[:9]), alone.decision_function(X[:9]))
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_pickled_models_go_on(learner):
+    X, y = ordinal_data()
+    model = clone(learner).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(
+        copy.partial_fit(X, y).decision_function(X), model.partial_fit(X, y).decision_function(X)
+    )

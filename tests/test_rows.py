@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from rankcore._ext import ordinal, rows
+from rankcore._ext.passes import learn
 from rankcore.inputs import as_rows
 from strategies import csr_matrices
 
@@ -66,8 +67,8 @@ def test_frames():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_in_place_without_copies(dtype):
-    X = sp.random_array((2000, 500), density=0.1, format="csr", rng=np.random.default_rng(0))
-    X = X.astype(dtype)
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.random((2000, 500)) * (rng.random((2000, 500)) < 0.1)).astype(dtype)
     dense = X.toarray()
     for form, per_row in [(X, 8), (dense, 0), (dense[::2], 0), (dense[:, 100:300], 0)]:
         as_rows(form)
@@ -209,7 +210,8 @@ def test_other_formats_edited_by_hand_are_refused(name):
         (np.zeros((3, 0)), ValueError, r"0 feature\(s\)"),
         (sp.csr_array((0, 3)), ValueError, r"0 sample\(s\)"),
         (sp.csr_array((3, 2**31)), ValueError, "at most 2147483647"),
-        (np.array([["a"]]), ValueError, "could not convert"),
+        (np.array([["1"]]), ValueError, "must be numeric, found dtype <U1"),
+        (np.array([["2020"]], dtype="M8[Y]"), ValueError, "must be numeric"),
         (np.array([[{}]]), TypeError, "float"),
         (np.array([[1j]]), ValueError, "Complex"),
         ([[1.0], [2.0, 3.0]], ValueError, "inhomogeneous"),
@@ -222,58 +224,79 @@ def test_what_is_no_matrix_of_numbers(X, error, message):
         as_rows(X)
 
 
-def state(d=3, k=3):
-    return [
-        np.zeros(d),
-        np.zeros(k - 1, np.int64),
-        np.zeros(k - 1),
-        None,
-        None,
-        np.zeros(3, np.int64),
-        1.0,
-        False,
-        np.empty(0, np.int64),
-        np.empty(0, np.int64),
-    ]
-
-
 def test_kernels_check_lengths_at_the_door():
-    checked = as_rows(np.eye(3))
-    ranks = np.zeros(3, np.int32)
-    assert ordinal.prank_learn(checked, ranks, None, 0, 3, *state()) == 3
-    bad_order = np.array([0, 99, 1], np.int32)
-    assert ordinal.prank_learn(checked, ranks, bad_order, 0, 3, *state()) == 1
-    calls = [
-        (checked, ranks[:2], None, 0, 3, *state()),
-        (checked, ranks, bad_order[:2], 0, 3, *state()),
-        (checked, ranks, None, 0, 4, *state()),
-        (checked, ranks, None, -1, 3, *state()),
-        (checked, ranks, None, 0, 3, *state(d=4)),
-        (checked, ranks, None, 0, 3, *state(k=1)),
-    ]
-    for i in [1, 2, 3, 4, 5, 8, 9]:  # each state array in turn of a wrong length
-        arrays = state()
-        arrays[i] = np.zeros(7, np.int64) if i not in {2, 3} else np.zeros(7)
-        calls.append((checked, ranks, None, 0, 3, *arrays))
-    for call in calls:
-        with pytest.raises(ValueError, match="do not fit together"):
-            ordinal.prank_learn(*call)
-    for missing in [0, 1, 6, 5, 7]:
-        call = [checked, ranks, None, 0, 3, *state()]
-        call[missing] = None
-        if missing in {0, 1, 5, 6, 7}:
-            with pytest.raises(TypeError):
-                ordinal.prank_learn(*call)
+    checked, ranks, none = as_rows(np.eye(3)), np.zeros(3, np.int32), np.empty(0, np.int64)
+    order = np.array([0, 99, 1], np.int32)
+
+    def run(rows=checked, ranks=ranks, order=None, start=0, stop=3, d=3, counts=3, losses=none):
+        bound = ordinal.PRankState(
+            np.zeros(d), np.zeros(2, np.int64), np.zeros(2), None, None, 1.0, False
+        )
+        counts = np.zeros(counts, np.int64)
+        return learn(bound, rows, ranks, order, start, stop, counts, none, losses)
+
+    assert run() == 3
+    assert run(order=order) == 1  # there is no row 99
+    assert run(ranks=np.array([0, 1, 3], np.int32)) == 2  # there is no rank 3 of 3
     unsorted = rows.csr_rows(
         np.ones(2), np.array([1, 0], np.int32), np.array([0, 2], np.int64), 2, "X"
     )
     assert not unsorted.canonical
-    with pytest.raises(ValueError, match="do not fit together"):
-        ordinal.prank_learn(unsorted, ranks[:1], None, 0, 1, *state(d=2))
+    for change in [
+        {"ranks": ranks[:2]},
+        {"order": order[:2]},
+        {"stop": 4},
+        {"start": -1},
+        {"start": 3, "stop": 2},
+        {"d": 4},
+        {"counts": 2},
+        {"losses": np.zeros(1, np.int64)},
+        {"rows": unsorted, "ranks": ranks[:1], "stop": 1, "d": 2},
+    ]:
+        with pytest.raises(ValueError, match="do not fit together"):
+            run(**change)
+    for name in ["rows", "ranks"]:
+        with pytest.raises(TypeError):
+            run(**{name: None})
     with pytest.raises(ValueError, match="do not fit"):
         rows.project(checked, np.zeros(4), np.zeros(3))
+    with pytest.raises(ValueError, match="do not fit"):
+        rows.project_many(checked, np.zeros(7), np.zeros((3, 2)))
     with pytest.raises(ValueError, match="do not fit"):
         ordinal.threshold_ranks(np.zeros(3), np.zeros(2), np.zeros(4, np.int32))
     fake = type("Fake", (), {"capsule": rows, "canonical": True})()
     with pytest.raises(ValueError, match="invalid PyCapsule"):
-        ordinal.prank_learn(fake, ranks, None, 0, 3, *state())
+        run(rows=fake)
+
+
+F8, I8 = np.float64, np.int64
+STATES = {
+    # Constructor, arrays (size 3 features x 3 ranks), scalars.
+    ordinal.PRankState: ([(3, F8), (2, I8), (2, F8), (3, F8), (2, I8)], (1.0, False)),
+    ordinal.CuSumState: (
+        [(6, F8), (2, F8), (6, F8), (2, F8), (6, F8)],
+        (1.0, 1.0, 0.0, False, 0, False, True),
+    ),
+    ordinal.WidrowHoffState: ([(3, F8), (1, F8)], (0.1, 3, True)),
+    ordinal.MulticlassState: ([(9, F8), (9, F8), (3, F8)], (False,)),
+}
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_states_check_their_arrays(kind):
+    spec, scalars = STATES[kind]
+    arrays = [np.zeros(size, dtype) for size, dtype in spec]
+    kind(*arrays, *scalars)
+    for i, (size, dtype) in enumerate(spec):
+        first = i == 0 and kind in {ordinal.PRankState, ordinal.WidrowHoffState}
+        for wrong in [size + 1, 0]:  # a vector's own size defines the state, unless empty
+            changed = [*arrays]
+            changed[i] = np.zeros(wrong, dtype)
+            if wrong and (first and kind is ordinal.WidrowHoffState):
+                continue
+            with pytest.raises(ValueError, match=r"a state array has \d+ entries; it needs \d+"):
+                kind(*changed, *scalars)
+        changed = [*arrays]
+        changed[i] = np.zeros(size, np.float32)
+        with pytest.raises(ValueError, match="dtype mismatch"):
+            kind(*changed, *scalars)

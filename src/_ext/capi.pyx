@@ -8,11 +8,22 @@ update a C program calls is the very code the estimators run. To add one: append
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport int32_t
 
-from rankcore.core cimport RC_CAPI_VERSION, rc_capi, rc_prank_state, rc_row
+from rankcore.core cimport (
+    RC_CAPI_VERSION,
+    rc_capi,
+    rc_cusum_state,
+    rc_lms_state,
+    rc_mcp_state,
+    rc_prank_state,
+    rc_row,
+)
 
 from rankcore._ext.ordinal import c_functions as ordinal
 
 ctypedef int32_t (*prank_update_t)(rc_prank_state *, rc_row, int32_t) noexcept nogil
+ctypedef int32_t (*cusum_update_t)(rc_cusum_state *, rc_row, int32_t) noexcept nogil
+ctypedef int32_t (*lms_update_t)(rc_lms_state *, rc_row, int32_t) noexcept nogil
+ctypedef int32_t (*mcp_update_t)(rc_mcp_state *, rc_row, int32_t) noexcept nogil
 ctypedef void (*prank_average_t)(const rc_prank_state *, double *, double *) noexcept nogil
 
 
@@ -25,5 +36,8 @@ _table.version = RC_CAPI_VERSION
 _table.size = sizeof(rc_capi)
 _table.prank_update = <prank_update_t> _function(ordinal, "prank_update")
 _table.prank_average = <prank_average_t> _function(ordinal, "prank_average")
+_table.cusum_update = <cusum_update_t> _function(ordinal, "cusum_update")
+_table.lms_update = <lms_update_t> _function(ordinal, "lms_update")
+_table.mcp_update = <mcp_update_t> _function(ordinal, "mcp_update")
 
 table = PyCapsule_New(&_table, "rankcore._ext.capi.table", NULL)

@@ -1,28 +1,55 @@
-"""Online ordinal learners.
+"""Online ordinal learners: their updates, and the states they work on.
+
+Each learner has an update function, which C programs call too, and a bound state, which checks the
+arrays of a state once and hands them to ``passes.learn``.
 
 PRank (Crammer and Singer, "Pranking with Ranking", NIPS 2001, figure 2): one direction w and
 ordered thresholds b. The rank of x is the number of thresholds that w.x reaches; a mistake moves
-every threshold on the wrong side of w.x by one step, and w by their sum times x.
-
-Why the thresholds are integers. The proof that they stay ordered needs b_r < b_{r+1} to imply
+every threshold on the wrong side of w.x by one step, and w by their sum times x. The thresholds
+are integers because the proof that they stay ordered needs b_r < b_{r+1} to imply
 b_r + 1 <= b_{r+1}, which only holds on a lattice. The state therefore stores integer ``steps``;
 the thresholds compared with the score are ``scale * steps``, a monotone product, so their order
 survives rounding for every scale.
 
-Why the average is lazy. Summing w after each example costs n_features. Instead each update adds
-(examples before it) * change to a second vector; the average over t examples is then
-w - sums / t (Collins 2002; Daume 2006).
+CuSum Rank: a weight vector and a threshold for each task "rank above j"; the score of a rank is
+the sum of the task scores up to it. A mistake moves the tasks between the true rank and its rival.
+
+Widrow-Hoff: least squares on the ranks 1 .. k, rounded. Multiclass perceptron: a weight vector a
+rank, blind to their order.
+
+Averages are lazy. Summing all weights after each example would cost n_features. Instead each
+update adds (examples before it) * change to a second array; the average over t examples is then
+weights - sums / t (Collins 2002; Daume 2006).
 """
 
 from cpython.pycapsule cimport PyCapsule_New
+from cython cimport final
+from libc.math cimport floor
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._learner cimport Learner, update_t
+from rankcore._ext._prank cimport count, prank_step
 from rankcore.core cimport (
     RC_TIE_CRAMMER,
+    RC_TIE_HIGH,
+    RC_TIE_LOW,
     RC_TIE_STRICT,
+    RC_UPDATE_PA1,
+    RC_UPDATE_PA2,
+    RC_UPDATE_PERCEPTRON,
     rc_axpy,
+    rc_axpys,
+    rc_best,
+    rc_counts,
+    rc_cusum,
+    rc_cusum_rank,
+    rc_cusum_state,
     rc_dot,
+    rc_dots,
+    rc_lms_state,
+    rc_mcp_state,
+    rc_norm2,
     rc_prank_state,
     rc_rank,
     rc_row,
@@ -32,207 +59,308 @@ from rankcore.core cimport (
 
 
 cdef int32_t prank_update(rc_prank_state *m, rc_row x, int32_t rank) noexcept nogil:
-    cdef double score = rc_dot(x, m.weights), b
-    cdef int32_t predicted, r, step, change = 0, ties_err = m.tie == RC_TIE_CRAMMER
-    if score - score != 0:
-        return -1
-    predicted = rc_rank(m.thresholds, m.n_ranks, score)
-    if predicted != rank:
-        # Arithmetic, not branches: which threshold errs is as unpredictable as the label.
-        for r in range(m.n_ranks - 1):
-            b = m.thresholds[r]
-            step = ((r < rank) & ((score < b) | (ties_err & (score == b)))) - (
-                (r >= rank) & (score >= b)
-            )
-            change += step
-            m.steps[r] -= step
-            m.thresholds[r] = m.scale * <double> m.steps[r]
-            if m.step_sums != NULL:
-                m.step_sums[r] -= m.t * step
-        if change:
-            rc_axpy(x, change, m.weights)
-            if m.weight_sums != NULL:
-                rc_axpy(x, <double> m.t * change, m.weight_sums)
-        m.mistakes += 1
-        m.rank_loss += predicted - rank if predicted > rank else rank - predicted
-    m.t += 1
-    return predicted
+    return prank_step(m, x, rank, NULL)
 
 
 cdef void prank_average(
     const rc_prank_state *m, double *weights, double *thresholds
 ) noexcept nogil:
     cdef int64_t i
-    cdef double t = <double> (m.t if m.t else 1)
+    cdef double t = <double> (m.seen.t if m.seen.t else 1)
     for i in range(m.n_features):
         weights[i] = m.weights[i] - m.weight_sums[i] / t
     # One division of exact integers, so that equal averages come out equal and order survives.
     for i in range(m.n_ranks - 1):
-        thresholds[i] = m.scale * (<double> (m.steps[i] * m.t - m.step_sums[i]) / t)
+        thresholds[i] = m.scale * (<double> (m.steps[i] * m.seen.t - m.step_sums[i]) / t)
 
 
-cdef int _fill_state(
-    rc_prank_state *m, double[::1] weights, int64_t[::1] steps, double[::1] thresholds,
-    double[::1] weight_sums, int64_t[::1] step_sums, int64_t[::1] counts, double scale, bint strict,
-) except -1:
-    cdef Py_ssize_t n_thresholds = steps.shape[0]
-    if (
-        n_thresholds < 1
-        or thresholds.shape[0] != n_thresholds
-        or counts.shape[0] != 3
-        or (weight_sums is None) != (step_sums is None)
-        or (weight_sums is not None and weight_sums.shape[0] != weights.shape[0])
-        or (step_sums is not None and step_sums.shape[0] != n_thresholds)
-    ):
-        raise ValueError("the arrays of a PRank state do not fit together")
-    m.n_features = weights.shape[0]
-    m.n_ranks = <int32_t> n_thresholds + 1
-    m.weights = &weights[0] if weights.shape[0] else NULL
-    m.steps = &steps[0]
-    m.thresholds = &thresholds[0]
-    m.weight_sums = NULL
-    m.step_sums = NULL
-    if weight_sums is not None:
-        m.weight_sums = &weight_sums[0] if weight_sums.shape[0] else NULL
-        m.step_sums = &step_sums[0]
-    m.scale = scale
-    m.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
-    m.t = counts[0]
-    m.rank_loss = counts[1]
-    m.mistakes = counts[2]
-    return 0
+cdef int32_t _rival(const rc_cusum_state *m, int32_t predicted, int32_t rank) noexcept nogil:
+    """The rank that the true one is moved away from: the best by score plus margin."""
+    cdef int32_t r
+    cdef double *scores = m.scores + m.n_ranks
+    if m.margin == 0:
+        return predicted
+    for r in range(m.n_ranks):
+        scores[r] = m.scores[r] + m.margin * (r - rank if r > rank else rank - r)
+    r = rc_best(scores, m.n_ranks, m.tie)
+    return rank if scores[r] == scores[rank] else r
 
 
-def prank_learn(
-    object rows not None,
-    const int32_t[::1] ranks not None,
-    const int32_t[::1] order,
-    int64_t start,
-    int64_t stop,
-    double[::1] weights not None,
-    int64_t[::1] steps not None,
-    double[::1] thresholds not None,
-    double[::1] weight_sums,
-    int64_t[::1] step_sums,
-    int64_t[::1] counts not None,
-    double scale,
-    bint strict,
-    const int64_t[::1] marks not None,
-    int64_t[::1] losses not None,
-):
-    """One online pass of PRank over the examples at positions start .. stop - 1.
+cdef double _cusum_step(
+    const rc_cusum_state *m, rc_row x, int32_t rank, int32_t rival
+) noexcept nogil:
+    """Signed length of the step of the tasks between the true rank and its rival; NaN if none."""
+    cdef int32_t off = rank - rival if rank > rival else rival - rank
+    cdef double sign = 1.0 if rank > rival else -1.0
+    cdef double deficit, norm
+    if m.update == RC_UPDATE_PERCEPTRON:
+        return sign
+    deficit = m.delta * (1 if m.zero_one else off) - (m.scores[rank] - m.scores[rival])
+    if deficit <= 0.0:  # a rival within the margin, but beaten by the loss already
+        return 0.0
+    norm = off * (rc_norm2(x) + (1.0 if m.fit_intercept else 0.0))
+    if norm - norm != 0:
+        return norm - norm
+    if m.update == RC_UPDATE_PA2:
+        norm += 1.0 / (2.0 * m.C)
+    elif norm == 0.0:  # an empty row without intercept: nothing to move
+        return 0.0
+    elif m.update == RC_UPDATE_PA1 and deficit > m.C * norm:
+        return sign * m.C
+    return sign * (deficit / norm)
 
-    Parameters
+
+cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept nogil:
+    cdef int32_t tasks = m.n_ranks - 1, predicted, rival, r, low, high
+    cdef double step
+    cdef rc_cusum model
+    model.weights = m.weights
+    model.thresholds = m.thresholds
+    model.n_features = m.n_features
+    model.n_ranks = m.n_ranks
+    model.tie = m.tie
+    predicted = rc_cusum_rank(&model, x, m.scores)
+    # Any overflow on the way is still there in the last sum.
+    if m.scores[tasks] - m.scores[tasks] != 0 or not 0 <= rank < m.n_ranks:
+        return -1
+    rival = _rival(m, predicted, rank)
+    if rival != rank:
+        step = _cusum_step(m, x, rank, rival)
+        if step - step != 0:
+            return -1
+        low = rank if rank < rival else rival
+        high = rival if rank < rival else rank
+        rc_axpys(x, step, m.weights, tasks, low, high)
+        if m.weight_sums != NULL:
+            rc_axpys(x, <double> m.seen.t * step, m.weight_sums, tasks, low, high)
+        if m.fit_intercept:
+            for r in range(low, high):
+                m.thresholds[r] -= step
+                if m.threshold_sums != NULL:
+                    m.threshold_sums[r] -= <double> m.seen.t * step
+    count(&m.seen, predicted, rank)
+    return predicted
+
+
+cdef int32_t lms_update(rc_lms_state *m, rc_row x, int32_t rank) noexcept nogil:
+    cdef double score = rc_dot(x, m.weights) + m.intercept[0], step
+    cdef int32_t predicted
+    if score - score != 0 or not 0 <= rank < m.n_ranks:
+        return -1
+    predicted = _rounded(score, m.n_ranks)
+    step = m.eta * (rank + 1 - score)
+    if step - step != 0:
+        return -1
+    rc_axpy(x, step, m.weights)
+    if m.fit_intercept:
+        m.intercept[0] += step
+    count(&m.seen, predicted, rank)
+    return predicted
+
+
+cdef inline int32_t _rounded(double score, int32_t n_ranks) noexcept nogil:
+    """Rank 0 .. n_ranks - 1 nearest to a score on the scale 1 .. n_ranks, halves up."""
+    cdef double nearest = floor(score + 0.5)
+    if nearest >= n_ranks:
+        return n_ranks - 1
+    return <int32_t> nearest - 1 if nearest > 1 else 0
+
+
+cdef int32_t mcp_update(rc_mcp_state *m, rc_row x, int32_t rank) noexcept nogil:
+    cdef int32_t predicted, r, k = m.n_ranks, n_better = 0
+    cdef double t = <double> m.seen.t, share, sum = 0
+    rc_dots(x, m.weights, k, m.scores)
+    for r in range(k):
+        sum += m.scores[r] - m.scores[r]
+    if sum != 0 or not 0 <= rank < k:
+        return -1
+    predicted = rc_best(m.scores, k, RC_TIE_LOW)
+    if predicted != rank:
+        rc_axpys(x, 1.0, m.weights, k, rank, rank + 1)
+        if m.weight_sums != NULL:
+            rc_axpys(x, t, m.weight_sums, k, rank, rank + 1)
+        for r in range(k):
+            n_better += r != rank and m.scores[r] >= m.scores[rank]
+        share = -1.0 / n_better if m.uniform else -1.0
+        for r in range(k):
+            if r == predicted or (m.uniform and r != rank and m.scores[r] >= m.scores[rank]):
+                rc_axpys(x, share, m.weights, k, r, r + 1)
+                if m.weight_sums != NULL:
+                    rc_axpys(x, t * share, m.weight_sums, k, r, r + 1)
+    count(&m.seen, predicted, rank)
+    return predicted
+
+
+# ------------------------------------------------------------------------------ bound states
+
+
+cdef class Bound:
+    """A state whose arrays were checked: what ``passes.learn`` takes.
+
+    Attributes
     ----------
-    rows : Rows
-        In. Canonical.
-    ranks : int32 array, shape (n_rows,)
-        In. True ranks, 0 to n_ranks - 1.
-    order : int32 array, shape (n_rows,), or None
-        In. Row at each position; None for the rows as they come.
-    start, stop : int
-        In. 0 <= start <= stop <= n_rows.
-    weights, steps, thresholds, weight_sums, step_sums : arrays
-        In and out. The state (see ``rc_prank_state``); both sums None unless averaging.
-    counts : int64 array, shape (3,)
-        In and out. Examples seen, their total rank loss, mistakes.
-    scale : float
-        In. Distance of neighbouring lattice thresholds.
-    strict : bool
-        In. Whether a threshold that the score hits exactly stays.
-    marks : int64 array
-        In. Ascending example counts at which to record the total loss.
-    losses : int64 array, same length
-        Out. Total rank loss after ``marks[i]`` examples, for the marks reached.
-
-    Returns
-    -------
-    int
-        ``stop``, or the position whose projection overflowed (its example was not learned).
+    capsule : capsule
+        The learner, valid while this object lives.
     """
-    cdef const rc_rows *X = checked_rows(rows)
-    cdef rc_prank_state m
-    cdef Py_ssize_t n_marks = marks.shape[0], mark = 0
-    cdef int64_t i = start, row
-    _fill_state(
-        &m, weights, steps, thresholds, weight_sums, step_sums, counts, scale, strict
-    )
-    if (
-        not rows.canonical
-        or m.n_features != X.n_features
-        or ranks.shape[0] != X.n_rows
-        or (order is not None and order.shape[0] != X.n_rows)
-        or not 0 <= start <= stop <= X.n_rows
-        or losses.shape[0] != n_marks
+
+    cdef Learner learner
+    cdef readonly object capsule
+    cdef list arrays  # keeps alive what the state points to
+
+    cdef void bind(
+        self, update_t update, void *state, rc_counts *seen, int64_t n_features, int32_t n_ranks
     ):
-        raise ValueError("rows, ranks, order, range and state do not fit together")
-    with nogil:
-        while mark < n_marks and marks[mark] <= m.t:
-            mark += 1
-        while i < stop:
-            row = i
-            if order is not None:
-                row = order[i]
-                if not 0 <= row < X.n_rows:
-                    break
-            if prank_update(&m, rc_rows_get(X, row), ranks[row]) < 0:
-                break
-            i += 1
-            if mark < n_marks and m.t == marks[mark]:
-                losses[mark] = m.rank_loss
-                mark += 1
-    counts[0] = m.t
-    counts[1] = m.rank_loss
-    counts[2] = m.mistakes
-    return i
+        self.learner.update = update
+        self.learner.state = state
+        self.learner.seen = seen
+        self.learner.n_features = n_features
+        self.learner.n_ranks = n_ranks
+        self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
+
+    cdef double *doubles(self, double[::1] array, int64_t size) except? NULL:
+        """Pointer to an array of a given size; NULL for None."""
+        if array is None:
+            return NULL
+        if array.shape[0] != size or size == 0:
+            raise ValueError(f"a state array has {array.shape[0]} entries; it needs {size}")
+        self.arrays.append(array)
+        return &array[0]
+
+    cdef int64_t *integers(self, int64_t[::1] array, int64_t size) except? NULL:
+        """The same for integers."""
+        if array is None:
+            return NULL
+        if array.shape[0] != size or size == 0:
+            raise ValueError(f"a state array has {array.shape[0]} entries; it needs {size}")
+        self.arrays.append(array)
+        return &array[0]
 
 
-def prank_mean(
-    const double[::1] weights not None,
-    const int64_t[::1] steps not None,
-    const double[::1] weight_sums not None,
-    const int64_t[::1] step_sums not None,
-    int64_t t,
-    double scale,
-    double[::1] mean_weights not None,
-    double[::1] mean_thresholds not None,
-):
-    """Write the averages over the t examples seen. O(n_features + n_ranks).
+@final
+cdef class PRankState(Bound):
+    """PRank, see ``rc_prank_state``; both sums None unless averaging."""
 
-    Parameters
-    ----------
-    weights, steps, weight_sums, step_sums : arrays
-        In. The state (see ``rc_prank_state``).
-    t : int
-        In. Examples seen.
-    scale : float
-        In. Distance of neighbouring lattice thresholds.
-    mean_weights, mean_thresholds : float64 arrays, shapes of weights and steps
-        Out.
-    """
     cdef rc_prank_state m
-    cdef Py_ssize_t n_thresholds = steps.shape[0]
-    if (
-        weight_sums.shape[0] != weights.shape[0]
-        or mean_weights.shape[0] != weights.shape[0]
-        or step_sums.shape[0] != n_thresholds
-        or mean_thresholds.shape[0] != n_thresholds
-        or n_thresholds < 1
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        int64_t[::1] steps not None,
+        double[::1] thresholds not None,
+        double[::1] weight_sums,
+        int64_t[::1] step_sums,
+        double scale,
+        bint strict,
     ):
-        raise ValueError("the arrays of a PRank state do not fit together")
-    # The state struct is shared with the updates, which write; averaging only reads.
-    m.n_features = weights.shape[0]
-    m.n_ranks = <int32_t> n_thresholds + 1
-    m.weights = <double *> &weights[0] if weights.shape[0] else NULL
-    m.steps = <int64_t *> &steps[0]
-    m.weight_sums = <double *> &weight_sums[0] if weights.shape[0] else NULL
-    m.step_sums = <int64_t *> &step_sums[0]
-    m.t = t
-    m.scale = scale
-    with nogil:
-        prank_average(
-            &m, &mean_weights[0] if mean_weights.shape[0] else NULL, &mean_thresholds[0]
-        )
+        cdef int64_t d = weights.shape[0], tasks = steps.shape[0]
+        if (weight_sums is None) != (step_sums is None):
+            raise ValueError("averaging needs the sums of weights and of steps")
+        self.arrays = []
+        self.m.weights = self.doubles(weights, d)
+        self.m.steps = self.integers(steps, tasks)
+        self.m.thresholds = self.doubles(thresholds, tasks)
+        self.m.weight_sums = self.doubles(weight_sums, d)
+        self.m.step_sums = self.integers(step_sums, tasks)
+        self.m.scale = scale
+        self.m.n_features = d
+        self.m.n_ranks = <int32_t> tasks + 1
+        self.m.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
+        self.bind(<update_t> prank_update, &self.m, &self.m.seen, d, self.m.n_ranks)
+
+
+@final
+cdef class CuSumState(Bound):
+    """CuSum Rank, see ``rc_cusum_state``; weights flat, both sums None unless averaging."""
+
+    cdef rc_cusum_state m
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        double[::1] thresholds not None,
+        double[::1] weight_sums,
+        double[::1] threshold_sums,
+        double[::1] scratch not None,
+        double C,
+        double delta,
+        double margin,
+        bint low,
+        int32_t update,
+        bint zero_one,
+        bint fit_intercept,
+    ):
+        cdef int64_t tasks = thresholds.shape[0]
+        cdef int64_t d = weights.shape[0] // tasks if tasks else 0
+        if (weight_sums is None) != (threshold_sums is None):
+            raise ValueError("averaging needs the sums of weights and of thresholds")
+        self.arrays = []
+        self.m.weights = self.doubles(weights, d * tasks)
+        self.m.thresholds = self.doubles(thresholds, tasks)
+        self.m.weight_sums = self.doubles(weight_sums, d * tasks)
+        self.m.threshold_sums = self.doubles(threshold_sums, tasks)
+        self.m.scores = self.doubles(scratch, 2 * (tasks + 1))
+        self.m.C = C
+        self.m.delta = delta
+        self.m.margin = margin
+        self.m.n_features = d
+        self.m.n_ranks = <int32_t> tasks + 1
+        self.m.tie = RC_TIE_LOW if low else RC_TIE_HIGH
+        self.m.update = update
+        self.m.zero_one = zero_one
+        self.m.fit_intercept = fit_intercept
+        self.bind(<update_t> cusum_update, &self.m, &self.m.seen, d, self.m.n_ranks)
+
+
+@final
+cdef class WidrowHoffState(Bound):
+    """Widrow-Hoff, see ``rc_lms_state``; the intercept an array of one."""
+
+    cdef rc_lms_state m
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        double[::1] intercept not None,
+        double eta,
+        int32_t n_ranks,
+        bint fit_intercept,
+    ):
+        self.arrays = []
+        self.m.weights = self.doubles(weights, weights.shape[0])
+        self.m.intercept = self.doubles(intercept, 1)
+        self.m.eta = eta
+        self.m.n_features = weights.shape[0]
+        self.m.n_ranks = n_ranks
+        self.m.fit_intercept = fit_intercept
+        self.bind(<update_t> lms_update, &self.m, &self.m.seen, weights.shape[0], n_ranks)
+
+
+@final
+cdef class MulticlassState(Bound):
+    """Multiclass perceptron, see ``rc_mcp_state``; weights flat, sums None unless averaging."""
+
+    cdef rc_mcp_state m
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        double[::1] weight_sums,
+        double[::1] scratch not None,
+        bint uniform,
+    ):
+        cdef int64_t k = scratch.shape[0]
+        cdef int64_t d = weights.shape[0] // k if k else 0
+        self.arrays = []
+        self.m.weights = self.doubles(weights, d * k)
+        self.m.weight_sums = self.doubles(weight_sums, d * k)
+        self.m.scores = self.doubles(scratch, k)
+        self.m.n_features = d
+        self.m.n_ranks = <int32_t> k
+        self.m.uniform = uniform
+        self.bind(<update_t> mcp_update, &self.m, &self.m.seen, d, self.m.n_ranks)
+
+
+# ------------------------------------------------------------------------------ predicting
 
 
 def threshold_ranks(
@@ -260,8 +388,77 @@ def threshold_ranks(
             out[i] = rc_rank(&thresholds[0], n_ranks, scores[i])
 
 
+def rounded_ranks(
+    const double[::1] scores not None, int32_t n_ranks, int32_t[::1] out not None
+):
+    """Write the rank nearest to each score on the scale 1 .. n_ranks, halves up. O(n).
+
+    Parameters
+    ----------
+    scores : float64 array, shape (n,)
+        In.
+    n_ranks : int
+        In.
+    out : int32 array, shape (n,)
+        Out. Ranks 0 .. n_ranks - 1.
+    """
+    cdef Py_ssize_t i
+    if out.shape[0] != scores.shape[0]:
+        raise ValueError("scores and out do not fit together")
+    with nogil:
+        for i in range(scores.shape[0]):
+            out[i] = _rounded(scores[i], n_ranks)
+
+
+def cusum_ranks(
+    object rows not None,
+    const double[::1] weights not None,
+    const double[::1] thresholds not None,
+    bint low,
+    double[:, ::1] scores not None,
+    int32_t[::1] out not None,
+):
+    """Write each row's cumulative scores and its rank. O(n_values * n_ranks).
+
+    Parameters
+    ----------
+    rows : Rows
+        In.
+    weights, thresholds : float64 arrays
+        In. As in ``rc_cusum``.
+    low : bool
+        In. Whether the lowest of equal best ranks wins.
+    scores : float64 array, shape (n_rows, n_ranks)
+        Out.
+    out : int32 array, shape (n_rows,)
+        Out.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t i, tasks = thresholds.shape[0]
+    cdef rc_cusum model
+    if (
+        tasks < 1
+        or weights.shape[0] != X.n_features * tasks
+        or scores.shape[0] != X.n_rows
+        or scores.shape[1] != tasks + 1
+        or out.shape[0] != X.n_rows
+    ):
+        raise ValueError("rows, weights, thresholds, scores and out do not fit together")
+    model.weights = &weights[0]
+    model.thresholds = &thresholds[0]
+    model.n_features = X.n_features
+    model.n_ranks = <int32_t> tasks + 1
+    model.tie = RC_TIE_LOW if low else RC_TIE_HIGH
+    with nogil:
+        for i in range(X.n_rows):
+            out[i] = rc_cusum_rank(&model, rc_rows_get(X, i), &scores[i, 0])
+
+
 # What capi.pyx puts into the C function table.
 c_functions = {
     "prank_update": PyCapsule_New(<void *> &prank_update, "prank_update", NULL),
     "prank_average": PyCapsule_New(<void *> &prank_average, "prank_average", NULL),
+    "cusum_update": PyCapsule_New(<void *> &cusum_update, "cusum_update", NULL),
+    "lms_update": PyCapsule_New(<void *> &lms_update, "lms_update", NULL),
+    "mcp_update": PyCapsule_New(<void *> &mcp_update, "mcp_update", NULL),
 }

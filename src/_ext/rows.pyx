@@ -13,7 +13,7 @@ from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore.core cimport RC_FLOAT32, RC_FLOAT64, rc_dot, rc_rows, rc_rows_get
+from rankcore.core cimport RC_FLOAT32, RC_FLOAT64, rc_dot, rc_dots, rc_rows, rc_rows_get
 
 ctypedef fused real:
     float
@@ -284,3 +284,28 @@ def project(object rows not None, const double[::1] weights not None, double[::1
     with nogil:
         for i in range(X.n_rows):
             out[i] = rc_dot(rc_rows_get(X, i), &weights[0])
+
+
+def project_many(
+    object rows not None, const double[::1] weights not None, double[:, ::1] out not None
+):
+    """Write each row's inner products with k weight vectors into ``out``. O(n_values * k).
+
+    Parameters
+    ----------
+    rows : Rows
+    weights : float64 array, shape (n_features * k,)
+        Weight j of a column at ``column * k + j``.
+    out : float64 array, shape (n_rows, k)
+        Overwritten.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t i, k = out.shape[1]
+    if k < 1 or weights.shape[0] != X.n_features * k or out.shape[0] != X.n_rows:
+        raise ValueError(
+            f"{weights.shape[0]} weights and out of shape ({out.shape[0]}, {k}) do not fit rows "
+            f"of shape ({X.n_rows}, {X.n_features})"
+        )
+    with nogil:
+        for i in range(X.n_rows):
+            rc_dots(rc_rows_get(X, i), &weights[0], <int> k, &out[i, 0])

@@ -8,17 +8,48 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rankcore import datasets, metrics, progress
-    from rankcore.ordinal import PRank
+    from rankcore.ensemble import OAPBPM, OAPBagging, OAPVoting
+    from rankcore.mixing import merge
+    from rankcore.ordinal import CuSumRank, PRank
     from rankcore.persistence import load, save
+    from rankcore.rivals import MulticlassPerceptron, WidrowHoff
+    from rankcore.structured import StructuredPerceptron
+    from rankcore.voted import VotedPRank
 
 _HOME = {
+    "CuSumRank": "rankcore.ordinal",
+    "MulticlassPerceptron": "rankcore.rivals",
+    "OAPBPM": "rankcore.ensemble",
+    "OAPBagging": "rankcore.ensemble",
+    "OAPVoting": "rankcore.ensemble",
     "PRank": "rankcore.ordinal",
+    "StructuredPerceptron": "rankcore.structured",
+    "VotedPRank": "rankcore.voted",
+    "WidrowHoff": "rankcore.rivals",
     "load": "rankcore.persistence",
+    "merge": "rankcore.mixing",
     "save": "rankcore.persistence",
 }
 _MODULES = ["datasets", "metrics", "progress"]
 
-__all__ = ["PRank", "datasets", "get_include", "load", "metrics", "progress", "save"]
+__all__ = [
+    "OAPBPM",
+    "CuSumRank",
+    "MulticlassPerceptron",
+    "OAPBagging",
+    "OAPVoting",
+    "PRank",
+    "StructuredPerceptron",
+    "VotedPRank",
+    "WidrowHoff",
+    "datasets",
+    "get_include",
+    "load",
+    "merge",
+    "metrics",
+    "progress",
+    "save",
+]
 
 
 def get_include() -> str:

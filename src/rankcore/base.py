@@ -13,13 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
+from rankcore._ext.passes import learn
 from rankcore._ext.rows import Rows
 from rankcore.inputs import as_labels, as_rows, check_classes, encode, find_classes
 from rankcore.metrics import rank_loss
 from rankcore.progress import Progress, report
 
-# Values processed between two looks at pending signals: about two milliseconds.
-BLOCK_VALUES = 2**21
 # Epochs in a row that may fail to improve by `tol` before a fit stops.
 PATIENCE = 5
 
@@ -31,7 +30,7 @@ class OnlineState:
     Attributes
     ----------
     by_feature : dict of ndarray
-        Kernel arrays whose first axis is the features.
+        Kernel arrays with an axis of features: the first, or the second of three (tiles).
     others : dict of ndarray
         The other kernel arrays.
     settings : dict
@@ -63,33 +62,92 @@ class OnlineState:
         """Examples seen."""
         return int(self.counts[0])
 
-    def snapshot(self, columns: np.ndarray | None) -> Callable[[], None]:
+    def _few(self, columns: np.ndarray | None) -> bool:
+        """Whether columns are fewer than the features, so that looking at them alone pays."""
+        return columns is not None and all(
+            columns.size < array.shape[feature_axis(array)] for array in self.by_feature.values()
+        )
+
+    def is_finite(self, columns: np.ndarray | None, append_only: tuple[str, ...]) -> bool:
+        """Whether the parameters are numbers, if only those of ``columns`` may have changed."""
+        columns = columns if self._few(columns) else None
+        arrays = [
+            *((name, array[_place(array, columns)]) for name, array in self.by_feature.items()),
+            *self.others.items(),
+        ]
+        return all(
+            bool(np.isfinite(array).all()) for name, array in arrays if name not in append_only
+        )
+
+    def own(self) -> None:
+        """Copy arrays that are read-only, as those of a model that joblib mapped from a file."""
+        for arrays in [self.by_feature, self.others]:
+            for name, array in arrays.items():
+                arrays[name] = array if array.flags.writeable else array.copy(order="K")
+        if not self.counts.flags.writeable:
+            self.counts = self.counts.copy()
+
+    def array(self, name: str) -> np.ndarray:
+        """A kernel array by name."""
+        return self.by_feature[name] if name in self.by_feature else self.others[name]
+
+    def mean(self, name: str) -> np.ndarray:
+        """The average of an array over all examples, from its lazy sums."""
+        return self.array(name) - self.array(name + "_sums") / max(self.t, 1)
+
+    def averaged(self, compute: Callable[[], Any]) -> Any:
+        """What ``compute`` returns, kept until the next example."""
+        if self.averaged_at is None or self.averaged_at[0] != self.t:
+            self.averaged_at = self.t, compute()
+        return self.averaged_at[1]
+
+    def snapshot(
+        self, columns: np.ndarray | None, append_only: tuple[str, ...]
+    ) -> Callable[[], None]:
         """A function that puts the present state back.
 
         ``columns`` are those the coming examples touch (None: all), so that a small batch costs
-        its own size and not the model's.
+        its own size and not the model's. Arrays of which only a free end is written need no copy.
         """
-        small = columns is not None and all(
-            columns.size < len(array) for array in self.by_feature.values()
-        )
+        small = self._few(columns)
+        by_feature, others = dict(self.by_feature), dict(self.others)
         saved = {
-            name: array[columns] if small else array.copy()
-            for name, array in self.by_feature.items()
+            name: array[_place(array, columns)] if small else array.copy(order="K")
+            for name, array in by_feature.items()
+            if name not in append_only
         }
-        others = {name: array.copy() for name, array in self.others.items()}
+        saved_others = {
+            name: array.copy() for name, array in others.items() if name not in append_only
+        }
         counts, n_curve, streaming = self.counts.copy(), len(self.curve), self.streaming
         epochs = [list(epoch) for epoch in self.epochs]
 
         def restore() -> None:
-            for name, array in self.by_feature.items():
-                array[columns if small else slice(None)] = saved[name]
-            for name, array in self.others.items():
-                array[:] = others[name]
+            self.by_feature, self.others = by_feature, others  # in place of any that grew
+            for name, array in saved.items():
+                by_feature[name][_place(by_feature[name], columns if small else None)] = array
+            for name, array in saved_others.items():
+                others[name][...] = array
             self.counts[:] = counts
             del self.curve[n_curve:]
-            self.epochs, self.streaming = epochs, streaming
+            self.epochs, self.streaming, self.averaged_at = epochs, streaming, None
 
         return restore
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "averaged_at": None}
+
+
+def feature_axis(array: np.ndarray) -> int:
+    """The axis of a by-feature array that the features are on."""
+    return 1 if array.ndim == 3 else 0
+
+
+def _place(array: np.ndarray, columns: np.ndarray | None) -> Any:
+    """What to index a by-feature array with to get at columns; None for all."""
+    if columns is None:
+        return slice(None)
+    return (slice(None), columns) if feature_axis(array) else columns
 
 
 def checkpoints(t: int, n: int) -> np.ndarray:
@@ -98,7 +156,7 @@ def checkpoints(t: int, n: int) -> np.ndarray:
     They space a loss curve evenly on a logarithmic axis, 90 points a decade, and do not depend
     on how a stream is cut into calls.
     """
-    marks = []
+    marks: list[int] = []
     last = t + n
     while True:
         step = 10 ** max(0, len(str(t)) - 2)
@@ -106,6 +164,11 @@ def checkpoints(t: int, n: int) -> np.ndarray:
         if t > last:
             return np.array(marks, dtype=np.int64)
         marks.append(t)
+
+
+def flat(array: np.ndarray | None) -> Any:
+    """A view of one axis, as the kernels take arrays of several weight vectors."""
+    return None if array is None else array.reshape(-1)
 
 
 def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
@@ -139,10 +202,17 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
     """An online learner of ordered labels. Not public: subclasses are.
 
     A subclass provides ``_check_params``, ``_settings``, ``_new_arrays``, ``_check_state``,
-    ``_learn`` (one call of its kernel) and ``_scores``, ``_ranks``; everything a user calls is
-    here, once.
+    ``_bind`` (its state, as its kernel takes it) and ``_scores``, ``_ranks``; everything a user
+    calls is here, once.
     """
 
+    _block_values = 2**21
+    _overflow_hint = (
+        "X or the weights are too large; scale X, for example with "
+        "sklearn.preprocessing.MaxAbsScaler"
+    )
+    # Arrays that `merge` averages, their lazy sums aside; none if it cannot.
+    _mixed_arrays: tuple[str, ...] = ()
     _state: OnlineState
     classes_: np.ndarray
     n_features_in_: int
@@ -163,9 +233,34 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         """Fresh kernel arrays: those whose first axis is the features, and the others."""
         raise NotImplementedError
 
-    def _check_state(self, state: OnlineState) -> None:
+    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         """Raise ValueError unless arrays of the right shapes also make a possible state."""
+
+    def _derive(self, state: OnlineState) -> None:
+        """Recompute the arrays that follow from others."""
+
+    def _bind(self, state: OnlineState) -> Any:
+        """The state's arrays, checked, as the kernels take them."""
         raise NotImplementedError
+
+    @property
+    def _append_only(self) -> tuple[str, ...]:
+        """Arrays that learning writes at their free end alone."""
+        return ()
+
+    def _block_rows(self, rows: Rows, state: OnlineState) -> int:
+        """Rows to learn between two looks at pending signals: about two milliseconds' worth."""
+        return max(1, rows.n_rows * self._block_values // max(rows.n_values, rows.n_rows))
+
+    def _like_saved(
+        self, n_features: int, n_ranks: int, saved: dict[str, np.ndarray]
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Arrays of the types and shapes that those of a model file must have."""
+        return self._new_arrays(n_features, n_ranks)
+
+    def _make_room(self, state: OnlineState) -> bool:
+        """Enlarge the state if that is what stopped the kernel."""
+        return False
 
     def _learn(
         self,
@@ -178,8 +273,10 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
-        """Run the kernel over positions start .. stop - 1; the first position not learned."""
-        raise NotImplementedError
+        """Learn from positions start .. stop - 1; the first position not learned."""
+        return learn(
+            self._bind(state), rows, ranks, order, start, stop, state.counts, marks, losses
+        )
 
     def _scores(self, rows: Rows) -> np.ndarray:
         """What `decision_function` returns."""
@@ -217,10 +314,10 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         rows, ranks, known = self._first_examples(X, y, classes)
         state = self._new_state(rows.n_features, len(known))
         order = np.arange(rows.n_rows, dtype=np.int32) if self.shuffle else None
-        generator = as_generator(self.random_state) if self.shuffle else None
+        generator = as_generator(self.random_state)
         best, stale = np.inf, 0
         for epoch in range(1, self.max_iter + 1):
-            if generator is not None:
+            if order is not None:
                 generator.shuffle(order)
             state.epochs.append([0, 0, 0])
             self._run_pass(state, rows, ranks, order, epoch, self.max_iter)
@@ -286,6 +383,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
                         f"{name}={value!r} differs from the {state.settings[name]!r} this model "
                         "began with, which is built into it; set it back, or call fit"
                     )
+            state.own()
             rows = self._more_rows(X)
             labels, declared = as_labels(y, rows.n_rows)
             declared = declared if classes is None else check_classes(classes)
@@ -294,9 +392,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
                     f"classes={list(declared)} differ from those of the first call: {list(known)}"
                 )
             ranks = encode(labels, known)
-        # The kernel learns one example wholly or not at all.
-        touched = rows.columns if rows.n_rows > 1 else np.empty(0, dtype=np.intp)
-        restore = state.snapshot(touched)
+        restore = state.snapshot(rows.columns, self._append_only)
         if not state.streaming:
             state.epochs.append([0, 0, 0])
             state.streaming = True
@@ -345,20 +441,21 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         before = state.counts.copy()
         record = state.epochs[-1]
         base = list(record)
-        block = max(1, n * BLOCK_VALUES // max(rows.n_values, 1))
+        block = self._block_rows(rows, state)
         start = 0
         while start < n:  # each turn of this loop lets Python raise a pending KeyboardInterrupt
             stop = min(start + block, n)
             reached = self._learn(state, rows, ranks, order, start, stop, marks, losses)
-            if reached < stop:
+            if reached < stop and self._make_room(state):
+                stop = reached
+            elif reached < stop:
                 row = reached if order is None else order[reached]
-                raise ValueError(
-                    f"the score of row {row} overflowed: X or the weights are too large; scale X, "
-                    "for example with sklearn.preprocessing.MaxAbsScaler"
-                )
+                raise ValueError(f"the score of row {row} overflowed: {self._overflow_hint}")
             start = stop
             record[:] = (base + state.counts - before).tolist()
             report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
+        if not state.is_finite(rows.columns, self._append_only):
+            raise ValueError(f"the weights overflowed: {self._overflow_hint}")
         state.curve.extend(zip(marks.tolist(), losses.tolist(), strict=True))
 
     # ---------------------------------------------------------------- predicting

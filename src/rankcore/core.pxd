@@ -8,6 +8,8 @@ cdef extern from "rankcore.h" nogil:
         RANKCORE_ABI
         RC_FLOAT64
         RC_FLOAT32
+        RC_TIE_HIGH
+        RC_TIE_LOW
 
     ctypedef struct rc_row:
         const void *data
@@ -30,14 +32,35 @@ cdef extern from "rankcore.h" nogil:
         int64_t n_features
         int32_t n_ranks
 
+    ctypedef struct rc_linear:
+        const double *weights
+        double intercept
+        int64_t n_features
+
+    ctypedef struct rc_cusum:
+        const double *weights
+        const double *thresholds
+        int64_t n_features
+        int32_t n_ranks
+        int32_t tie
+
     rc_row rc_row_f64(const double *data, const int32_t *indices, int64_t n) noexcept
     rc_row rc_row_f32(const float *data, const int32_t *indices, int64_t n) noexcept
     rc_row rc_rows_get(const rc_rows *X, int64_t i) noexcept
     double rc_dot(rc_row x, const double *w) noexcept
     void rc_axpy(rc_row x, double a, double *w) noexcept
+    void rc_dots(rc_row x, const double *w, int32_t k, double *out) noexcept
+    void rc_axpys(
+        rc_row x, double a, double *w, int32_t k, int32_t first, int32_t stop
+    ) noexcept
+    double rc_norm2(rc_row x) noexcept
     int32_t rc_rank(const double *thresholds, int32_t n_ranks, double score) noexcept
     double rc_prank_score(const rc_prank *model, rc_row x) noexcept
     int32_t rc_prank_rank(const rc_prank *model, rc_row x) noexcept
+    double rc_linear_score(const rc_linear *model, rc_row x) noexcept
+    void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scores) noexcept
+    int32_t rc_best(const double *scores, int32_t n, int32_t tie) noexcept
+    int32_t rc_cusum_rank(const rc_cusum *model, rc_row x, double *scores) noexcept
 
 
 cdef extern from "rankcore_capi.h" nogil:
@@ -45,6 +68,15 @@ cdef extern from "rankcore_capi.h" nogil:
         RC_CAPI_VERSION
         RC_TIE_CRAMMER
         RC_TIE_STRICT
+        RC_UPDATE_PERCEPTRON
+        RC_UPDATE_PA
+        RC_UPDATE_PA1
+        RC_UPDATE_PA2
+
+    ctypedef struct rc_counts:
+        int64_t t
+        int64_t rank_loss
+        int64_t mistakes
 
     ctypedef struct rc_prank_state:
         double *weights
@@ -53,23 +85,62 @@ cdef extern from "rankcore_capi.h" nogil:
         double *weight_sums
         int64_t *step_sums
         double scale
-        int64_t t
-        int64_t rank_loss
-        int64_t mistakes
         int64_t n_features
         int32_t n_ranks
         int32_t tie
+        rc_counts seen
+
+    ctypedef struct rc_cusum_state:
+        double *weights
+        double *thresholds
+        double *weight_sums
+        double *threshold_sums
+        double *scores
+        double C
+        double delta
+        double margin
+        int64_t n_features
+        int32_t n_ranks
+        int32_t tie
+        int32_t update
+        int32_t zero_one
+        int32_t fit_intercept
+        rc_counts seen
+
+    ctypedef struct rc_lms_state:
+        double *weights
+        double *intercept
+        double eta
+        int64_t n_features
+        int32_t n_ranks
+        int32_t fit_intercept
+        rc_counts seen
+
+    ctypedef struct rc_mcp_state:
+        double *weights
+        double *weight_sums
+        double *scores
+        int64_t n_features
+        int32_t n_ranks
+        int32_t uniform
+        rc_counts seen
 
     ctypedef struct rc_capi:
         uint32_t version
         uint32_t size
         int32_t (*prank_update)(rc_prank_state *, rc_row, int32_t) noexcept
         void (*prank_average)(const rc_prank_state *, double *, double *) noexcept
+        int32_t (*cusum_update)(rc_cusum_state *, rc_row, int32_t) noexcept
+        int32_t (*lms_update)(rc_lms_state *, rc_row, int32_t) noexcept
+        int32_t (*mcp_update)(rc_mcp_state *, rc_row, int32_t) noexcept
 
     int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank) noexcept
     void rc_prank_average(
         const rc_prank_state *state, double *weights, double *thresholds
     ) noexcept
+    int32_t rc_cusum_update(rc_cusum_state *state, rc_row x, int32_t rank) noexcept
+    int32_t rc_lms_update(rc_lms_state *state, rc_row x, int32_t rank) noexcept
+    int32_t rc_mcp_update(rc_mcp_state *state, rc_row x, int32_t rank) noexcept
     rc_prank rc_prank_view(const rc_prank_state *state) noexcept
 
 

@@ -71,6 +71,8 @@ def _as_float(values: np.ndarray, name: str) -> np.ndarray:
     """float32 and float64 as they are, every other real dtype as the nearest of them."""
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {values.dtype}")
+    if values.dtype.kind not in "fiubO":
+        raise ValueError(f"{name} must be numeric, found dtype {values.dtype}: encode it first")
     if values.dtype.kind == "f" and values.dtype.itemsize <= 4:
         return values.astype(np.float32, copy=False)
     # Byte-swapped arrays have an equal kind and size: astype also makes them native.
@@ -152,9 +154,10 @@ def _checked_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], n
                 f"{name} has column index {indices[where]} in row {row}; accepted are 0 to "
                 f"{n_features - 1}"
             )
-    data = np.ascontiguousarray(_as_float(data, name))
-    indices = np.ascontiguousarray(indices, dtype=np.int32)
-    rows = csr_rows(data, indices, np.ascontiguousarray(indptr, dtype=np.int64), n_features, name)
+    data = np.require(_as_float(data, name), requirements=["C", "A"])
+    indices = np.require(indices, np.int32, ["C", "A"])
+    indptr = np.require(indptr, np.int64, ["C", "A"])
+    rows = csr_rows(data, indices, indptr, n_features, name)
     if rows.canonical:
         return rows
 
@@ -187,7 +190,7 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
-    dtype = getattr(y, "dtype", None)
+    dtype: Any = getattr(y, "dtype", None)
     classes = None
     if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
         classes = np.asarray(dtype.categories)
@@ -203,7 +206,10 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
         )
     if labels.dtype.kind == "O":
         kinds = {str if isinstance(label, str) else type(label) for label in labels}
-        if type(None) in kinds or any(label != label for label in labels):
+        missing = {"NoneType", "NAType", "NaTType"}
+        if missing & {kind.__name__ for kind in kinds} or any(
+            isinstance(label, float) and label != label for label in labels
+        ):
             raise ValueError("Input y contains NaN or None: every row needs a label")
         if str in kinds and len(kinds) > 1:
             raise ValueError("y mixes strings with other labels; use labels of one type")
@@ -211,6 +217,9 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         what = "NaN" if np.isnan(labels).any() else "infinity"
         raise ValueError(f"Input y contains {what}: every row needs a finite label")
+    if labels.dtype.kind == "O":
+        kind = type(labels[0]).__name__
+        raise ValueError(f"labels of type {kind} are not supported: use numbers, strings or dates")
     if labels.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must have an order")
     return labels, classes
@@ -231,6 +240,9 @@ def check_classes(classes: Any) -> np.ndarray:
         )
     if classes.dtype.kind == "O":
         classes = np.array(classes.tolist())
+    if classes.dtype.kind == "O":
+        kind = type(classes[0]).__name__
+        raise ValueError(f"labels of type {kind} are not supported: use numbers, strings or dates")
     if np.unique(classes).size != classes.size:
         raise ValueError(f"classes repeats a label: {classes.tolist()}")
     if classes.dtype.kind in "biuf" and not (np.diff(classes.astype(np.float64)) > 0).all():
@@ -250,7 +262,7 @@ def find_classes(labels: np.ndarray) -> np.ndarray:
         For strings (their alphabetical order is rarely the meant one), for a single class, and
         for what looks like a continuous target.
     """
-    if labels.dtype.kind in "USO":
+    if labels.dtype.kind in "US":
         raise ValueError(
             "string labels have no order of their own: list them in classes=, lowest rank first "
             "(or pass an ordered pandas categorical or a polars Enum)"

@@ -71,6 +71,29 @@ class Learner:
 LEARNERS = [
     Learner("prank", "PRank", "perceptron ranking"),
     Learner("averaged-prank", "PRank", "PRank, averaged over time", {"average": True}),
+    Learner("voted-prank", "VotedPRank", "votes of PRank's hypotheses", {"output": "median"}),
+    Learner("cusum", "CuSumRank", "cumulative-sum ordinal scoring"),
+    Learner("averaged-cusum", "CuSumRank", "CuSum Rank, averaged", {"average": True}),
+    Learner(
+        "pa-cusum",
+        "CuSumRank",
+        "passive-aggressive CuSum Rank, averaged",
+        {"update": "pa1", "C": 0.1, "average": True},
+    ),
+    Learner("oap-bpm", "OAPBPM", "mean of 100 PRanks that sample the stream", {"random_state": 0}),
+    Learner(
+        "oap-bagging",
+        "OAPBagging",
+        "votes of 100 PRanks that sample the stream",
+        {"random_state": 0},
+    ),
+    Learner(
+        "oap-voting", "OAPVoting", "the same, weighted by their successes", {"random_state": 0}
+    ),
+    Learner("widrow-hoff", "WidrowHoff", "online least squares, rounded", {"eta0": 0.01}),
+    Learner(
+        "multiclass", "MulticlassPerceptron", "multiclass perceptron, averaged", {"average": True}
+    ),
 ]
 
 

@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 
 from rankcore._ext import ordinal as kernels
-from rankcore._ext.rows import Rows, project
-from rankcore.base import OnlineOrdinalClassifier, OnlineState, check_flag, check_option, check_real
+from rankcore._ext.rows import Rows, project, project_many
+from rankcore.base import (
+    OnlineOrdinalClassifier,
+    OnlineState,
+    check_flag,
+    check_option,
+    check_real,
+    flat,
+)
 
-__all__ = ["PRank"]
+__all__ = ["CuSumRank", "PRank"]
+
+UPDATES = ("perceptron", "pa", "pa1", "pa2")  # in the order of rankcore_capi.h
 
 
 class PRank(OnlineOrdinalClassifier):
@@ -95,6 +104,8 @@ class PRank(OnlineOrdinalClassifier):
     [0.75, 0.0]
     """
 
+    _mixed_arrays = ("weights", "steps")
+
     def __init__(
         self,
         max_iter: int = 1,
@@ -131,21 +142,7 @@ class PRank(OnlineOrdinalClassifier):
         weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
         if not state.settings["average"]:
             return weights, thresholds
-        if state.averaged_at is not None and state.averaged_at[0] == state.t:
-            return state.averaged_at[1]
-        mean_weights, mean_thresholds = np.empty_like(weights), np.empty_like(thresholds)
-        kernels.prank_mean(
-            weights,
-            state.others["steps"],
-            state.by_feature["weight_sums"],
-            state.others["step_sums"],
-            state.t,
-            _scale(state),
-            mean_weights,
-            mean_thresholds,
-        )
-        state.averaged_at = state.t, (mean_weights, mean_thresholds)
-        return mean_weights, mean_thresholds
+        return state.averaged(lambda: (state.mean("weights"), _scale(state) * _mean_steps(state)))
 
     def _check_params(self) -> None:
         self._check_common_params()
@@ -166,44 +163,27 @@ class PRank(OnlineOrdinalClassifier):
             "thresholds": np.zeros(n_ranks - 1),
         }
         if self.average:
-            by_feature["weight_sums"] = np.zeros(n_features)
-            others["step_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
+            by_feature["weights_sums"] = np.zeros(n_features)
+            others["steps_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
         return by_feature, others
 
-    def _check_state(self, state: OnlineState) -> None:
-        steps = state.others["steps"]
-        if (np.diff(steps) < 0).any():
-            raise ValueError("its thresholds do not ascend")
-        if not np.array_equal(state.others["thresholds"], _scale(state) * steps):
-            raise ValueError("its thresholds are not its steps times the threshold scale")
+    def _derive(self, state: OnlineState) -> None:
+        state.others["thresholds"] = _scale(state) * state.others["steps"]
 
-    def _learn(
-        self,
-        state: OnlineState,
-        rows: Rows,
-        ranks: np.ndarray,
-        order: np.ndarray | None,
-        start: int,
-        stop: int,
-        marks: np.ndarray,
-        losses: np.ndarray,
-    ) -> int:
-        return kernels.prank_learn(
-            rows,
-            ranks,
-            order,
-            start,
-            stop,
+    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
+        check_lattice(
+            state.others["steps"], state.others["thresholds"], state.settings["threshold_scale"]
+        )
+
+    def _bind(self, state: OnlineState) -> Any:
+        return kernels.PRankState(
             state.by_feature["weights"],
             state.others["steps"],
             state.others["thresholds"],
-            state.by_feature.get("weight_sums"),
-            state.others.get("step_sums"),
-            state.counts,
+            state.by_feature.get("weights_sums"),
+            state.others.get("steps_sums"),
             _scale(state),
             self.tie == "strict",
-            marks,
-            losses,
         )
 
     def _scores(self, rows: Rows) -> np.ndarray:
@@ -222,3 +202,210 @@ class PRank(OnlineOrdinalClassifier):
 
 def _scale(state: OnlineState) -> float:
     return state.settings["threshold_scale"] ** 2
+
+
+class CuSumRank(OnlineOrdinalClassifier):
+    """CuSum Rank: a task "rank above j" for each j, and scores that are their cumulative sums.
+
+    The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
+    one of the highest score. A mistake moves the tasks between the true rank and the predicted one.
+    Where PRank has one direction for all ranks, each task has its own.
+
+    Parameters
+    ----------
+    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
+        Length of a step: 1, or passive-aggressive: as long as it takes for the true rank to beat
+        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
+    C : float, default=1.0
+        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
+    delta : float, default=1.0
+        Score by which "pa" wants a rank beaten, per rank of loss. Without effect on the
+        predictions of "pa" itself, whose weights merely scale with it.
+    pa_loss : {"absolute", "zero_one"}, default="absolute"
+        Loss of the passive-aggressive updates: ``delta`` times the ranks off, or ``delta``.
+    margin : float, default=0.0
+        In training the rival is the rank of the highest score plus margin times its distance from
+        the true rank, so that right ranks must also win clearly. The passive-aggressive updates
+        leave a rival alone that is beaten by the loss.
+    average : bool, default=False
+        Predict with the average of the parameters after every example instead of the last ones.
+    tie : {"high", "low"}, default="high"
+        Which of equal best ranks is predicted.
+    decision : {"cusum", "count"}, default="cusum"
+        Predict the rank of the highest score, or count the tasks of non-negative score. Training
+        always uses the former.
+    fit_intercept : bool, default=True
+        Whether each task has a threshold. X is not augmented.
+    max_iter : int, default=1
+        Passes over the data in ``fit``.
+    shuffle : bool, default=False
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
+        or after a pass without mistakes.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling.
+    verbose : int, default=0
+        Print a line a pass if positive.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
+    coef_ : ndarray of float64, shape (n_classes - 1, n_features)
+        Weights of the tasks (a copy).
+    intercept_ : ndarray of float64, shape (n_classes - 1,)
+        Of the tasks (a copy): their scores are ``X @ coef_.T + intercept_``.
+    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+        As in `PRank`.
+
+    Notes
+    -----
+    The update of [1]_, and its passive-aggressive form with the loss ``delta * |y - z|`` that the
+    paper's text means (its figure prints ``delta``); steps as in [2]_. An update costs
+    O(non-zeros * ranks off), a prediction O(non-zeros * n_classes); the model has
+    (n_classes - 1) * (n_features + 1) numbers, twice that with ``average``.
+
+    If unit weights separate every task of every example by d and no row, with its constant, is
+    longer than R, the total rank loss of "perceptron" and of "pa" is at most ``R**2 / d**2``; with
+    a margin m, that of its rivals is at most ``(R**2 + 2 * m) / d**2``.
+
+    References
+    ----------
+    .. [1] "CuSum Rank: cumulative-sum ordinal ranking with structured perceptrons".
+    .. [2] K. Crammer et al. "Online Passive-Aggressive Algorithms". JMLR 2006.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y = [[0, 0], [0, 1], [1, 1], [1, 0]], [1, 2, 2, 3]  # not separable by one direction
+    >>> model = rc.CuSumRank(max_iter=4).fit(X, y)
+    >>> model.predict(X)
+    array([1, 2, 2, 3])
+    >>> model.coef_, model.intercept_
+    (array([[ 1.,  1.],
+           [ 1., -1.]]), array([-1., -1.]))
+    """
+
+    _mixed_arrays = ("weights", "thresholds")
+
+    def __init__(
+        self,
+        update: str = "perceptron",
+        C: float = 1.0,
+        delta: float = 1.0,
+        pa_loss: str = "absolute",
+        margin: float = 0.0,
+        average: bool = False,
+        tie: str = "high",
+        decision: str = "cusum",
+        fit_intercept: bool = True,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.update = update
+        self.C = C
+        self.delta = delta
+        self.pa_loss = pa_loss
+        self.margin = margin
+        self.average = average
+        self.tie = tie
+        self.decision = decision
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the tasks, shape (n_classes - 1, n_features)."""
+        return self._parameters()[0].T.copy()
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts of the tasks, shape (n_classes - 1,)."""
+        return -self._parameters()[1]
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (n_features, n_ranks - 1) and thresholds of the tasks to predict with."""
+        state = self._fitted_state()
+        if not state.settings["average"]:
+            return state.by_feature["weights"], state.others["thresholds"]
+        return state.averaged(lambda: (state.mean("weights"), state.mean("thresholds")))
+
+    def _check_params(self) -> None:
+        self._check_common_params()
+        check_option(self.update, "update", UPDATES)
+        check_option(self.pa_loss, "pa_loss", ("absolute", "zero_one"))
+        check_option(self.tie, "tie", ("high", "low"))
+        check_option(self.decision, "decision", ("cusum", "count"))
+        check_real(self.C, "C", 1e-100, 1e100)
+        check_real(self.delta, "delta", 1e-100, 1e100)
+        check_real(self.margin, "margin", 0, 1e100)
+        check_flag(self.average, "average")
+        check_flag(self.fit_intercept, "fit_intercept")
+
+    def _settings(self) -> dict[str, Any]:
+        return {"average": bool(self.average), "fit_intercept": bool(self.fit_intercept)}
+
+    def _new_arrays(
+        self, n_features: int, n_ranks: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        names = ["", "_sums"] if self.average else [""]
+        by_feature = {f"weights{name}": np.zeros((n_features, n_ranks - 1)) for name in names}
+        others = {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}
+        return by_feature, others
+
+    def _bind(self, state: OnlineState) -> Any:
+        thresholds = state.others["thresholds"]
+        return kernels.CuSumState(
+            flat(state.by_feature["weights"]),
+            thresholds,
+            flat(state.by_feature.get("weights_sums")),
+            state.others.get("thresholds_sums"),
+            np.empty(2 * (thresholds.size + 1)),
+            self.C,
+            self.delta,
+            self.margin,
+            self.tie == "low",
+            UPDATES.index(self.update),
+            self.pa_loss == "zero_one",
+            state.settings["fit_intercept"],
+        )
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        weights, thresholds = self._parameters()
+        scores = np.empty((rows.n_rows, thresholds.size + 1))
+        ranks = np.empty(rows.n_rows, dtype=np.int32)
+        kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie == "low", scores, ranks)
+        return scores, ranks
+
+    def _scores(self, rows: Rows) -> np.ndarray:
+        return self._scored(rows)[0]
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        if self.decision == "cusum":
+            return self._scored(rows)[1]
+        weights, thresholds = self._parameters()
+        tasks = np.empty((rows.n_rows, thresholds.size))
+        project_many(rows, flat(weights), tasks)
+        return (tasks >= thresholds).sum(axis=1, dtype=np.int32)
+
+
+def _mean_steps(state: OnlineState) -> np.ndarray:
+    # One division of exact integers, so that equal averages come out equal and order survives.
+    t = max(state.t, 1)
+    return (state.others["steps"] * t - state.others["steps_sums"]) / t
+
+
+def check_lattice(steps: np.ndarray, thresholds: np.ndarray, scale: float) -> None:
+    """Raise unless thresholds ascend and are integer steps times the squared scale."""
+    if (np.diff(steps) < 0).any():
+        raise ValueError("its thresholds do not ascend")
+    if not np.array_equal(thresholds, scale**2 * steps):
+        raise ValueError("its thresholds are not its steps times the threshold scale")

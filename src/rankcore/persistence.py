@@ -10,31 +10,18 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
+import secrets
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rankcore.base import OnlineOrdinalClassifier, OnlineState
+from rankcore.base import OnlineOrdinalClassifier, OnlineState, feature_axis
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
 VERSION = 1
-# What the archive and array readers raise on bytes that are not theirs.
-UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    KeyError,
-    EOFError,
-    ValueError,
-    OSError,
-    MemoryError,
-    RuntimeError,  # an entry marked as encrypted
-    NotImplementedError,  # an entry in an unknown compression
-)
 
 
 def save(model: OnlineOrdinalClassifier, path: str | os.PathLike[str]) -> None:
@@ -119,7 +106,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     content = Path(path).read_bytes()
     try:
         document, arrays = _unpack(content)
-    except UNREADABLE as error:
+    except Exception as error:  # the readers of bytes that are not theirs raise almost anything
         raise ValueError(
             f"{path} is not a rankcore model file, or it is damaged: {error}"
         ) from error
@@ -130,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
     try:
         return _rebuild(document, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # as does what a crafted document asks for
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
@@ -175,14 +162,16 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineO
     if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
         raise ValueError("its classes are not distinct labels")
     for name, array in arrays.items():
-        if name.startswith("by_feature.") and array.shape[:1] != (n_features,):
+        if name.startswith("by_feature.") and array.shape[feature_axis(array) :][:1] != (
+            n_features,
+        ):
             raise ValueError(f"its array {name} has shape {array.shape} for {n_features} features")
     # A fresh state says which arrays there must be, of which types and shapes.
     settings = document["settings"]
     for name, value in settings.items():
         model.set_params(**{name: value})
     model._check_params()
-    expected = OnlineState(*model._new_arrays(n_features, classes.size), model._settings())
+    expected = OnlineState(*model._like_saved(n_features, classes.size, arrays), model._settings())
     if settings != expected.settings:
         raise ValueError(f"its settings {settings} are not those of {learner}")
     state = OnlineState(
@@ -194,7 +183,10 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineO
         _table(arrays, "epochs", 3),
         bool(document["streaming"]),
     )
-    model._check_state(state)
+    counts = state.counts
+    if (counts < 0).any() or counts[2] > counts[0] or (np.array(state.epochs) < 0).any():
+        raise ValueError("what it has counted is impossible")
+    model._check_state(state, classes.size)
     model.set_params(**{n: _decode_param(v) for n, v in document["params"].items()})
     model.classes_, model.n_features_in_, model._state = classes, n_features, state
     if document["feature_names"] is not None:
@@ -230,7 +222,7 @@ def _encode_param(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
         kind = type(value).__name__
-        bits = value.bit_generator if kind == "Generator" else value._bit_generator
+        bits: Any = getattr(value, "bit_generator", None) or value._bit_generator  # type: ignore[union-attr]
         state = json.loads(json.dumps(bits.state, default=lambda array: array.tolist()))
         return {"random": kind, "bit_generator": type(bits).__name__, "state": state}
     raise TypeError(
@@ -263,17 +255,16 @@ def _write_atomically(path: Path, content: bytes) -> None:
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a file: a model needs one of its own")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    # As readable as any other new file, which tempfile's are not.
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    handle = os.open(temporary, flags, 0o666)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        # mkstemp is private to its owner; a model file is as readable as any other new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

@@ -34,6 +34,53 @@ void probe_prank(const rc_prank *model, const rc_rows *X, double *scores, int32_
     }
 }
 
+void probe_dots(const rc_rows *X, const double *w, int32_t k, double *out)
+{
+    int64_t i;
+    for (i = 0; i < X->n_rows; i++)
+        rc_dots(rc_rows_get(X, i), w, k, out + i * k);
+}
+
+void probe_axpys(const rc_rows *X, int64_t i, double a, double *w, int32_t k, int32_t first,
+                 int32_t stop)
+{
+    rc_axpys(rc_rows_get(X, i), a, w, k, first, stop);
+}
+
+void probe_norm2(const rc_rows *X, double *out)
+{
+    int64_t i;
+    for (i = 0; i < X->n_rows; i++)
+        out[i] = rc_norm2(rc_rows_get(X, i));
+}
+
+void probe_linear(const rc_linear *model, const rc_rows *X, double *scores)
+{
+    int64_t i;
+    for (i = 0; i < X->n_rows; i++)
+        scores[i] = rc_linear_score(model, rc_rows_get(X, i));
+}
+
+/* n_rows times n scores. */
+void probe_best(const double *scores, int64_t n_rows, int32_t n, int32_t tie, int32_t *out)
+{
+    int64_t i;
+    for (i = 0; i < n_rows; i++)
+        out[i] = rc_best(scores + i * n, n, tie);
+}
+
+/* Scores from either function, which shall agree. */
+void probe_cusum(const rc_cusum *model, const rc_rows *X, double *scores, double *scores_of_ranks,
+                 int32_t *ranks)
+{
+    int64_t i;
+    for (i = 0; i < X->n_rows; i++) {
+        const rc_row x = rc_rows_get(X, i);
+        rc_cusum_scores(model, x, scores + i * model->n_ranks);
+        ranks[i] = rc_cusum_rank(model, x, scores_of_ranks + i * model->n_ranks);
+    }
+}
+
 /* One row, not part of a matrix. */
 double probe_row_f64(const double *data, const int32_t *indices, int64_t n, const double *w)
 {

@@ -1,7 +1,7 @@
 /* A third party's extension: it trains PRank through rankcore_capi.h, in a loop of its own over
  * memory of its own, with the GIL released. Within the limited API where Python has one. */
 #define PY_SSIZE_T_CLEAN
-#include "rankcore_capi.h"
+#include "buffers.h"
 
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static void close_state(rc_prank_state *state)
     free(state->step_sums);
 }
 
-/* Passes over the rows. n_rows, or the row whose projection overflowed, which ends training. */
+/* Passes over the rows. n_rows, or the row that could not be learned, which ends training. */
 static int64_t learn(rc_prank_state *state, const rc_rows *X, const int32_t *ranks, int n_passes)
 {
     int64_t i;
@@ -42,25 +42,6 @@ static int64_t learn(rc_prank_state *state, const rc_rows *X, const int32_t *ran
             if (rc_prank_update(state, rc_rows_get(X, i), ranks[i]) < 0)
                 return i;
     return X->n_rows;
-}
-
-/* The updates check nothing, so whoever calls them must: every column and rank in range, the
- * columns of a row distinct (here: ascending). */
-static int fits(const rc_rows *X, Py_ssize_t n_stored, const int32_t *ranks, int32_t n_ranks)
-{
-    int64_t row, i;
-    if (X->n_rows < 0 || X->indptr[0] != 0 || X->n_features < 1 || n_ranks < 2)
-        return 0;
-    for (row = 0; row < X->n_rows; row++) {
-        const int64_t first = X->indptr[row], stop = X->indptr[row + 1];
-        if (stop < first || stop > n_stored || ranks[row] < 0 || ranks[row] >= n_ranks)
-            return 0;
-        for (i = first; i < stop; i++)
-            if (X->indices[i] < 0 || X->indices[i] >= X->n_features ||
-                (i > first && X->indices[i] <= X->indices[i - 1]))
-                return 0;
-    }
-    return 1;
 }
 
 static PyObject *result(const rc_prank_state *state, int64_t reached, const double *mean_weights,
@@ -74,34 +55,19 @@ static PyObject *result(const rc_prank_state *state, int64_t reached, const doub
         of_weights, "thresholds", (const char *)state->thresholds, of_thresholds, "steps",
         (const char *)state->steps, of_thresholds, "mean_weights", (const char *)mean_weights,
         of_weights, "mean_thresholds", (const char *)mean_thresholds, of_thresholds, "t",
-        (long long)state->t, "rank_loss", (long long)state->rank_loss, "mistakes",
-        (long long)state->mistakes, "reached", (long long)reached);
+        (long long)state->seen.t, "rank_loss", (long long)state->seen.rank_loss, "mistakes",
+        (long long)state->seen.mistakes, "reached", (long long)reached);
 }
 
-static PyObject *train_buffers(const Py_buffer *data, const Py_buffer *indices,
-                               const Py_buffer *indptr, const Py_buffer *ranks,
-                               long long n_features, int n_ranks, double threshold_scale,
-                               int strict, int average, int n_passes)
+static PyObject *train_on(const examples *of, int n_ranks, double threshold_scale, int strict,
+                          int average, int n_passes)
 {
+    const int64_t n_features = of->X.n_features;
     rc_prank_state state = {0};
-    rc_rows X = {0};
     double *mean_weights = NULL, *mean_thresholds = NULL;
-    const Py_ssize_t n_stored = data->len / (Py_ssize_t)sizeof(double);
     PyObject *answer = NULL;
     int64_t reached = 0;
 
-    X.data = data->buf;
-    X.indices = (const int32_t *)indices->buf;
-    X.indptr = (const int64_t *)indptr->buf;
-    X.n_rows = indptr->len / (Py_ssize_t)sizeof(int64_t) - 1;
-    X.n_features = n_features;
-    X.dtype = RC_FLOAT64;
-    if (indices->len != n_stored * (Py_ssize_t)sizeof(int32_t) ||
-        ranks->len != X.n_rows * (Py_ssize_t)sizeof(int32_t) ||
-        !fits(&X, n_stored, (const int32_t *)ranks->buf, n_ranks)) {
-        PyErr_SetString(PyExc_ValueError, "not a CSR matrix and its ranks");
-        return NULL;
-    }
     if (average) {
         mean_weights = (double *)calloc((size_t)n_features, sizeof(double));
         mean_thresholds = (double *)calloc((size_t)n_ranks, sizeof(double));
@@ -113,7 +79,7 @@ static PyObject *train_buffers(const Py_buffer *data, const Py_buffer *indices,
         PyErr_NoMemory();
     } else {
         Py_BEGIN_ALLOW_THREADS;
-        reached = learn(&state, &X, (const int32_t *)ranks->buf, n_passes);
+        reached = learn(&state, &of->X, of->ranks, n_passes);
         if (average)
             rc_prank_average(&state, mean_weights, mean_thresholds);
         Py_END_ALLOW_THREADS;
@@ -127,28 +93,26 @@ static PyObject *train_buffers(const Py_buffer *data, const Py_buffer *indices,
 
 static PyObject *train(PyObject *module, PyObject *args)
 {
-    Py_buffer data, indices, indptr, ranks;
-    long long n_features;
+    lent arrays = {0};
+    examples of = {0};
+    PyObject *tuple, *answer = NULL;
     int n_ranks, strict, average, n_passes;
     double threshold_scale;
-    PyObject *answer;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*Lidppi", &data, &indices, &indptr, &ranks, &n_features,
-                          &n_ranks, &threshold_scale, &strict, &average, &n_passes))
+    if (!PyArg_ParseTuple(args, "Oidppi", &tuple, &n_ranks, &threshold_scale, &strict, &average,
+                          &n_passes))
         return NULL;
-    answer = train_buffers(&data, &indices, &indptr, &ranks, n_features, n_ranks, threshold_scale,
-                           strict, average, n_passes);
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&indices);
-    PyBuffer_Release(&indptr);
-    PyBuffer_Release(&ranks);
+    if (n_ranks < 2)
+        PyErr_SetString(PyExc_ValueError, "there must be two ranks or more");
+    else if (lend_examples(&arrays, tuple, &of) == 0)
+        answer = train_on(&of, n_ranks, threshold_scale, strict, average, n_passes);
+    give_back(&arrays);
     return answer;
 }
 
 static PyMethodDef methods[] = {
     {"train", train, METH_VARARGS,
-     "train(data, indices, indptr, ranks, n_features, n_ranks, threshold_scale, strict, average, "
-     "n_passes)"},
+     "train(examples, n_ranks, threshold_scale, strict, average, n_passes)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,40 +1,80 @@
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 from rankcore._ext.rows import Rows
 
 # The C functions as capsules, for capi.pyx.
 c_functions: dict[str, Any]
 
-def prank_learn(
-    rows: Rows,
-    ranks: NDArray[np.int32],
-    order: NDArray[np.int32] | None,
-    start: int,
-    stop: int,
-    weights: NDArray[np.float64],
-    steps: NDArray[np.int64],
-    thresholds: NDArray[np.float64],
-    weight_sums: NDArray[np.float64] | None,
-    step_sums: NDArray[np.int64] | None,
-    counts: NDArray[np.int64],
-    scale: float,
-    strict: bool,
-    marks: NDArray[np.int64],
-    losses: NDArray[np.int64],
-) -> int: ...
-def prank_mean(
-    weights: NDArray[np.float64],
-    steps: NDArray[np.int64],
-    weight_sums: NDArray[np.float64],
-    step_sums: NDArray[np.int64],
-    t: int,
-    scale: float,
-    mean_weights: NDArray[np.float64],
-    mean_thresholds: NDArray[np.float64],
-) -> None: ...
+@disjoint_base
+class Bound:
+    @property
+    def capsule(self) -> Any: ...
+
+@final
+class PRankState(Bound):
+    def __init__(
+        self,
+        weights: NDArray[np.float64],
+        steps: NDArray[np.int64],
+        thresholds: NDArray[np.float64],
+        weight_sums: NDArray[np.float64] | None,
+        step_sums: NDArray[np.int64] | None,
+        scale: float,
+        strict: bool,
+    ) -> None: ...
+
+@final
+class CuSumState(Bound):
+    def __init__(
+        self,
+        weights: NDArray[np.float64],
+        thresholds: NDArray[np.float64],
+        weight_sums: NDArray[np.float64] | None,
+        threshold_sums: NDArray[np.float64] | None,
+        scratch: NDArray[np.float64],
+        C: float,
+        delta: float,
+        margin: float,
+        low: bool,
+        update: int,
+        zero_one: bool,
+        fit_intercept: bool,
+    ) -> None: ...
+
+@final
+class WidrowHoffState(Bound):
+    def __init__(
+        self,
+        weights: NDArray[np.float64],
+        intercept: NDArray[np.float64],
+        eta: float,
+        n_ranks: int,
+        fit_intercept: bool,
+    ) -> None: ...
+
+@final
+class MulticlassState(Bound):
+    def __init__(
+        self,
+        weights: NDArray[np.float64],
+        weight_sums: NDArray[np.float64] | None,
+        scratch: NDArray[np.float64],
+        uniform: bool,
+    ) -> None: ...
+
 def threshold_ranks(
     scores: NDArray[np.float64], thresholds: NDArray[np.float64], out: NDArray[np.int32]
+) -> None: ...
+def rounded_ranks(scores: NDArray[np.float64], n_ranks: int, out: NDArray[np.int32]) -> None: ...
+def cusum_ranks(
+    rows: Rows,
+    weights: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
+    low: bool,
+    scores: NDArray[np.float64],
+    out: NDArray[np.int32],
 ) -> None: ...

@@ -1,5 +1,5 @@
 """Data sets: seeded generators."""
 
-from rankcore.datasets.generators import make_ordinal
+from rankcore.datasets.generators import make_oap_synthetic, make_ordinal, quadratic_features
 
-__all__ = ["make_ordinal"]
+__all__ = ["make_oap_synthetic", "make_ordinal", "quadratic_features"]

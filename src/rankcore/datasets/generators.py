@@ -9,6 +9,10 @@ import numpy as np
 # Draws looked up at a time: bounds the temporaries of a large matrix.
 DRAW_BLOCK = 4_000_000
 
+# Of `make_oap_synthetic`: where the noisy surface is cut into ranks, and the noise's deviation.
+OAP_CUTS = (-1.0, -0.1, 0.25, 1.0)
+OAP_NOISE = 0.125
+
 
 def make_ordinal(
     n_samples: int = 250_000,
@@ -78,6 +82,86 @@ def make_ordinal(
     return X, np.searchsorted(cuts, target).astype(np.int64) + 1
 
 
+def make_oap_synthetic(
+    n_samples: int = 5000, *, noise: float = OAP_NOISE, random_state: Any = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points of the unit square under a saddle that is cut, with noise, into five ranks.
+
+    The rank is 1 plus the number of cuts -1, -0.1, 0.25, 1 below
+    ``10 * (x1 - 0.5) * (x2 - 0.5)`` plus Gaussian noise: the synthetic data of the PRank paper
+    [1]_ and of the OAP paper [2]_. No direction of the plane ranks the points; one of their
+    `quadratic_features` does, up to the noise.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of points.
+    noise : float
+        Standard deviation of the noise. Without noise the ranks are the conditional medians of the
+        noisy ones: the best prediction there is for the mean rank loss.
+    random_state : int or numpy Generator
+        All points are drawn before the noise, so a seed gives the same points at any noise.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (n_samples, 2)
+        Uniform on the unit square.
+    y : ndarray of int64, shape (n_samples,)
+        Ranks, 1 .. 5.
+
+    References
+    ----------
+    .. [1] K. Crammer and Y. Singer. "Pranking with Ranking". NIPS 2001.
+    .. [2] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron
+       Algorithm". ICML 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankcore.datasets import make_oap_synthetic
+    >>> X, y = make_oap_synthetic(1000)
+    >>> X.shape, np.bincount(y, minlength=6).tolist()
+    ((1000, 2), [0, 119, 306, 241, 212, 122])
+    """
+    if n_samples < 1 or not 0 <= noise < np.inf:
+        raise ValueError(
+            "make_oap_synthetic needs n_samples >= 1 and a finite noise >= 0; found "
+            f"{n_samples}, {noise}"
+        )
+    rng = np.random.default_rng(random_state)
+    X = rng.random((n_samples, 2))
+    surface = 10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5) + noise * rng.standard_normal(n_samples)
+    return X, 1 + np.searchsorted(OAP_CUTS, surface, side="left").astype(np.int64)
+
+
+def quadratic_features(X: Any) -> np.ndarray:
+    """Features whose inner products are the quadratic kernel ``(x @ z + 1) ** 2``.
+
+    Parameters
+    ----------
+    X : array-like, shape (n_samples, n_features)
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples, (n_features + 1) * (n_features + 2) / 2)
+        Of two features (1, √2 x1, √2 x2, x1², √2 x1 x2, x2²). The first is constant, so a learner
+        needs no intercept of its own.
+
+    Examples
+    --------
+    >>> from rankcore.datasets import quadratic_features
+    >>> quadratic_features([[3.0, 2.0]]).round(3).tolist()
+    [[1.0, 4.243, 2.828, 9.0, 8.485, 4.0]]
+    """
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, found {X.ndim}")
+    first, second = np.triu_indices(X.shape[1])
+    scale = np.where(first == second, 1.0, np.sqrt(2.0))
+    products = scale * X[:, first] * X[:, second]
+    return np.hstack([np.ones((len(X), 1)), np.sqrt(2.0) * X, products])
+
+
 def _zipf_rows(rng: np.random.Generator, n: int, d: int, mean_nnz: float) -> Any:
     """Unit-length CSR rows over columns of Zipf-Mandelbrot frequency (exponent 1.05, shift 20)."""
     import scipy.sparse as sp
@@ -86,8 +170,8 @@ def _zipf_rows(rng: np.random.Generator, n: int, d: int, mean_nnz: float) -> Any
     cumulative = np.cumsum(frequency / frequency.sum())
     cumulative[-1] = 1.0
     # Columns are drawn with replacement, so a few more draws than non-zeros are needed.
-    draws = rng.lognormal(np.log(mean_nnz * 1.06) - 0.08, 0.4, n)
-    draws = np.clip(draws, 5, 6 * mean_nnz).astype(np.int64)
+    lengths = rng.lognormal(np.log(mean_nnz * 1.06) - 0.08, 0.4, n)
+    draws = np.clip(lengths, 5, 6 * mean_nnz).astype(np.int64)
     # Which columns are frequent has nothing to do with their numbers.
     numbers = rng.permutation(d).astype(np.int32)
     total = int(draws.sum())

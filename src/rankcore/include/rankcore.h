@@ -51,6 +51,26 @@ typedef struct rc_prank {
     int32_t n_ranks;
 } rc_prank;
 
+/* A fitted linear model: the score is weights . x + intercept. */
+typedef struct rc_linear {
+    const double *weights;
+    double intercept;
+    int64_t n_features;
+} rc_linear;
+
+/* A fitted CuSum Rank: task j (0 .. n_ranks - 2, "rank above j") has the weights
+ * weights[column * (n_ranks - 1) + j] and the threshold thresholds[j]. Any order of thresholds. */
+typedef struct rc_cusum {
+    const double *weights;
+    const double *thresholds;
+    int64_t n_features;
+    int32_t n_ranks;
+    int32_t tie; /* RC_TIE_HIGH or RC_TIE_LOW */
+} rc_cusum;
+
+/* Which of several equal best ranks wins. */
+enum { RC_TIE_HIGH = 0, RC_TIE_LOW = 1 };
+
 /* Sparse (indices given) or dense (indices NULL) row of doubles. O(1). */
 static inline rc_row rc_row_f64(const double *data, const int32_t *indices, int64_t n)
 {
@@ -164,7 +184,96 @@ static inline void rc_axpy(rc_row x, double a, double *w)
     }
 }
 
+/* The same with K <= 4 of k weight vectors at once, stored feature by feature: the k weights of a
+ * column are neighbours, so that a value of the row touches one place in memory. */
+#define RC_DOTS_(TYPE, COLUMN, K)                                  \
+    do {                                                           \
+        const TYPE *v = (const TYPE *)x.data;                      \
+        for (i = 0; i < x.n; i++) {                                \
+            const double *wi = w + (int64_t)COLUMN(i) * k + first; \
+            if (i % 8 == 0) {                                      \
+                RC_PREFETCH_(v + i);                               \
+                if (x.indices)                                     \
+                    RC_PREFETCH_(x.indices + i);                   \
+            }                                                      \
+            for (j = 0; j < (K); j++)                              \
+                sums[j] += (double)v[i] * wi[j];                   \
+        }                                                          \
+    } while (0)
+#define RC_DOTS_OF_(K)                           \
+    do {                                         \
+        if (x.indices) {                         \
+            if (x.dtype == RC_FLOAT32)           \
+                RC_DOTS_(float, RC_SPARSE_, K);  \
+            else                                 \
+                RC_DOTS_(double, RC_SPARSE_, K); \
+        } else {                                 \
+            if (x.dtype == RC_FLOAT32)           \
+                RC_DOTS_(float, RC_DENSE_, K);   \
+            else                                 \
+                RC_DOTS_(double, RC_DENSE_, K);  \
+        }                                        \
+    } while (0)
+
+/* Inner products of a row with k weight vectors w[column * k + j]; writes out[0 .. k - 1].
+ * Four at a time, so that their sums stay in registers. O(x.n * k). */
+static inline void rc_dots(rc_row x, const double *w, int32_t k, double *out)
+{
+    int32_t first;
+    for (first = 0; first < k; first += 4) {
+        const int32_t width = k - first < 4 ? k - first : 4;
+        double sums[4] = {0.0, 0.0, 0.0, 0.0};
+        int64_t i;
+        int32_t j;
+        switch (width) {
+        case 1:
+            RC_DOTS_OF_(1);
+            break;
+        case 2:
+            RC_DOTS_OF_(2);
+            break;
+        case 3:
+            RC_DOTS_OF_(3);
+            break;
+        default:
+            RC_DOTS_OF_(4);
+        }
+        for (j = 0; j < width; j++)
+            out[first + j] = sums[j];
+    }
+}
+
+/* w_j += a * x for the weight vectors j in first .. stop - 1 of k; writes w.
+ * O(x.n * (stop - first)). */
+static inline void rc_axpys(rc_row x, double a, double *w, int32_t k, int32_t first, int32_t stop)
+{
+    int64_t i;
+    int32_t j;
+    for (i = 0; i < x.n; i++) {
+        const int64_t column = x.indices ? x.indices[i] : i;
+        const double change = a * (x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i]
+                                                         : ((const double *)x.data)[i]);
+        for (j = first; j < stop; j++)
+            w[column * k + j] += change;
+    }
+}
+
+/* Squared length of a row. O(x.n). */
+static inline double rc_norm2(rc_row x)
+{
+    double sum = 0.0;
+    int64_t i;
+    for (i = 0; i < x.n; i++) {
+        const double value = x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i]
+                                                   : ((const double *)x.data)[i];
+        sum += value * value;
+    }
+    return sum;
+}
+
 #undef RC_PREFETCH_
+#undef RC_DOTS_
+#undef RC_DOTS_OF_
 #undef RC_DOT_
 #undef RC_AXPY_
 #undef RC_SPARSE_
@@ -203,6 +312,42 @@ static inline double rc_prank_score(const rc_prank *model, rc_row x)
 static inline int32_t rc_prank_rank(const rc_prank *model, rc_row x)
 {
     return rc_rank(model->thresholds, model->n_ranks, rc_prank_score(model, x));
+}
+
+/* Score of a linear model. O(x.n). */
+static inline double rc_linear_score(const rc_linear *model, rc_row x)
+{
+    return rc_dot(x, model->weights) + model->intercept;
+}
+
+/* Cumulative scores of the n_ranks ranks; writes scores[0 .. n_ranks - 1], the first 0.
+ * O(x.n * n_ranks). */
+static inline void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scores)
+{
+    int32_t r;
+    rc_dots(x, model->weights, model->n_ranks - 1, scores + 1);
+    scores[0] = 0.0;
+    for (r = 1; r < model->n_ranks; r++)
+        scores[r] = scores[r - 1] + (scores[r] - model->thresholds[r - 1]);
+}
+
+/* The best of n scores; of equal ones the last (RC_TIE_HIGH) or first (RC_TIE_LOW). O(n). */
+static inline int32_t rc_best(const double *scores, int32_t n, int32_t tie)
+{
+    int32_t best = 0;
+    int32_t r;
+    for (r = 1; r < n; r++)
+        if (scores[r] > scores[best] || (scores[r] == scores[best] && tie == RC_TIE_HIGH))
+            best = r;
+    return best;
+}
+
+/* Predicted rank 0 .. n_ranks - 1 of a row; writes its scores[0 .. n_ranks - 1] on the way.
+ * O(x.n * n_ranks). */
+static inline int32_t rc_cusum_rank(const rc_cusum *model, rc_row x, double *scores)
+{
+    rc_cusum_scores(model, x, scores);
+    return rc_best(scores, model->n_ranks, model->tie);
 }
 
 #ifdef __cplusplus

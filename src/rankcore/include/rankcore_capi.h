@@ -23,6 +23,13 @@ extern "C" {
  * moves them too, as in the paper (CRAMMER), or leaves them (STRICT). */
 enum { RC_TIE_CRAMMER = 0, RC_TIE_STRICT = 1 };
 
+/* What an online learner has been through. Start from zeros; the updates count. */
+typedef struct rc_counts {
+    int64_t t;         /* examples seen */
+    int64_t rank_loss; /* sum of |predicted - true rank| over them */
+    int64_t mistakes;  /* number of them ranked wrongly */
+} rc_counts;
+
 /* PRank in training. The caller owns every array. Start from zeros, with n_features, n_ranks, tie
  * and scale set; to average, provide both sums, else leave both NULL. */
 typedef struct rc_prank_state {
@@ -32,19 +39,65 @@ typedef struct rc_prank_state {
     double *weight_sums; /* n_features or NULL: sum over updates of (examples before it) * change */
     int64_t *step_sums;  /* n_ranks - 1 or NULL: the same for steps */
     double scale;        /* threshold_scale squared; 1.0 for the paper's PRank */
-    int64_t t;           /* examples seen */
-    int64_t rank_loss;   /* sum of |predicted - true rank| over them */
-    int64_t mistakes;    /* number of them ranked wrongly */
     int64_t n_features;
     int32_t n_ranks;
     int32_t tie;
+    rc_counts seen;
 } rc_prank_state;
+
+/* How a CuSum update chooses its step: 1, or passive-aggressively (Crammer et al. 2006). */
+enum { RC_UPDATE_PERCEPTRON = 0, RC_UPDATE_PA = 1, RC_UPDATE_PA1 = 2, RC_UPDATE_PA2 = 3 };
+
+/* CuSum Rank in training. The caller owns every array. Start from zeros, with everything from C on
+ * set but seen; to average, provide both sums, else leave both NULL. */
+typedef struct rc_cusum_state {
+    double *weights;        /* n_features * (n_ranks - 1), see rc_cusum */
+    double *thresholds;     /* n_ranks - 1; they stay 0 unless fit_intercept */
+    double *weight_sums;    /* as weights, or NULL */
+    double *threshold_sums; /* as thresholds, or NULL */
+    double *scores;         /* 2 * n_ranks, scratch */
+    double C;               /* aggressiveness of PA1 and PA2 */
+    double delta;           /* loss of one rank (PA) */
+    double margin;          /* score a rank must lose by, per rank it is off; 0 for none */
+    int64_t n_features;
+    int32_t n_ranks;
+    int32_t tie;      /* RC_TIE_HIGH or RC_TIE_LOW */
+    int32_t update;   /* RC_UPDATE_... */
+    int32_t zero_one; /* PA's loss: 0 for delta * ranks off, 1 for delta */
+    int32_t fit_intercept;
+    rc_counts seen;
+} rc_cusum_state;
+
+/* Widrow-Hoff in training: online least squares on the ranks 1 .. n_ranks. */
+typedef struct rc_lms_state {
+    double *weights;   /* n_features */
+    double *intercept; /* one number; it stays 0 unless fit_intercept */
+    double eta;        /* step size */
+    int64_t n_features;
+    int32_t n_ranks;
+    int32_t fit_intercept;
+    rc_counts seen;
+} rc_lms_state;
+
+/* Multiclass perceptron in training. The caller owns every array; sums as in PRank. */
+typedef struct rc_mcp_state {
+    double *weights;     /* n_features * n_ranks, class r of a column at column * n_ranks + r */
+    double *weight_sums; /* as weights, or NULL */
+    double *scores;      /* n_ranks, scratch */
+    int64_t n_features;
+    int32_t n_ranks;
+    int32_t uniform; /* 0: the best wrong class pays for a mistake, 1: all that beat the true one */
+    rc_counts seen;
+} rc_mcp_state;
 
 typedef struct rc_capi {
     uint32_t version;
     uint32_t size; /* bytes of this table */
     int32_t (*prank_update)(rc_prank_state *, rc_row, int32_t);
     void (*prank_average)(const rc_prank_state *, double *, double *);
+    int32_t (*cusum_update)(rc_cusum_state *, rc_row, int32_t);
+    int32_t (*lms_update)(rc_lms_state *, rc_row, int32_t);
+    int32_t (*mcp_update)(rc_mcp_state *, rc_row, int32_t);
 } rc_capi;
 
 static const rc_capi *rc_api = NULL;
@@ -73,9 +126,9 @@ static inline int rc_import(void)
 }
 
 /* One online step: predicts x's rank, then learns from its true rank (0 .. n_ranks - 1).
- * Returns the rank predicted before the update, or -1 and changes nothing when the projection
- * overflowed. The row's columns must be distinct and inside the state, as for rc_axpy. Writes the
- * state's arrays and counters. O(x.n + n_ranks). */
+ * Returns the rank predicted before the update, or -1 and changes nothing when the score overflowed
+ * or the true rank is none. The row's columns must be distinct and inside the state, as for
+ * rc_axpy. Writes the state's arrays and counters. O(x.n + n_ranks). */
 static inline int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank)
 {
     return rc_api->prank_update(state, x, rank);
@@ -87,6 +140,22 @@ static inline void rc_prank_average(const rc_prank_state *state, double *weights
                                     double *thresholds)
 {
     rc_api->prank_average(state, weights, thresholds);
+}
+
+/* The same step of the other learners. O(x.n * n_ranks); Widrow-Hoff O(x.n). */
+static inline int32_t rc_cusum_update(rc_cusum_state *state, rc_row x, int32_t rank)
+{
+    return rc_api->cusum_update(state, x, rank);
+}
+
+static inline int32_t rc_lms_update(rc_lms_state *state, rc_row x, int32_t rank)
+{
+    return rc_api->lms_update(state, x, rank);
+}
+
+static inline int32_t rc_mcp_update(rc_mcp_state *state, rc_row x, int32_t rank)
+{
+    return rc_api->mcp_update(state, x, rank);
 }
 
 /* The state's current hypothesis, to score with; borrows its arrays. O(1). */

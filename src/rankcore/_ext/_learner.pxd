@@ -1,0 +1,21 @@
+# How a pass meets a learner: one update function over one state. Private.
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int32_t, int64_t
+
+from rankcore.core cimport rc_counts, rc_row
+
+# Predicts a row's rank, learns from the true one, returns the prediction; -1 if it could not.
+ctypedef int32_t (*update_t)(void *state, rc_row x, int32_t rank) noexcept nogil
+
+
+cdef struct Learner:
+    update_t update
+    void *state
+    rc_counts *seen
+    int64_t n_features
+    int32_t n_ranks
+
+
+cdef inline Learner *learner_of(object bound) except NULL:
+    """The C learner inside a bound state; it lives as long as that does."""
+    return <Learner *> PyCapsule_GetPointer(bound.capsule, "rankcore.learner")

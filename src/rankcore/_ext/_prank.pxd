@@ -1,0 +1,68 @@
+# PRank's rule, once: shared by the single learner and by the members of ensembles. Private.
+from libc.stdint cimport int32_t, int64_t
+
+from rankcore.core cimport (
+    RC_TIE_CRAMMER,
+    rc_axpy,
+    rc_counts,
+    rc_dot,
+    rc_prank_state,
+    rc_rank,
+    rc_row,
+)
+
+
+cdef inline void count(rc_counts *seen, int32_t predicted, int32_t rank) noexcept nogil:
+    """Enter one example into the books."""
+    seen.t += 1
+    seen.mistakes += predicted != rank
+    seen.rank_loss += predicted - rank if predicted > rank else rank - predicted
+
+
+cdef inline int32_t move_thresholds(
+    double score, int32_t rank, int32_t n_ranks, bint ties_err, double scale, int64_t t,
+    double *thresholds, int64_t *steps, int64_t *step_sums, int64_t stride, int32_t *moved,
+) noexcept nogil:
+    """Move every threshold on the wrong side of the score; the sum of the steps.
+
+    Threshold r is at r * stride. ``step_sums`` (lazy average, t examples before this one) and
+    ``moved`` (the steps, added up) may be NULL.
+    """
+    cdef int32_t r, step, change = 0
+    cdef double b
+    # Arithmetic, not branches: which threshold errs is as unpredictable as the label.
+    for r in range(n_ranks - 1):
+        b = thresholds[r * stride]
+        step = ((r < rank) & ((score < b) | (ties_err & (score == b)))) - (
+            (r >= rank) & (score >= b)
+        )
+        change += step
+        steps[r * stride] -= step
+        thresholds[r * stride] = scale * <double> steps[r * stride]
+        if step_sums != NULL:
+            step_sums[r * stride] -= t * step
+        if moved != NULL:
+            moved[r] += step
+    return change
+
+
+cdef inline int32_t prank_step(
+    rc_prank_state *m, rc_row x, int32_t rank, int32_t *moved
+) noexcept nogil:
+    """Predict, learn, count; the prediction, or -1 and no change if that is impossible."""
+    cdef double score = rc_dot(x, m.weights)
+    cdef int32_t predicted, change
+    if score - score != 0 or not 0 <= rank < m.n_ranks:
+        return -1
+    predicted = rc_rank(m.thresholds, m.n_ranks, score)
+    if predicted != rank:
+        change = move_thresholds(
+            score, rank, m.n_ranks, m.tie == RC_TIE_CRAMMER, m.scale, m.seen.t,
+            m.thresholds, m.steps, m.step_sums, 1, moved,
+        )
+        if change:
+            rc_axpy(x, change, m.weights)
+            if m.weight_sums != NULL:
+                rc_axpy(x, <double> m.seen.t * change, m.weight_sums)
+    count(&m.seen, predicted, rank)
+    return predicted

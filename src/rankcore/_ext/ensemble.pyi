@@ -1,0 +1,53 @@
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext.rows import Rows
+
+def draws(seed: int, t: int, cumulative: NDArray[np.uint64], out: NDArray[np.int32]) -> None: ...
+def learn_members(
+    rows: Rows,
+    ranks: NDArray[np.int32],
+    order: NDArray[np.int32] | None,
+    start: int,
+    stop: int,
+    t: int,
+    seed: int,
+    cumulative: NDArray[np.uint64],
+    n_members: int,
+    first: int,
+    last: int,
+    weights: NDArray[np.float64],
+    steps: NDArray[np.int64],
+    thresholds: NDArray[np.float64],
+    weight_sums: NDArray[np.float64] | None,
+    step_sums: NDArray[np.int64] | None,
+    seen: NDArray[np.int64],
+    survived: NDArray[np.int64],
+    scale: float,
+    strict: bool,
+    moved: NDArray[np.int32],
+) -> int: ...
+
+@final
+class Mean:
+    def __init__(
+        self,
+        weights: NDArray[np.float64],
+        totals: NDArray[np.int64],
+        thresholds: NDArray[np.float64],
+        moved: NDArray[np.int32],
+        scale: float,
+        n_members: int,
+    ) -> None: ...
+    @property
+    def capsule(self) -> Any: ...
+
+def tally(
+    rows: Rows,
+    weights: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
+    votes: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None: ...
