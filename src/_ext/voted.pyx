@@ -1,0 +1,160 @@
+"""PRank that keeps its past hypotheses, each with the number of examples it survived.
+
+Voting after Freund and Schapire ("Large Margin Classification Using the Perceptron Algorithm",
+1999). Either all hypotheses are kept, and the arrays grow between two calls when they are full, or
+those of most votes in a queue of fixed size.
+"""
+
+from cpython.pycapsule cimport PyCapsule_New
+from cython cimport final
+from libc.stdint cimport int32_t, int64_t
+
+from rankcore._ext._learner cimport Learner, update_t
+from rankcore._ext._prank cimport count, prank_step
+from rankcore.core cimport RC_TIE_CRAMMER, RC_TIE_STRICT, rc_dot, rc_prank_state, rc_rank, rc_row
+
+
+cdef struct VotedState:
+    rc_prank_state prank
+    double *weights  # capacity * n_features: past hypotheses
+    double *thresholds  # capacity * (n_ranks - 1)
+    int64_t *votes  # capacity: examples each survived
+    int64_t *born  # capacity: which hypothesis it is, counted from 0
+    int64_t *book  # [hypotheses kept, votes of the present one, hypotheses so far]
+    int64_t capacity
+    int64_t first_vote  # votes a hypothesis is born with
+    bint capped
+
+
+cdef void _keep(VotedState *m, int64_t slot) noexcept nogil:
+    cdef int64_t i, d = m.prank.n_features, tasks = m.prank.n_ranks - 1
+    for i in range(d):
+        m.weights[slot * d + i] = m.prank.weights[i]
+    for i in range(tasks):
+        m.thresholds[slot * tasks + i] = m.prank.thresholds[i]
+    m.votes[slot] = m.book[1]
+    m.born[slot] = m.book[2]
+
+
+cdef int64_t _slot(const VotedState *m) noexcept nogil:
+    """Where the present hypothesis goes: a free place, that of the least, or nowhere (-1).
+
+    The least is the one of fewest votes, of equal ones the youngest; only more votes displace it.
+    """
+    cdef int64_t i, least = 0
+    if m.book[0] < m.capacity:
+        return m.book[0]
+    for i in range(1, m.capacity):
+        if m.votes[i] < m.votes[least] or (
+            m.votes[i] == m.votes[least] and m.born[i] > m.born[least]
+        ):
+            least = i
+    return least if m.book[1] > m.votes[least] else -1
+
+
+cdef void _retire(VotedState *m) noexcept nogil:
+    """Offer the present hypothesis, which is about to change, a place among those kept."""
+    cdef int64_t slot = _slot(m)
+    if slot >= 0:
+        _keep(m, slot)
+        if slot == m.book[0]:
+            m.book[0] += 1
+    m.book[1] = m.first_vote
+    m.book[2] += 1
+
+
+cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
+    cdef double score = rc_dot(x, m.prank.weights)
+    cdef int32_t predicted
+    if score - score != 0 or not 0 <= rank < m.prank.n_ranks:
+        return -1
+    predicted = rc_rank(m.prank.thresholds, m.prank.n_ranks, score)
+    if predicted == rank:
+        m.book[1] += 1
+        count(&m.prank.seen, predicted, rank)
+        return predicted
+    if not m.capped and m.book[0] == m.capacity:
+        return -1  # needs room first
+    _retire(m)
+    return prank_step(&m.prank, x, rank, NULL)
+
+
+@final
+cdef class Voted:
+    """PRank that keeps its hypotheses and how many examples each survived.
+
+    ``hypotheses`` (capacity, n_features), ``cuts`` (capacity, n_ranks - 1), ``votes`` and ``born``
+    (capacity,) are past ones; ``book`` has how many are kept, the votes of the present one, and
+    how many there have been.
+
+    Attributes
+    ----------
+    capsule : capsule
+        The learner for ``passes.learn``, valid while this object lives.
+    """
+
+    cdef VotedState m
+    cdef Learner learner
+    cdef readonly object capsule
+    cdef tuple arrays
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        int64_t[::1] steps not None,
+        double[::1] thresholds not None,
+        double[:, ::1] hypotheses not None,
+        double[:, ::1] cuts not None,
+        int64_t[::1] votes not None,
+        int64_t[::1] born not None,
+        int64_t[::1] book not None,
+        double scale,
+        bint strict,
+        int64_t first_vote,
+        bint capped,
+    ):
+        cdef int64_t d = weights.shape[0], tasks = steps.shape[0], capacity = votes.shape[0]
+        if (
+            d < 1
+            or tasks < 1
+            or capacity < 1
+            or thresholds.shape[0] != tasks
+            or hypotheses.shape[0] != capacity
+            or hypotheses.shape[1] != d
+            or cuts.shape[0] != capacity
+            or cuts.shape[1] != tasks
+            or born.shape[0] != capacity
+            or book.shape[0] != 3
+            or not 0 <= book[0] <= capacity
+        ):
+            raise ValueError("the arrays of a voted state do not fit together")
+        self.arrays = (weights, steps, thresholds, hypotheses, cuts, votes, born, book)
+        self.m.prank.weights = &weights[0]
+        self.m.prank.steps = &steps[0]
+        self.m.prank.thresholds = &thresholds[0]
+        self.m.prank.weight_sums = NULL
+        self.m.prank.step_sums = NULL
+        self.m.prank.scale = scale
+        self.m.prank.n_features = d
+        self.m.prank.n_ranks = <int32_t> tasks + 1
+        self.m.prank.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
+        self.m.weights = &hypotheses[0, 0]
+        self.m.thresholds = &cuts[0, 0]
+        self.m.votes = &votes[0]
+        self.m.born = &born[0]
+        self.m.book = &book[0]
+        self.m.capacity = capacity
+        self.m.first_vote = first_vote
+        self.m.capped = capped
+        self.learner.update = <update_t> voted_update
+        self.learner.state = &self.m
+        self.learner.seen = &self.m.prank.seen
+        self.learner.n_features = d
+        self.learner.n_ranks = self.m.prank.n_ranks
+        self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
+
+    def retire(self):
+        """Offer the present hypothesis a place, as a mistake would."""
+        if not self.m.capped and self.m.book[0] == self.m.capacity:
+            raise ValueError("no room for another hypothesis")
+        _retire(&self.m)

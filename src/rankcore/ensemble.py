@@ -1,0 +1,538 @@
+"""Online ensembles of PRanks that sample one stream: their mean (OAP-BPM) and their votes."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils.validation import check_scalar
+
+from rankcore._ext import ensemble as kernels
+from rankcore._ext.ordinal import threshold_ranks
+from rankcore._ext.passes import learn
+from rankcore._ext.rows import Rows, project
+from rankcore.base import (
+    OnlineOrdinalClassifier,
+    OnlineState,
+    as_generator,
+    check_flag,
+    check_option,
+    check_real,
+)
+from rankcore.ordinal import PRank, check_lattice
+from rankcore.voted import OUTPUTS, VotesRanks
+
+__all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
+
+# The weights of a tile should stay in the second-level cache, and a tile visits all its members
+# for each example: so many bytes at most, unless the tile has the fewest members.
+TILE_BYTES = 2**16
+MIN_WIDTH = 8  # doubles in a line of cache
+MAX_WIDTH = 64
+
+
+class OAP(OnlineOrdinalClassifier):
+    """PRanks that learn from samples of one stream. Not public: subclasses say how they predict."""
+
+    n_estimators: int
+    tau: float
+    sampling: str
+    average_members: bool
+    tie: str
+    threshold_scale: float
+    n_jobs: int | None
+
+    @property
+    def estimators_(self) -> list[PRank]:
+        """The members, each a fitted `PRank` (a copy) that can go on by itself."""
+        state = self._fitted_state()
+        members = []
+        for j in range(state.settings["n_estimators"]):
+            member = PRank(
+                average=state.settings["average_members"],
+                tie=self.tie,
+                threshold_scale=state.settings["threshold_scale"],
+            )
+            tile, lane = divmod(j, state.others["steps"].shape[2])
+            member._state = OnlineState(
+                {
+                    name: array[tile, :, lane].copy()
+                    for name, array in state.by_feature.items()
+                    if name != "mean"
+                },
+                {
+                    name: state.others[name][tile, :, lane].copy()
+                    for name in ["steps", "thresholds", "steps_sums"]
+                    if name in state.others
+                },
+                member._settings(),
+                state.others["seen"][j].copy(),
+                epochs=[state.others["seen"][j].tolist()],
+            )
+            member.classes_, member.n_features_in_ = self.classes_, self.n_features_in_
+            if hasattr(self, "feature_names_in_"):
+                member.feature_names_in_ = self.feature_names_in_
+            members.append(member)
+        return members
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The mean of the members' directions, shape (n_features,)."""
+        return self._parameters()[0].copy()
+
+    @property
+    def thresholds_(self) -> np.ndarray:
+        """The mean of the members' thresholds, shape (n_classes - 1,)."""
+        return self._parameters()[1].copy()
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and thresholds of the mean."""
+        state = self._fitted_state()
+        if not state.settings["average_members"]:
+            return state.by_feature["mean"], state.others["mean_thresholds"]
+        return state.averaged(lambda: mean_parameters(state))
+
+    def _check_params(self) -> None:
+        self._check_common_params()
+        check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
+        check_real(self.tau, "tau", 2.0**-32, 1)
+        check_option(self.sampling, "sampling", ("bernoulli", "poisson"))
+        check_flag(self.average_members, "average_members")
+        check_option(self.tie, "tie", ("crammer", "strict"))
+        check_real(self.threshold_scale, "threshold_scale", 1e-100, 1e100)
+        if self.n_jobs is not None:
+            check_scalar(self.n_jobs, "n_jobs", Integral)
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs must be None, positive or negative; found 0")
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "n_estimators": int(self.n_estimators),
+            "tau": float(self.tau),
+            "sampling": self.sampling,
+            "average_members": bool(self.average_members),
+            "threshold_scale": float(self.threshold_scale),
+        }
+
+    def _block_rows(self, rows: Rows, state: OnlineState) -> int:
+        # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of
+        # what moved: a number a threshold and row.
+        often = state.settings["tau"] * state.settings["n_estimators"]
+        block = int(super()._block_rows(rows, state) * 32 / max(32.0, often))
+        return max(1, min(block, 2**22 // state.others["totals"].size))
+
+    def _new_arrays(
+        self, n_features: int, n_ranks: int, width: int | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        width = width or tile_width(n_features, self.n_estimators)
+        n_tiles = math.ceil(self.n_estimators / width)
+        sums = ["", "_sums"] if self.average_members else [""]
+        by_feature: dict[str, np.ndarray] = {
+            f"weights{name}": np.zeros((n_tiles, n_features, width)) for name in sums
+        }
+        by_feature["mean"] = np.zeros(n_features)
+        shape = (n_tiles, n_ranks - 1, width)
+        others = {
+            **{f"steps{name}": np.zeros(shape, dtype=np.int64) for name in sums},
+            "thresholds": np.zeros(shape),
+            "totals": np.zeros(n_ranks - 1, dtype=np.int64),
+            "mean_thresholds": np.zeros(n_ranks - 1),
+            "seen": np.zeros((n_tiles * width, 3), dtype=np.int64),
+            "survived": np.zeros(n_tiles * width, dtype=np.int64),
+            "seed": as_generator(self.random_state).integers(2**63, size=1),
+        }
+        return by_feature, others
+
+    def _like_saved(
+        self, n_features: int, n_ranks: int, saved: dict[str, np.ndarray]
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        width = int((0, *saved["others.steps"].shape)[-1])
+        if not 4 <= width <= max(MAX_WIDTH, self.n_estimators + 3) or width % 4:
+            raise ValueError(f"its tiles of {width} members are impossible")
+        return self._new_arrays(n_features, n_ranks, width)
+
+    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
+        seen = state.others["seen"]
+        if (
+            (seen < 0).any()
+            or (seen[:, 2] > seen[:, 0]).any()
+            or (state.others["survived"] < 0).any()
+            or state.others["seed"][0] < 0
+        ):
+            raise ValueError("what its members have counted is impossible")
+        steps, scale = state.others["steps"], state.settings["threshold_scale"]
+        thresholds = state.others["thresholds"].transpose(0, 2, 1)
+        check_lattice(steps.transpose(0, 2, 1), thresholds, scale)
+        totals = steps.sum(axis=(0, 2))
+        means = scale**2 * (totals / state.settings["n_estimators"])
+        if not (
+            np.array_equal(totals, state.others["totals"])
+            and np.array_equal(means, state.others["mean_thresholds"])
+        ):
+            raise ValueError("its mean thresholds are not the mean of its members' thresholds")
+
+    def _cumulative(self, state: OnlineState) -> np.ndarray:
+        """For each further time a member takes an example, the least 32-bit draw that means it."""
+        if state.settings["sampling"] == "bernoulli":
+            least = [1 - state.settings["tau"]]
+        else:  # Poisson with mean 1: at most n times with this probability
+            least = list(np.cumsum([math.exp(-1) / math.factorial(n) for n in range(13)]))
+        return np.array([round(p * 2**32) for p in least], dtype=np.uint64)
+
+    def _learn(
+        self,
+        state: OnlineState,
+        rows: Rows,
+        ranks: np.ndarray,
+        order: np.ndarray | None,
+        start: int,
+        stop: int,
+        marks: np.ndarray,
+        losses: np.ndarray,
+    ) -> int:
+        n, others = state.settings["n_estimators"], state.others
+        scale = state.settings["threshold_scale"] ** 2
+        weights = state.by_feature["weights"]
+        n_tiles = len(weights)
+        n_jobs = min(effective_n_jobs(self.n_jobs), n_tiles)
+        edges = np.linspace(0, n_tiles, n_jobs + 1).astype(int).tolist()
+
+        def learn_tiles(first: int, last: int) -> tuple[int, np.ndarray]:
+            moved = np.zeros((stop - start, others["totals"].size), dtype=np.int32)
+            reached = kernels.learn_members(
+                rows,
+                ranks,
+                order,
+                start,
+                stop,
+                state.t,
+                int(others["seed"][0]),
+                self._cumulative(state),
+                n,
+                first,
+                last,
+                weights,
+                others["steps"],
+                others["thresholds"],
+                state.by_feature.get("weights_sums"),
+                others.get("steps_sums"),
+                others["seen"],
+                others["survived"],
+                scale,
+                self.tie == "strict",
+                moved,
+            )
+            return reached, moved
+
+        if n_jobs == 1:
+            results = [learn_tiles(0, n_tiles)]
+        else:
+            with ThreadPoolExecutor(n_jobs) as pool:
+                results = list(pool.map(learn_tiles, edges[:-1], edges[1:]))
+        reached = min(reached for reached, _ in results)
+        if reached < stop:
+            return reached
+        moved = results[0][1]
+        for _, more in results[1:]:
+            moved += more
+        mean = kernels.Mean(
+            state.by_feature["mean"], others["totals"], others["mean_thresholds"], moved, scale, n
+        )
+        return learn(mean, rows, ranks, order, start, stop, state.counts, marks, losses)
+
+
+class OAPBPM(OAP):
+    """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of members.
+    tau : float, default=0.3
+        Probability with which a member takes an example, in (0, 1]. At 1 all members are one PRank.
+    sampling : {"bernoulli", "poisson"}, default="bernoulli"
+        Take an example once with probability ``tau``, or as often as a Poisson variable of mean 1
+        says (online bagging; ``tau`` has no effect).
+    average_members : bool, default=False
+        Take the mean of the members' averaged parameters instead of their last ones.
+    tie : {"crammer", "strict"}, default="crammer"
+        As in `PRank`.
+    threshold_scale : float, default=1.0
+        As in `PRank`.
+    max_iter : int, default=1
+        Passes over the data in ``fit``.
+    shuffle : bool, default=False
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
+        or after a pass without mistakes.
+    n_jobs : int, optional
+        Threads that share the members; -1 for all processors. The result does not depend on it.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the sampling and of the shuffling.
+    verbose : int, default=0
+        Print a line a pass if positive.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
+    coef_ : ndarray of float64, shape (n_features,)
+        The mean of the members' directions (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        The mean of their thresholds, ascending (a copy).
+    estimators_ : list of PRank
+        The members (copies).
+    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+        As in `PRank`; the losses are those of the mean of the members' last parameters.
+
+    Notes
+    -----
+    Algorithm 2 of [1]_. An example costs the updates of the ``tau * n_estimators`` members that
+    take it, and one more for the mean; a prediction costs what PRank's does. Memory: n_estimators
+    times PRank's.
+
+    References
+    ----------
+    .. [1] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron
+       Algorithm". ICML 2003.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y = [[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3]
+    >>> model = rc.OAPBPM(max_iter=20, random_state=0).fit(X, y)
+    >>> model.predict(X)
+    array([3, 1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        tau: float = 0.3,
+        sampling: str = "bernoulli",
+        average_members: bool = False,
+        tie: str = "crammer",
+        threshold_scale: float = 1.0,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.tau = tau
+        self.sampling = sampling
+        self.average_members = average_members
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _scores(self, rows: Rows) -> np.ndarray:
+        scores = np.empty(rows.n_rows)
+        project(rows, self._parameters()[0], scores)
+        return scores
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        ranks = np.empty(rows.n_rows, dtype=np.int32)
+        threshold_ranks(self._scores(rows), self._parameters()[1], ranks)
+        return ranks
+
+
+class OAPBagging(VotesRanks, OAP):
+    """Bagged PRanks online: members that sample one stream vote on the rank, one vote each.
+
+    Parameters
+    ----------
+    n_estimators, tau, sampling, average_members, tie, threshold_scale, max_iter, shuffle, tol, \
+n_jobs, random_state, verbose
+        As in `OAPBPM`.
+    output : {"round", "mean", "median", "plurality"}, default="round"
+        What is predicted: the mean of the votes rounded (halves up), the real mean, the smallest
+        rank with half of the votes at or below it, or the rank of most votes (of equals the
+        lowest).
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
+    estimators_ : list of PRank
+        The members (copies).
+    coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+        As in `OAPBPM`: parameters and losses are those of the members' mean, which cost no further
+        pass.
+
+    Notes
+    -----
+    Trained as `OAPBPM`; a prediction costs n_estimators times PRank's. ``decision_function`` is the
+    mean of the members' ranks, on the scale 1 .. n_classes, which is what Harrington's tables
+    (ICML 2003) evaluate.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y = [[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3]
+    >>> model = rc.OAPBagging(max_iter=20, random_state=0).fit(X, y)
+    >>> model.predict(X)
+    array([3, 1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        tau: float = 0.3,
+        sampling: str = "bernoulli",
+        average_members: bool = False,
+        output: str = "round",
+        tie: str = "crammer",
+        threshold_scale: float = 1.0,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.tau = tau
+        self.sampling = sampling
+        self.average_members = average_members
+        self.output = output
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_option(self.output, "output", OUTPUTS)
+
+    def _votes(self, state: OnlineState) -> np.ndarray:
+        """Votes of the members."""
+        return np.ones(state.settings["n_estimators"], dtype=np.int64)
+
+    def _tally(self, rows: Rows) -> np.ndarray:
+        state = self._state
+        votes = self._votes(state)
+        if not votes.any():
+            votes = np.ones_like(votes)
+        weights, thresholds = member_parameters(state)
+        out = np.empty((rows.n_rows, thresholds.shape[1] + 1), dtype=np.int64)
+        kernels.tally(rows, weights, thresholds, votes, out)
+        return out
+
+
+class OAPVoting(OAPBagging):
+    """`OAPBagging` in which a member has as many votes as examples it ranked rightly.
+
+    Parameters
+    ----------
+    n_estimators, tau, sampling, average_members, output, tie, threshold_scale, max_iter, shuffle, \
+tol, n_jobs, random_state, verbose
+        As in `OAPBagging`.
+    weight : {"total", "survival"}, default="total"
+        Count all examples that a member took and ranked rightly, or those since its last mistake.
+
+    Attributes
+    ----------
+    classes_, estimators_, coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, t_, \
+history_, loss_curve_
+        As in `OAPBagging`.
+
+    Notes
+    -----
+    OAP-VP of Harrington (ICML 2003). If no member has a vote, all have one.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y = [[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3]
+    >>> model = rc.OAPVoting(max_iter=20, random_state=0).fit(X, y)
+    >>> model.predict(X)
+    array([3, 1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        tau: float = 0.3,
+        sampling: str = "bernoulli",
+        average_members: bool = False,
+        output: str = "round",
+        weight: str = "total",
+        tie: str = "crammer",
+        threshold_scale: float = 1.0,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            tau,
+            sampling,
+            average_members,
+            output,
+            tie,
+            threshold_scale,
+            max_iter,
+            shuffle,
+            tol,
+            n_jobs,
+            random_state,
+            verbose,
+        )
+        self.weight = weight
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_option(self.weight, "weight", ("total", "survival"))
+
+    def _votes(self, state: OnlineState) -> np.ndarray:
+        n, seen = state.settings["n_estimators"], state.others["seen"]
+        votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
+        return votes[:n]
+
+
+def tile_width(n_features: int, n_members: int) -> int:
+    """How many members share a tile: all that a cache holds, in fours, of about equal tiles."""
+    width = max(MIN_WIDTH, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
+    n_tiles = math.ceil(n_members / width)
+    return 4 * math.ceil(n_members / n_tiles / 4)
+
+
+def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
+    """What the members predict with: weights and thresholds, in tiles."""
+    weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
+    if not state.settings["average_members"]:
+        return weights, thresholds
+    n_tiles, _, width = weights.shape
+    t = np.maximum(state.others["seen"][:, 0], 1).reshape(n_tiles, 1, width)
+    steps = (state.others["steps"] * t - state.others["steps_sums"]) / t
+    scale = state.settings["threshold_scale"] ** 2
+    return weights - state.by_feature["weights_sums"] / t, scale * steps
+
+
+def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
+    """The means of what the members predict with, summed in the order of the members."""
+    weights, thresholds = (
+        array.transpose(1, 0, 2).reshape(array.shape[1], -1)[:, : state.settings["n_estimators"]]
+        for array in member_parameters(state)
+    )
+    return weights.copy().mean(axis=1), thresholds.copy().mean(axis=1)
