@@ -1,0 +1,127 @@
+"""Models trained on shards and merged."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+import rankcore as rc
+from strategies import ordinal_problems
+
+LEARNERS = [
+    rc.PRank(threshold_scale=0.7),
+    rc.PRank(average=True),
+    rc.CuSumRank(),
+    rc.CuSumRank(average=True, update="pa1", C=0.1),
+    rc.WidrowHoff(eta0=0.01),
+    rc.MulticlassPerceptron(average=True),
+]
+
+
+def ordinal_data(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    z = X @ [1, -2, 0.5, 0, 1, -1] + 0.3 * rng.normal(size=n)
+    return sp.csr_array(X), np.digitize(z, [-3, -1, 1, 3]) + 1
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_four_shards_mixed_every_epoch(learner):
+    X, y = ordinal_data()
+    X_test, y_test = ordinal_data(2000, seed=1)
+    mixed = deepcopy(learner).partial_fit(X[:8], y[:8], classes=[1, 2, 3, 4, 5])
+    for _ in range(4):
+        shards = [deepcopy(mixed).partial_fit(X[i::4], y[i::4]) for i in range(4)]
+        mixed = rc.merge(shards, base=mixed)
+    assert mixed.t_ == 8 + 4 * 4000
+    assert mixed.history_["examples"] == [8, *[4000] * 4]
+    alone = deepcopy(learner).set_params(max_iter=4).fit(X, y)
+    constant = -np.abs(y_test - np.median(y)).mean()
+    assert mixed.score(X_test, y_test) > constant
+    # Mixing learns what one pass over everything does, or nearly.
+    assert mixed.score(X_test, y_test) > alone.score(X_test, y_test) - 0.1
+
+
+@given(
+    problem=ordinal_problems(max_rows=40),
+    shares=st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=3, max_size=3).filter(any),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_mixed(problem, shares):
+    X, y, k = problem
+    classes = range(1, k + 1)
+    cut = max(1, len(y) // 3)
+    base = rc.PRank(average=True).fit(X[:cut], y[:cut], classes=classes)
+    parts = [np.arange(i, len(y), 3) for i in range(3)]
+    shards = [deepcopy(base) for _ in parts]
+    rounds_w, rounds_b = [], []  # parameters after each new example, of all shards
+    for shard, part in zip(shards, parts, strict=True):
+        for i in part:
+            shard.partial_fit(X[[i]], y[[i]])
+            last = shard._state
+            rounds_w.append(last.by_feature["weights"].copy())
+            rounds_b.append(last.others["thresholds"].copy())
+    mixed = rc.merge(shards, shares, base=base)
+    mu = np.array(shares) / sum(shares)
+    w = sum(m * s._state.by_feature["weights"] for m, s in zip(mu, shards, strict=True))
+    b = sum(m * s._state.others["steps"] for m, s in zip(mu, shards, strict=True))
+    np.testing.assert_allclose(mixed._state.by_feature["weights"], w, rtol=1e-14, atol=1e-14)
+    np.testing.assert_array_equal(mixed._state.others["steps"], np.rint(b))
+    assert (np.diff(mixed._state.others["steps"]) >= 0).all()
+    assert mixed.t_ == cut + len(y)
+    # Every example of every shard counts the same in the average.
+    total_w = cut * base.coef_ + sum(rounds_w)
+    total_b = cut * base.thresholds_ + sum(rounds_b)
+    np.testing.assert_allclose(mixed.coef_, total_w / mixed.t_, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(mixed.thresholds_, total_b / mixed.t_, rtol=1e-9, atol=1e-9)
+    losses = [s._state.counts - base._state.counts for s in shards]
+    np.testing.assert_array_equal(mixed._state.counts, base._state.counts + sum(losses))
+    mixed.partial_fit(X, y)
+    assert (np.diff(mixed.thresholds_) >= 0).all()
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_merging_copies_changes_nothing(learner, tmp_path):
+    X, y = ordinal_data(300)
+    model = deepcopy(learner).fit(X, y)
+    mixed = rc.merge([model, deepcopy(model)], base=model)
+    np.testing.assert_array_equal(mixed.predict(X), model.predict(X))
+    assert mixed.t_ == model.t_
+    assert mixed.history_ == model.history_
+    rc.save(mixed, tmp_path / "m")
+    loaded = rc.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.partial_fit(X, y).coef_, mixed.partial_fit(X, y).coef_)
+    before = model.coef_
+    mixed.partial_fit(X, y)
+    np.testing.assert_array_equal(model.coef_, before)  # nothing is shared
+
+
+def test_what_cannot_be_merged():
+    X, y = ordinal_data(50)
+    model = rc.PRank().fit(X, y)
+    with pytest.raises(ValueError, match="at least one"):
+        rc.merge([])
+    with pytest.raises(TypeError, match="found OAPBPM"):
+        rc.merge([rc.OAPBPM().fit(X, y)])
+    with pytest.raises(TypeError, match="PRank and CuSumRank"):
+        rc.merge([model, rc.CuSumRank().fit(X, y)])
+    with pytest.raises(NotFittedError):
+        rc.merge([model, rc.PRank()])
+    with pytest.raises(ValueError, match="differ in their classes"):
+        rc.merge([model, rc.PRank().fit(X, y, classes=[1, 2, 3, 4, 5, 6])])
+    with pytest.raises(ValueError, match="differ in their number of features"):
+        rc.merge([model, rc.PRank().fit(X[:, :3], y)])
+    with pytest.raises(ValueError, match="differ in their parameters"):
+        rc.merge([model, rc.PRank(average=True).fit(X, y)])
+    with pytest.raises(ValueError, match="differ in their parameters"):
+        rc.merge([model, rc.PRank(tie="strict").fit(X, y)])
+    more = deepcopy(model).partial_fit(X, y)
+    with pytest.raises(ValueError, match="base has learned from more examples"):
+        rc.merge([model, model], base=more)
+    for weights in [[1], [1, -1], [0, 0], [np.nan, 1]]:
+        with pytest.raises(ValueError, match="weights must"):
+            rc.merge([model, model], weights)
