@@ -1,0 +1,295 @@
+"""What a structured perceptron learns: the protocol of a task, and ordered labels as tasks."""
+
+from __future__ import annotations
+
+import reprlib
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.utils.validation import check_array, check_scalar
+
+from rankcore.base import check_flag, check_option
+from rankcore.inputs import as_rows
+
+__all__ = ["CuSumTask", "PRankTask", "Task"]
+
+Array: TypeAlias = np.ndarray
+Pair: TypeAlias = tuple[Array, Array]  # indices and values of a sparse vector
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What `StructuredPerceptron` must be told: four hot spots, and a loss.
+
+    Any object with these five methods will do. A subclass need only say ``n_parameters``,
+    ``candidates`` and ``features``; let it be a frozen dataclass, which can be compared and cloned.
+    If ``fit`` should take something else than a sequence of inputs and one of outputs, a method
+    ``examples(X, Y)``, which is optional, makes these two of it; to predict, of X and None.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from rankcore.structured import StructuredPerceptron, Task
+    >>> @dataclass(frozen=True)
+    ... class Multiclass(Task):
+    ...     classes: tuple
+    ...     def n_parameters(self, X): return len(self.classes) * len(X[0])
+    ...     def candidates(self, x): return self.classes
+    ...     def features(self, x, y): return self.classes.index(y) * len(x) + np.arange(len(x)), x
+    >>> X, Y = [[1, 0], [0, 1], [1, 1]], ["cat", "dog", "both"]
+    >>> StructuredPerceptron(Multiclass(("cat", "dog", "both")), max_iter=9).fit(X, Y).predict(X)
+    ['cat', 'dog', 'both']
+    """
+
+    @abstractmethod
+    def n_parameters(self, X: Any) -> int:
+        """Count the parameters for a sequence of inputs: the same for all that one model meets."""
+
+    @abstractmethod
+    def candidates(self, x: Any) -> Iterable[Any]:
+        """List the outputs that x can have."""
+
+    @abstractmethod
+    def features(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Describe x with output y: the indices and the values of the features present.
+
+        A sparse pair, because there may be millions of parameters and an update should cost only
+        the features it moves. Values of a repeated index add up, so parts may simply be listed.
+        """
+
+    def argmax(self, weights: Array, x: Any, y: Any = None, margin: float = 0.0) -> Any:
+        """Find the output z of the greatest ``weights . features(x, z) + margin * loss(y, z)``.
+
+        With a margin, the true output y wins ties; without one, y is not to be looked at. Here: try
+        all candidates, of equal ones the first. The weights are read-only.
+        """
+        best: tuple[float, bool] | None = None
+        winner = None
+        for z in self.candidates(x):
+            indices, values = features_of(self, x, z, weights.size)
+            loss = self.loss(y, z) if margin > 0 else 0.0
+            found = dot(weights[indices], values) + margin * loss, loss == 0
+            _check_scores(found[0], x)
+            if best is None or found > best:
+                best, winner = found, z
+        if best is None:
+            raise ValueError(f"{type(self).__name__}.candidates has none for {reprlib.repr(x)}")
+        return winner
+
+    def loss(self, y: Any, z: Any) -> float:
+        """Say what it costs to predict z for y: nothing if it is right. Here 1, unless equal."""
+        return float(y != z)
+
+
+def features_of(task: Task, x: Any, y: Any, n_parameters: int) -> Pair:
+    """The task's features, checked."""
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity is found out below
+        found = task.features(x, y)
+    try:
+        indices, values = (np.asarray(part) for part in found)
+    except (TypeError, ValueError):
+        indices = values = np.empty((0, 0))
+    if indices.ndim != 1 or indices.shape != values.shape:
+        problem = reprlib.repr(found)
+    elif indices.size and (indices.dtype.kind not in "iu" or values.dtype.kind not in "iufb"):
+        problem = f"dtypes {indices.dtype} and {values.dtype}"
+    elif indices.size and not 0 <= indices.min() <= indices.max() < n_parameters:
+        problem = f"indices from {indices.min()} to {indices.max()}"
+    elif not np.isfinite(values).all():
+        problem = "NaN or infinity"
+    else:
+        return indices.astype(np.intp), values.astype(np.float64)
+    raise ValueError(
+        f"{type(task).__name__}.features must return a pair of equally long one-dimensional "
+        f"arrays, indices from 0 to {n_parameters - 1} and finite values; found {problem}"
+    )
+
+
+def dot(a: Array, b: Array) -> float:
+    # Not BLAS, whose order of summation, and so rounding, differs between machines.
+    with np.errstate(over="ignore", invalid="ignore"):  # who uses the result looks at it
+        return float((a * b).sum())
+
+
+def _check_scores(last: float, x: Any) -> None:
+    if not np.isfinite(last):
+        raise ValueError(
+            f"a score overflowed at the input {reprlib.repr(x)}: the features or the weights are "
+            "too large; scale the features"
+        )
+
+
+# -------------------------------------------------------------------- ordered labels as tasks
+
+
+class _Rows(list[Pair]):
+    """Rows of a matrix, each the columns and the values of its non-zeros."""
+
+    def __init__(self, X: Any) -> None:
+        as_rows(X)  # refuses what is malformed, in the words of the compiled learners
+        matrix = csr_array(check_array(X, accept_sparse="csr", dtype=np.float64), copy=True)
+        matrix.sum_duplicates()
+        columns = matrix.indices.astype(np.int64)  # indices of parameters may exceed 32 bits
+        ends = matrix.indptr[1:-1]
+        super().__init__(zip(np.split(columns, ends), np.split(matrix.data, ends), strict=True))
+        self.n_features = matrix.shape[1]
+
+
+@dataclass(frozen=True)
+class _OrdinalTask(Task):
+    """Ranks of rows, whose scores are cumulative sums of ``gains``, one a step between ranks."""
+
+    n_ranks: int
+    tie = "high"  # not a field: PRank has no other
+
+    def __post_init__(self) -> None:
+        check_scalar(self.n_ranks, "n_ranks", Integral, min_val=2)
+
+    def gains(self, weights: Array, x: Any) -> Array:
+        raise NotImplementedError
+
+    def examples(self, X: Any, Y: Any = None) -> tuple[_Rows, list[int] | None]:
+        if Y is None:
+            return _Rows(X), None
+        ranks = np.asarray(Y)
+        if ranks.ndim != 1 or not np.isin(ranks, np.arange(1, self.n_ranks + 1)).all():
+            raise ValueError(
+                f"Y must hold a rank from 1 to {self.n_ranks} for each row; found {reprlib.repr(Y)}"
+            )
+        return _Rows(X), ranks.astype(int).tolist()
+
+    def candidates(self, x: Any) -> Iterable[int]:
+        return range(1, self.n_ranks + 1)
+
+    def argmax(self, weights: Array, x: Any, y: Any = None, margin: float = 0.0) -> int:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.append(0.0, np.cumsum(self.gains(weights, x)))
+        _check_scores(scores[-1], x)  # any overflow on the way is still there in the last sum
+        if margin > 0:
+            scores += margin * np.abs(np.arange(1, self.n_ranks + 1) - y)
+        best = 1 + np.flatnonzero(scores == scores.max())
+        if margin > 0 and y in best:
+            return y
+        return int(best[0 if self.tie == "low" else -1])
+
+    def loss(self, y: Any, z: Any) -> float:
+        return abs(y - z)
+
+
+@dataclass(frozen=True)
+class CuSumTask(_OrdinalTask):
+    """CuSum Rank as a task: `StructuredPerceptron` then computes what `CuSumRank` computes.
+
+    X is a matrix as `CuSumRank` takes it, Y the rank of each row, from 1.
+
+    Parameters
+    ----------
+    n_ranks : int
+        At least 2.
+    tie : {"high", "low"}, default="high"
+        Which of equal best ranks is predicted.
+    fit_intercept : bool, default=True
+        Whether each step between ranks has a threshold: the weight of a feature that is always -1.
+
+    Notes
+    -----
+    ``coef_.reshape(-1, n_ranks - 1)`` has a column a step between ranks; the first row holds the
+    thresholds, if there are any, each other row the weights of a feature.
+
+    With ``update="perceptron"`` the weights are those of `CuSumRank` to the bit whatever the data,
+    since both add the same numbers in the same order. Passive-aggressive steps are quotients of
+    sums that the two form in different orders: they agree to rounding.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> from rankcore.structured import CuSumTask, StructuredPerceptron
+    >>> X, y = [[0, 0], [0, 1], [1, 1], [1, 0]], [1, 2, 2, 3]
+    >>> model = StructuredPerceptron(CuSumTask(3), max_iter=4).fit(X, y)
+    >>> (model.coef_[2:].reshape(-1, 2).T == rc.CuSumRank(max_iter=4).fit(X, y).coef_).all()
+    np.True_
+    """
+
+    tie: str = "high"
+    fit_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option(self.tie, "tie", ("high", "low"))
+        check_flag(self.fit_intercept, "fit_intercept")
+
+    def n_parameters(self, X: Any) -> int:
+        """Count a threshold, if there are any, and a weight a feature for each step."""
+        return (self.n_ranks - 1) * (self.fit_intercept + X.n_features)
+
+    def features(self, x: Any, y: Any) -> Pair:
+        """Repeat the row, and the -1, for each step up to y."""
+        columns, values = x
+        if self.fit_intercept:
+            columns, values = np.append(0, 1 + columns), np.append(-1.0, values)
+        steps = np.arange(y - 1)
+        return np.add.outer(columns * (self.n_ranks - 1), steps).ravel(), values.repeat(steps.size)
+
+    def gains(self, weights: Array, x: Any) -> Array:
+        """Score each step."""
+        columns, values = x
+        rows = weights.reshape(-1, self.n_ranks - 1)
+        if not self.fit_intercept:
+            return _sum_in_order(values[:, np.newaxis] * rows[columns])
+        return _sum_in_order(values[:, np.newaxis] * rows[1 + columns]) - rows[0]
+
+
+@dataclass(frozen=True)
+class PRankTask(_OrdinalTask):
+    """PRank as a task: `StructuredPerceptron` then computes what ``PRank(tie="strict")`` computes.
+
+    X is a matrix as `PRank` takes it, Y the rank of each row, from 1.
+
+    Parameters
+    ----------
+    n_ranks : int
+        At least 2.
+
+    Notes
+    -----
+    ``coef_`` holds the n_ranks - 1 thresholds, then the direction. With other updates than
+    "perceptron", or a margin, this is a learner of its own, whose thresholds need not ascend.
+
+    On integers the weights are those of `PRank` to the bit, averaged thresholds to the rounding of
+    their division. On other data both agree to rounding: the features of rank y are the row times
+    y - 1, and `PRank` sums in another order.
+
+    Examples
+    --------
+    >>> from rankcore.structured import PRankTask, StructuredPerceptron
+    >>> X = [[1, 0], [0, 1], [1, 1], [2, 0]]
+    >>> StructuredPerceptron(PRankTask(3), max_iter=2).fit(X, [3, 1, 2, 3]).coef_
+    array([ 0.,  1.,  1., -1.])
+    """
+
+    def n_parameters(self, X: Any) -> int:
+        """Count the thresholds and a weight a feature."""
+        return self.n_ranks - 1 + X.n_features
+
+    def features(self, x: Any, y: Any) -> Pair:
+        """Take the row as often as there are steps up to y, and -1 for the threshold of each."""
+        columns, values = x
+        indices = np.append(np.arange(y - 1), self.n_ranks - 1 + columns)
+        return indices, np.append(np.full(y - 1, -1.0), (y - 1) * values)
+
+    def gains(self, weights: Array, x: Any) -> Array:
+        """Project above each threshold."""
+        columns, values = x
+        thresholds, direction = np.split(weights, [self.n_ranks - 1])
+        return _sum_in_order(values * direction[columns]) - thresholds
+
+
+def _sum_in_order(products: Array) -> Any:
+    """Sums over the rows from first to last, as the compiled learners form them."""
+    return np.cumsum(products, axis=0)[-1] if len(products) else np.zeros(products.shape[1:])
