@@ -5,7 +5,8 @@ from sklearn.linear_model import SGDClassifier
 
 import rankcore as rc
 from benchmarks.measure import machine, medians, peak_bytes, process_seconds, show
-from rankcore._ext.ordinal import prank_learn
+from rankcore._ext.ordinal import PRankState
+from rankcore._ext.passes import learn
 from rankcore.datasets import make_ordinal
 from rankcore.inputs import as_rows, encode, find_classes
 
@@ -104,25 +105,17 @@ def run(repeat: int) -> None:
 
 def epoch(rows, ranks, average=False):
     """One pass of the kernel from zero."""
-    d, k = rows.n_features, 5
-    none = np.empty(0, np.int64)
-    prank_learn(
-        rows,
-        ranks,
-        None,
-        0,
-        rows.n_rows,
+    d, k, none = rows.n_features, 5, np.empty(0, np.int64)
+    state = PRankState(
         np.zeros(d),
         np.zeros(k - 1, np.int64),
         np.zeros(k - 1),
         np.zeros(d) if average else None,
         np.zeros(k - 1, np.int64) if average else None,
-        np.zeros(3, np.int64),
         1.0,
         False,
-        none,
-        none,
     )
+    learn(state, rows, ranks, None, 0, rows.n_rows, np.zeros(3, np.int64), none, none)
 
 
 def rows_of_one(X):
