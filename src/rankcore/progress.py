@@ -34,7 +34,7 @@ _watcher: ContextVar[Callable[[Progress], None] | None] = ContextVar("watcher", 
 
 @contextmanager
 def watch(callback: Callable[[Progress], None]) -> Iterator[None]:
-    """Call ``callback`` with a `Progress` every few milliseconds of any fit in this context.
+    """Call ``callback`` with a `Progress` several times a second during any fit in this context.
 
     Parameters
     ----------
