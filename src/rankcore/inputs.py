@@ -313,12 +313,13 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
         )
-    sorter = np.argsort(classes)
+    sorter = None if (classes[:-1] < classes[1:]).all() else np.argsort(classes)
     ranks = np.empty(labels.size, dtype=np.int32)
     for start in range(0, labels.size, LABEL_BLOCK):
         block = labels[start : start + LABEL_BLOCK]
         place = np.searchsorted(classes, block, sorter=sorter)
-        found = sorter[np.minimum(place, classes.size - 1)]
+        found = np.minimum(place, classes.size - 1)
+        found = found if sorter is None else sorter[found]
         unknown = classes[found] != block
         if unknown.any():
             where = int(unknown.argmax())
