@@ -12,18 +12,16 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import check_scalar
 
 from rankcore._ext import ensemble as kernels
-from rankcore._ext.ordinal import threshold_ranks
 from rankcore._ext.passes import learn
-from rankcore._ext.rows import Rows, project
+from rankcore._ext.rows import Rows
 from rankcore.base import (
-    OnlineOrdinalClassifier,
     OnlineState,
     as_generator,
     check_flag,
     check_option,
     check_real,
 )
-from rankcore.ordinal import PRank, check_lattice
+from rankcore.ordinal import PRank, ThresholdClassifier, check_lattice, check_rule
 from rankcore.voted import OUTPUTS, VotesRanks
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
@@ -35,7 +33,7 @@ MIN_WIDTH = 8  # doubles in a line of cache
 MAX_WIDTH = 64
 
 
-class OAP(OnlineOrdinalClassifier):
+class OAP(ThresholdClassifier):
     """PRanks that learn from samples of one stream. Not public: subclasses say how they predict."""
 
     n_estimators: int
@@ -79,16 +77,6 @@ class OAP(OnlineOrdinalClassifier):
             members.append(member)
         return members
 
-    @property
-    def coef_(self) -> np.ndarray:
-        """The mean of the members' directions, shape (n_features,)."""
-        return self._parameters()[0].copy()
-
-    @property
-    def thresholds_(self) -> np.ndarray:
-        """The mean of the members' thresholds, shape (n_classes - 1,)."""
-        return self._parameters()[1].copy()
-
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds of the mean."""
         state = self._fitted_state()
@@ -102,8 +90,7 @@ class OAP(OnlineOrdinalClassifier):
         check_real(self.tau, "tau", 2.0**-32, 1)
         check_option(self.sampling, "sampling", ("bernoulli", "poisson"))
         check_flag(self.average_members, "average_members")
-        check_option(self.tie, "tie", ("crammer", "strict"))
-        check_real(self.threshold_scale, "threshold_scale", 1e-100, 1e100)
+        check_rule(self.tie, self.threshold_scale)
         if self.n_jobs is not None:
             check_scalar(self.n_jobs, "n_jobs", Integral)
             if self.n_jobs == 0:
@@ -337,16 +324,6 @@ class OAPBPM(OAP):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _scores(self, rows: Rows) -> np.ndarray:
-        scores = np.empty(rows.n_rows)
-        project(rows, self._parameters()[0], scores)
-        return scores
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        ranks = np.empty(rows.n_rows, dtype=np.int32)
-        threshold_ranks(self._scores(rows), self._parameters()[1], ranks)
-        return ranks
 
 
 class OAPBagging(VotesRanks, OAP):

@@ -22,7 +22,35 @@ __all__ = ["CuSumRank", "PRank"]
 UPDATES = ("perceptron", "pa", "pa1", "pa2")  # in the order of rankcore_capi.h
 
 
-class PRank(OnlineOrdinalClassifier):
+class ThresholdClassifier(OnlineOrdinalClassifier):
+    """One direction cut by ordered thresholds, which a subclass provides. Not public."""
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The direction: weights of the features, shape (n_features,)."""
+        return self._parameters()[0].copy()
+
+    @property
+    def thresholds_(self) -> np.ndarray:
+        """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
+        return self._parameters()[1].copy()
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and thresholds to predict with."""
+        raise NotImplementedError
+
+    def _scores(self, rows: Rows) -> np.ndarray:
+        scores = np.empty(rows.n_rows)
+        project(rows, self._parameters()[0], scores)
+        return scores
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        ranks = np.empty(rows.n_rows, dtype=np.int32)
+        kernels.threshold_ranks(self._scores(rows), self._parameters()[1], ranks)
+        return ranks
+
+
+class PRank(ThresholdClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     A row's rank is the number of thresholds that its projection on the learned direction reaches.
@@ -126,16 +154,6 @@ class PRank(OnlineOrdinalClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def coef_(self) -> np.ndarray:
-        """The direction: weights of the features, shape (n_features,)."""
-        return self._parameters()[0].copy()
-
-    @property
-    def thresholds_(self) -> np.ndarray:
-        """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
-        return self._parameters()[1].copy()
-
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds to predict with."""
         state = self._fitted_state()
@@ -147,9 +165,7 @@ class PRank(OnlineOrdinalClassifier):
     def _check_params(self) -> None:
         self._check_common_params()
         check_flag(self.average, "average")
-        check_option(self.tie, "tie", ("crammer", "strict"))
-        # Wide enough for any data, narrow enough for its square times a step to stay a number.
-        check_real(self.threshold_scale, "threshold_scale", 1e-100, 1e100)
+        check_rule(self.tie, self.threshold_scale)
 
     def _settings(self) -> dict[str, Any]:
         return {"average": bool(self.average), "threshold_scale": float(self.threshold_scale)}
@@ -185,19 +201,6 @@ class PRank(OnlineOrdinalClassifier):
             _scale(state),
             self.tie == "strict",
         )
-
-    def _scores(self, rows: Rows) -> np.ndarray:
-        scores = np.empty(rows.n_rows)
-        project(rows, self._parameters()[0], scores)
-        return scores
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        weights, thresholds = self._parameters()
-        scores = np.empty(rows.n_rows)
-        project(rows, weights, scores)
-        ranks = np.empty(rows.n_rows, dtype=np.int32)
-        kernels.threshold_ranks(scores, thresholds, ranks)
-        return ranks
 
 
 def _scale(state: OnlineState) -> float:
@@ -401,6 +404,13 @@ def _mean_steps(state: OnlineState) -> np.ndarray:
     # One division of exact integers, so that equal averages come out equal and order survives.
     t = max(state.t, 1)
     return (state.others["steps"] * t - state.others["steps_sums"]) / t
+
+
+def check_rule(tie: Any, threshold_scale: Any) -> None:
+    """Raise on a parameter of PRank's rule outside its range."""
+    check_option(tie, "tie", ("crammer", "strict"))
+    # Wide enough for any data, narrow enough for its square times a step to stay a number.
+    check_real(threshold_scale, "threshold_scale", 1e-100, 1e100)
 
 
 def check_lattice(steps: np.ndarray, thresholds: np.ndarray, scale: float) -> None:

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
 from rankcore._ext.voted import Voted
-from rankcore.base import OnlineOrdinalClassifier, OnlineState, check_option, check_real
+from rankcore.base import OnlineOrdinalClassifier, OnlineState, check_option
 from rankcore.inputs import as_labels, encode
 from rankcore.metrics import rank_loss
-from rankcore.ordinal import check_lattice
+from rankcore.ordinal import check_lattice, check_rule
 
 __all__ = ["VotedPRank"]
 
@@ -232,8 +232,7 @@ class VotedPRank(VotesRanks):
     def _check_params(self) -> None:
         self._check_common_params()
         check_option(self.output, "output", OUTPUTS)
-        check_option(self.tie, "tie", ("crammer", "strict"))
-        check_real(self.threshold_scale, "threshold_scale", 1e-100, 1e100)
+        check_rule(self.tie, self.threshold_scale)
         check_scalar(self.count_init, "count_init", Integral, min_val=0, max_val=1)
         if self.max_hypotheses is not None:
             check_scalar(self.max_hypotheses, "max_hypotheses", Integral, min_val=1)
