@@ -214,7 +214,7 @@ def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
 
 def _complaint(trouble: str, query: Any, convention: Convention) -> Exception:
     if trouble == "memory":
-        return MemoryError(f"query {query!r} is too long for the memory there is")
+        return MemoryError(f"{named(query)} is too long for the memory there is")
     what = {
         "score": "s must be finite" + " as float32" * convention.single_precision,
         "label": "y must be finite",
@@ -224,7 +224,12 @@ def _complaint(trouble: str, query: Any, convention: Convention) -> Exception:
         "huge": "the gains of these labels add up beyond float64: choose gain='linear' or a table; "
         "found",
     }
-    return ValueError(f"{what[trouble]}, in query {query!r}")
+    return ValueError(f"{what[trouble]}, in {named(query)}")
+
+
+def named(query: Any) -> str:
+    """A query as messages name it."""
+    return f"query {(query.item() if isinstance(query, np.generic) else query)!r}"
 
 
 def _settle(
@@ -240,14 +245,12 @@ def _settle(
     if undefined.any():
         if empty == "raise":
             query = queries.ids[np.flatnonzero(undefined)[0]]
-            raise ValueError(
-                f"query {query!r} has nothing relevant, so {measure.kind} is undefined"
-            )
+            raise ValueError(f"{named(query)} has nothing relevant, so {measure.kind} is undefined")
         values[undefined] = np.nan if empty == "skip" else empty
     if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:
         values[sizes < measure.k] = 0.0
     if convention.single != "value" and (sizes == 1).any():
         if convention.single == "raise":
             query = queries.ids[np.flatnonzero(sizes == 1)[0]]
-            raise ValueError(f"query {query!r} has one document, so there is nothing to rank")
+            raise ValueError(f"{named(query)} has one document, so there is nothing to rank")
         values[sizes == 1] = np.nan
