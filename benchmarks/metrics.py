@@ -1,6 +1,5 @@
 """Measures of 10,000 queries of 1,000 documents, beside the peers that are installed."""
 
-import tracemalloc
 from importlib.util import find_spec
 
 import numpy as np
@@ -80,19 +79,15 @@ def peers(labels, scores, repeat):
     runs = {f"q{i}": dict(zip(names, scores[i].tolist(), strict=True)) for i in range(n)}
     qid = np.repeat(np.arange(n), N_DOCUMENTS)
     y, s = labels[:n].ravel().astype(np.float64), scores[:n].ravel()
-    ours = medians(
-        repeat, ndcg=lambda: rc.metrics.ndcg_score(y, s, qid=qid, k=10, gain="linear")
-    )["ndcg"]
+    ours = medians(repeat, ndcg=lambda: rc.metrics.ndcg_score(y, s, qid=qid, k=10, gain="linear"))[
+        "ndcg"
+    ]
     expected = rc.metrics.ndcg_score(y, s, qid=qid, k=10, gain="linear")
     rows = []
     if find_spec("pytrec_eval"):
         import pytrec_eval
 
-        def trec():
-            evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"})
-            return evaluator
-
-        evaluator = trec()
+        evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"})
         values = evaluator.evaluate(runs).values()
         assert abs(np.mean([v["ndcg_cut_10"] for v in values]) - expected) < 1e-12
         seconds = medians(repeat, warm=lambda: evaluator.evaluate(runs))["warm"]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import rankcore as rc
 from rankcore.metrics import (
     average_precision,
     dcg_score,
