@@ -495,9 +495,8 @@ def test_bad_cutoffs(k):
 def test_kernel_checks_what_it_is_given():
     from rankcore._ext import measures
 
-    plan = np.zeros(1, dtype="i4,i4,i4,i4,i8,i8,f8")
     plan = np.zeros(
-        1, dtype=[(name, "i4") for name in "abcd"] + [("k", "i8"), ("z", "i8"), ("rel", "f8")]
+        1, dtype=[(name, "i4") for name in "abcdef"] + [("k", "i8"), ("z", "i8"), ("rel", "f8")]
     )
     s, out, one = np.zeros(3), np.zeros((1, 1)), np.ones(1)
     good = np.array([0, 3])

@@ -37,6 +37,8 @@ cdef struct Measure:
     int32_t gain  # of DCG and NDCG
     int32_t divisor  # of PRECISION and AVERAGE_PRECISION
     int32_t clipped  # negative gains count 0
+    int32_t together  # AVERAGE_PRECISION: a group stands where it ends
+    int32_t unused
     int64_t k  # positions looked at; of PHI its m, 0 for the number of relevant documents
     int64_t z  # PHI's Z, 0 for the number of relevant documents
     double rel  # least relevant label
@@ -103,11 +105,14 @@ cdef inline double _first(
     return value
 
 
-cdef inline double _precisions(const Query *q, int64_t depth, double rel) noexcept nogil:
+cdef inline double _precisions(
+    const Query *q, int64_t depth, double rel, bint together
+) noexcept nogil:
     """Sum of the precisions at the relevant documents of the first `depth` positions.
 
     A position of a group of g, r of them relevant, is relevant with chance r / g; then each of
-    the others before it in the group is with chance (r - 1) / (g - 1).
+    the others before it in the group is with chance (r - 1) / (g - 1). If the group stands
+    together, each of the r has the precision at its end.
     """
     cdef int64_t start = 0, stop, i, r, before = 0
     cdef double value = 0.0, share, others
@@ -120,7 +125,10 @@ cdef inline double _precisions(const Query *q, int64_t depth, double rel) noexce
             continue
         stop = q.ends[start]
         r = _relevant(q, start, stop, rel)
-        if r > 0:
+        if r > 0 and together:
+            before += r
+            value += r * (<double> before / stop) if stop <= depth else 0.0
+        elif r > 0:
             share = <double> r / (stop - start)
             others = <double> (r - 1) / (stop - start - 1)
             for i in range(start, min(stop, depth)):
@@ -237,7 +245,7 @@ cdef inline double value_of(
             relevant = _relevant(q, 0, depth, m.rel)
         elif m.divisor == BY_REACHABLE:
             relevant = min(relevant, m.k)
-        return _precisions(q, depth, m.rel) / relevant if relevant else 0.0
+        return _precisions(q, depth, m.rel, m.together) / relevant if relevant else 0.0
     if m.kind == PRECISION:
         return _found(q, depth, m.rel) / (depth if m.divisor == BY_AVAILABLE else m.k)
     return _found(q, depth, m.rel) / relevant  # RECALL and R_PRECISION

@@ -1,6 +1,6 @@
 """Evaluators: how well predicted ranks or scores match the true ones."""
 
-from rankcore.metrics.conventions import Convention
+from rankcore.metrics.conventions import CONVENTIONS, Convention
 from rankcore.metrics.evaluation import Evaluation, evaluate
 from rankcore.metrics.ordinal import accuracy_within, rank_loss
 from rankcore.metrics.ranking import (
@@ -16,6 +16,7 @@ from rankcore.metrics.ranking import (
 )
 
 __all__ = [
+    "CONVENTIONS",
     "Convention",
     "Evaluation",
     "accuracy_within",

@@ -196,7 +196,7 @@ def evaluate(
     measure    mean  queries
     ndcg@10  0.6450        2
     mrr      0.5000        2
-    exp2 gain, log2 discount, ties average, empty query 0
+    exp2 gain, log2 discount, ties averaged, empty queries 0
     """
     measures = _parse_all(metrics)
     meant = resolve(convention)

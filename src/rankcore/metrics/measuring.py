@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 
 _NO_CUT = np.iinfo(np.int64).max
 _GAINED = {"dcg", "ndcg"}
+# Binary measures that need no relevant document to be defined.
+_DEFINED = {"precision", "hit"}
 # As the kernel's struct has it.
 _MEASURE = np.dtype(
     [
@@ -24,6 +26,8 @@ _MEASURE = np.dtype(
         ("gain", "i4"),
         ("divisor", "i4"),
         ("clipped", "i4"),
+        ("together", "i4"),
+        ("unused", "i4"),
         ("k", "i8"),
         ("z", "i8"),
         ("rel", "f8"),
@@ -198,6 +202,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
             row["divisor"] = kernels.DIVISORS[convention.precision_divisor]
         elif m.kind == "average_precision":
             row["divisor"] = kernels.DIVISORS[convention.ap_divisor]
+            row["together"] = convention.ap_ties == "together"
         elif m.kind == "phi":
             row["k"], row["z"] = m.m or 0, m.Z or 0
     return plan
@@ -246,7 +251,10 @@ def _settle(
         if empty == "raise":
             query = queries.ids[np.flatnonzero(undefined)[0]]
             raise ValueError(f"{named(query)} has nothing relevant, so {measure.kind} is undefined")
-        values[undefined] = np.nan if empty == "skip" else empty
+        number = 0.0 if measure.kind in _DEFINED else empty
+        values[undefined] = np.nan if empty == "skip" else number
+    if measure.kind not in _GAINED:
+        return
     if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:
         values[sizes < measure.k] = 0.0
     if convention.single != "value" and (sizes == 1).any():
