@@ -82,6 +82,7 @@ endif
 
 check: .venv/installed
 	python -m pytest -q --doctest-modules --pyargs rankcore
+	python -m pytest -q --doctest-glob='*.md' docs
 	python -m pytest
 
 bench: .venv/installed
