@@ -1,5 +1,34 @@
 """Evaluators: how well predicted ranks or scores match the true ones."""
 
+from rankcore.metrics.conventions import CONVENTIONS, Convention
+from rankcore.metrics.evaluation import Evaluation, evaluate
 from rankcore.metrics.ordinal import accuracy_within, rank_loss
+from rankcore.metrics.ranking import (
+    average_precision,
+    dcg_score,
+    hit_rate,
+    ndcg_score,
+    phi_measure,
+    precision_at_k,
+    r_precision,
+    recall_at_k,
+    reciprocal_rank,
+)
 
-__all__ = ["accuracy_within", "rank_loss"]
+__all__ = [
+    "CONVENTIONS",
+    "Convention",
+    "Evaluation",
+    "accuracy_within",
+    "average_precision",
+    "dcg_score",
+    "evaluate",
+    "hit_rate",
+    "ndcg_score",
+    "phi_measure",
+    "precision_at_k",
+    "r_precision",
+    "rank_loss",
+    "recall_at_k",
+    "reciprocal_rank",
+]

@@ -1,0 +1,427 @@
+"""Ranking measures of many queries: one sort of each query serves all that is asked of it.
+
+A query's documents are put in order of their scores, as far down as the deepest cut-off looks;
+what the measures then walk along are its labels by position. Documents of equal score either get
+an order (that of the rows, its reverse, the best, the worst) or stay a group, of which the
+measures take the expectation over all orders in closed form.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from rankcore._ext._measure cimport (
+    AVERAGE_PRECISION,
+    BY_AVAILABLE,
+    BY_CUTOFF,
+    BY_FOUND,
+    BY_REACHABLE,
+    BY_RELEVANT,
+    DCG,
+    EXP2,
+    GIVEN,
+    HIT,
+    LINEAR,
+    NDCG,
+    PHI,
+    PRECISION,
+    R_PRECISION,
+    RECALL,
+    RECIPROCAL_RANK,
+    Measure,
+    Query,
+    is_number,
+    value_of,
+)
+from rankcore._ext._order cimport N_COUNTS, descending_key, order
+
+cdef extern from "_scan.h" nogil:
+    int rc_all_finite(const double *x, int64_t n)
+    int64_t rc_count_from(const double *x, int64_t n, double least)
+    void rc_top_values(const double *x, int64_t n, int64_t k, double *top)
+    int64_t rc_places_from(const double *x, int64_t n, double least, uint32_t *places)
+
+KINDS = {
+    "precision": PRECISION,
+    "recall": RECALL,
+    "r_precision": R_PRECISION,
+    "hit": HIT,
+    "reciprocal_rank": RECIPROCAL_RANK,
+    "average_precision": AVERAGE_PRECISION,
+    "phi": PHI,
+    "dcg": DCG,
+    "ndcg": NDCG,
+}
+
+cdef enum Ties:
+    AVERAGE
+    FIRST
+    LAST
+    OPTIMISTIC
+    PESSIMISTIC
+
+TIES = {
+    "average": AVERAGE,
+    "first": FIRST,
+    "last": LAST,
+    "optimistic": OPTIMISTIC,
+    "pessimistic": PESSIMISTIC,
+}
+
+GAINS = {"linear": LINEAR, "exp2": EXP2, "given": GIVEN}
+
+DIVISORS = {
+    "k": BY_CUTOFF,
+    "available": BY_AVAILABLE,
+    "relevant": BY_RELEVANT,
+    "reachable": BY_REACHABLE,
+    "found": BY_FOUND,
+}
+
+cdef enum:
+    # A prefix this short is selected instead of sorted, if the query is several times longer.
+    SELECT = 64
+    LONGER = 4
+
+cdef enum Trouble:
+    NOTHING
+    NO_MEMORY
+    BAD_ROW
+    ODD_SCORE
+    ODD_LABEL
+    ODD_GAIN
+    NEGATIVE_GAIN
+    HUGE_GAIN
+
+# By their numbers, what can be wrong with a query.
+TROUBLES = ["", "memory", "row", "score", "label", "gain", "negative", "huge"]
+
+
+cdef struct Room:
+    double *score
+    double *label
+    double *gain
+    double *y
+    double *g
+    double *ideal
+    double *chances
+    uint64_t *key
+    uint64_t *packed
+    uint64_t *spare
+    uint32_t *place
+    uint32_t *ends
+    uint32_t *counts
+    char *block
+
+
+cdef bint _allocate(Room *room, int64_t n) noexcept nogil:
+    """Room for a query of n documents. What is not written to costs no memory."""
+    cdef size_t each = n + 1
+    cdef double *numbers
+    room.block = <char *> malloc(each * (10 * 8 + 2 * 4) + N_COUNTS * sizeof(uint32_t))
+    if room.block == NULL:
+        return False
+    numbers = <double *> room.block
+    room.score = numbers
+    room.label = numbers + each
+    room.gain = numbers + 2 * each
+    room.y = numbers + 3 * each
+    room.g = numbers + 4 * each
+    room.ideal = numbers + 5 * each
+    room.chances = numbers + 6 * each
+    room.key = <uint64_t *> (numbers + 7 * each)
+    room.packed = <uint64_t *> (numbers + 8 * each)
+    room.spare = <uint64_t *> (numbers + 9 * each)
+    room.place = <uint32_t *> (numbers + 10 * each)
+    room.ends = room.place + each
+    room.counts = room.ends + each
+    return True
+
+
+# ---------------------------------------------------------------- order
+
+
+cdef void _sort_values(Room *room, double *x, int64_t n, bint descending) noexcept nogil:
+    """Sort numbers in place; uses the room of the order, which must have been read by now."""
+    cdef int64_t i
+    cdef uint32_t *place = room.place
+    for i in range(n):
+        place[i] = <uint32_t> i
+        room.key[i] = descending_key(x[i] if descending else -x[i])
+    order(room.key, place, n, room.packed, room.spare, room.counts)
+    for i in range(n):
+        room.chances[i] = x[place[i]]
+    memcpy(x, room.chances, n * sizeof(double))
+
+
+cdef void _arrange(Room *room, double *x, int64_t n, int32_t ties) noexcept nogil:
+    """Put what ties in the order asked for."""
+    cdef int64_t i
+    cdef double moved
+    if ties == LAST:
+        for i in range(n // 2):
+            moved = x[i]
+            x[i] = x[n - 1 - i]
+            x[n - 1 - i] = moved
+    else:
+        _sort_values(room, x, n, ties == OPTIMISTIC)
+
+
+cdef void _put_in_order(
+    Room *room, Query *q, int64_t depth, int32_t ties, bint with_gains
+) noexcept nogil:
+    """Fill labels (and gains) by position at least as deep as `depth`."""
+    cdef uint32_t *place = room.place
+    cdef int64_t i, start, stop, m = q.n
+    cdef bint tied
+    depth = min(depth, q.n)
+    q.y, q.g, q.ends, q.grouped = room.y, room.g, room.ends, False
+    if depth == 0:
+        return
+    if depth <= SELECT and depth * LONGER <= q.n:
+        rc_top_values(q.score, q.n, depth, room.chances)
+        # All that tie with the last one come along: they share its position.
+        m = rc_places_from(q.score, q.n, room.chances[depth - 1], place)
+    else:
+        for i in range(m):
+            place[i] = <uint32_t> i
+    for i in range(m):
+        room.key[place[i]] = descending_key(q.score[place[i]])
+    tied = order(room.key, place, m, room.packed, room.spare, room.counts)
+    for i in range(m):
+        room.y[i] = q.label[place[i]]
+    if with_gains:
+        for i in range(m):
+            room.g[i] = q.gain[place[i]]
+    if not tied or ties == FIRST:
+        return
+    start = 0
+    while start < m:
+        stop = start + 1
+        while stop < m and room.key[place[stop]] == room.key[place[start]]:
+            stop += 1
+        for i in range(start, stop):
+            room.ends[i] = <uint32_t> stop
+        start = stop
+    if ties == AVERAGE:
+        q.grouped = True
+        return
+    start = 0
+    while start < m:
+        stop = room.ends[start]
+        if stop - start > 1:
+            _arrange(room, room.y + start, stop - start, ties)
+            if with_gains:
+                _arrange(room, room.g + start, stop - start, ties)
+        start = stop
+
+
+cdef bint _counted(const double *x, int64_t n, int64_t *counts) noexcept nogil:
+    """Count each of the numbers 0 to 255; whether there are no others."""
+    cdef int64_t i
+    cdef uint8_t level
+    memset(counts, 0, 256 * sizeof(int64_t))
+    for i in range(n):
+        if not 0 <= x[i] < 256:
+            return False
+        level = <uint8_t> x[i]
+        if level != x[i]:
+            return False
+        counts[level] += 1
+    return True
+
+
+cdef void _fill_ideal(Room *room, Query *q, int64_t depth, bint gains) noexcept nogil:
+    """The `depth` largest labels or gains of the query, descending."""
+    cdef const double *x = q.gain if gains else q.label
+    cdef int64_t i, level, n = q.n_judged, filled = 0
+    cdef int64_t counts[256]
+    depth = min(depth, n)
+    if depth <= SELECT and depth * LONGER <= n:
+        rc_top_values(x, n, depth, room.ideal)
+    elif _counted(x, n, counts):
+        for level in range(255, -1, -1):
+            for i in range(counts[level]):
+                room.ideal[filled + i] = level
+            filled += counts[level]
+    else:
+        memcpy(room.ideal, x, n * sizeof(double))
+        _sort_values(room, room.ideal, n, True)
+    q.ideal = room.ideal
+    q.n_ideal = depth
+
+
+# ---------------------------------------------------------------- queries
+
+
+cdef struct Data:
+    const double *scores
+    const double *labels
+    const double *gains  # or NULL
+    const int64_t *rows  # or NULL: the rows of a query are neighbours
+    const uint8_t *retrieved  # or NULL: all are
+    int64_t n_rows
+
+
+cdef int32_t _load(const Data *data, Room *room, Query *q, int64_t start, int64_t n) noexcept nogil:
+    """Point to the documents of a query, side by side with the retrieved ones first."""
+    cdef int64_t i, row, to, back = n
+    q.n = q.n_judged = n
+    if data.rows == NULL and data.retrieved == NULL:
+        q.score, q.label = data.scores + start, data.labels + start
+        q.gain = data.gains + start if data.gains else NULL
+    else:
+        q.score, q.label, q.gain = room.score, room.label, room.gain
+        q.n = 0
+        for i in range(start, start + n):
+            row = data.rows[i] if data.rows else i
+            if not 0 <= row < data.n_rows:
+                return BAD_ROW
+            if data.retrieved == NULL or data.retrieved[row]:
+                to = q.n
+                q.n += 1
+                room.score[to] = data.scores[row]
+            else:
+                back -= 1
+                to = back
+            room.label[to] = data.labels[row]
+            if data.gains:
+                room.gain[to] = data.gains[row]
+    if not rc_all_finite(q.score, q.n):
+        return ODD_SCORE
+    if not rc_all_finite(q.label, n):
+        return ODD_LABEL
+    if data.gains and not rc_all_finite(q.gain, n):
+        return ODD_GAIN
+    return NOTHING
+
+
+cdef int32_t _measure(
+    Room *room,
+    Query *q,
+    const Measure *measures,
+    int64_t n_measures,
+    const double *discount,
+    int32_t ties,
+    double *values,
+    int64_t stride,
+) noexcept nogil:
+    cdef int64_t j, depth = 0, relevant = -1
+    cdef int64_t ideal_depth[2]
+    cdef int64_t ideal_filled = -1
+    cdef double rel = 0.0
+    cdef bint with_gains = False, given
+    cdef const Measure *m
+    cdef const double *x
+    ideal_depth[:] = [0, 0]
+    for j in range(n_measures):
+        m = measures + j
+        given = m.gain == GIVEN
+        if m.kind == PHI or m.kind == R_PRECISION:
+            depth = q.n
+        depth = max(depth, m.k)
+        if m.kind == DCG or m.kind == NDCG:
+            with_gains |= given
+            if m.kind == NDCG:
+                ideal_depth[given] = max(ideal_depth[given], m.k)
+    _put_in_order(room, q, depth, ties, with_gains)
+    for j in range(n_measures):
+        m = measures + j
+        if m.kind == NDCG:
+            given = m.gain == GIVEN
+            x = q.gain if given else q.label
+            if not m.clipped and rc_count_from(x, q.n_judged, 0.0) < q.n_judged:
+                return NEGATIVE_GAIN
+            if ideal_filled != given:
+                _fill_ideal(room, q, ideal_depth[given], given)
+                ideal_filled = given
+        elif m.kind != DCG and (relevant < 0 or m.rel != rel):
+            rel = m.rel
+            relevant = rc_count_from(q.label, q.n_judged, rel)
+        values[j * stride] = value_of(m, q, discount, relevant)
+        if (m.kind == DCG or m.kind == NDCG) and not is_number(m, q, values[j * stride], discount):
+            return HUGE_GAIN
+    return NOTHING
+
+
+def measure(
+    const double[::1] scores not None,
+    const double[::1] labels not None,
+    const double[::1] gains,
+    const int64_t[::1] rows,
+    const uint8_t[::1] retrieved,
+    const int64_t[::1] bounds not None,
+    int64_t first,
+    int64_t last,
+    const Measure[::1] measures not None,
+    const double[::1] discounts not None,
+    int32_t ties,
+    double[:, ::1] values not None,
+):
+    """Measure the queries from ``first`` up to ``last``.
+
+    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
+    these places. Column ``i`` of ``values`` gets what the measures say; NaN where they are not
+    defined. The GIL is released.
+
+    Returns
+    -------
+    trouble : int
+        Index into `TROUBLES`; 0 if all went well.
+    query : int
+        The query in which it came up.
+    """
+    cdef Room room
+    cdef Query q
+    cdef Data data
+    cdef int64_t i, n, n_rows = scores.shape[0], longest = 0, deepest = 0
+    cdef int32_t trouble = NOTHING
+    if labels.shape[0] != n_rows or not 0 <= first <= last < bounds.shape[0]:
+        raise ValueError("scores, labels and bounds do not match")
+    if (
+        (gains is not None and gains.shape[0] != n_rows)
+        or (rows is not None and rows.shape[0] != n_rows)
+        or (retrieved is not None and retrieved.shape[0] != n_rows)
+        or values.shape[0] != measures.shape[0]
+        or values.shape[1] < last
+    ):
+        raise ValueError("an array has the wrong length")
+    for i in range(first, last):
+        if not 0 <= bounds[i] <= bounds[i + 1] <= n_rows:
+            raise ValueError("bounds must ascend from 0 to the number of rows")
+        longest = max(longest, bounds[i + 1] - bounds[i])
+    if longest >= <int64_t> 1 << 32:
+        raise ValueError("a query has more than 4294967295 documents")
+    for i in range(measures.shape[0]):
+        if measures[i].k < 0 or (measures[i].gain == GIVEN and gains is None):
+            raise ValueError("a measure asks for what is not there")
+        if measures[i].kind == DCG or measures[i].kind == NDCG:
+            deepest = max(deepest, min(measures[i].k, longest))
+    if discounts.shape[0] < deepest:
+        raise ValueError("there are fewer discounts than positions")
+    if first == last or measures.shape[0] == 0:
+        return NOTHING, first
+    data.scores = &scores[0] if n_rows else NULL
+    data.labels = &labels[0] if n_rows else NULL
+    data.gains = &gains[0] if gains is not None and n_rows else NULL
+    data.rows = &rows[0] if rows is not None and n_rows else NULL
+    data.retrieved = &retrieved[0] if retrieved is not None and n_rows else NULL
+    data.n_rows = n_rows
+    cdef const double *discount = &discounts[0] if deepest else NULL
+    with nogil:
+        if not _allocate(&room, longest):
+            trouble = NO_MEMORY
+        i = first
+        while trouble == NOTHING and i < last:
+            n = bounds[i + 1] - bounds[i]
+            trouble = _load(&data, &room, &q, bounds[i], n)
+            if trouble == NOTHING:
+                q.chances = room.chances
+                trouble = _measure(
+                    &room, &q, &measures[0], measures.shape[0], discount, ties,
+                    &values[0, i], values.shape[1],
+                )
+            if trouble == NOTHING:
+                i += 1
+        free(room.block)
+    return trouble, i

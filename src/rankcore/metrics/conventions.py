@@ -1,0 +1,206 @@
+"""What a measure means where the tools disagree: one object that says it, and the tools' own."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+Gain = str | Sequence[float] | Callable[[Any], Any]
+
+_CHOICES = {
+    "gain": ("exp2", "linear"),
+    "discount": ("log2", "letor"),
+    "ties": ("average", "first", "last", "optimistic", "pessimistic"),
+    "single": ("value", "skip", "raise"),
+    "negative": ("raise", "zero"),
+    "short_ndcg": ("value", "zero"),
+    "precision_divisor": ("k", "available"),
+    "ap_divisor": ("relevant", "reachable", "found"),
+    "ap_ties": ("expected", "together"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convention:
+    """Choices that decide what a ranking measure is worth.
+
+    Parameters
+    ----------
+    gain : {"exp2", "linear"}, sequence of floats, or callable
+        What a label is worth to DCG: ``2**y - 1``, ``y``, entry ``y`` of a table, or what the
+        callable makes of the array of labels (float64, shape (n,), to the same shape).
+    discount : {"log2", "letor"}
+        What position ``i`` divides it by: ``log2(1 + i)``; or 1 for the first two positions and
+        ``log2(i)`` from the third on.
+    ties : {"average", "first", "last", "optimistic", "pessimistic"}
+        Documents of equal score: the expectation over all their orders, the order of the rows,
+        the reverse of it, or the order that is best or worst for the measure.
+    empty : float, "skip" or "raise"
+        A query in which nothing is relevant (for NDCG: nothing has gain): its value; left out of
+        the mean (NaN per query); an error. Precision and hit rate need no such value, they are 0;
+        DCG is what it is.
+    single : {"value", "skip", "raise"}
+        DCG and NDCG of a query of one document: what the formula gives; left out; an error.
+    negative : {"raise", "zero"}
+        NDCG of a negative gain: an error, or worth nothing (to DCG too).
+    rel : float
+        The smallest label that binary measures call relevant.
+    short_ndcg : {"value", "zero"}
+        NDCG@k of a query of fewer than ``k`` documents: what the formula gives, or 0.
+    precision_divisor : {"k", "available"}
+        What P@k divides by: ``k``, or the smaller of ``k`` and the number of documents.
+    ap_divisor : {"relevant", "reachable", "found"}
+        What AP@k divides by: all relevant documents, the smaller of their number and ``k``, or
+        those within the first ``k`` (not with averaged ties).
+    ap_ties : {"expected", "together"}
+        What averaged ties are to AP: the expectation over their orders, or all at the position of
+        the last of them, as a threshold on the scores would have it.
+    single_precision : bool
+        Whether scores are compared as float32, in which near ones tie.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a choice that there is not.
+
+    See Also
+    --------
+    rankcore.metrics.CONVENTIONS : those of the tools.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> strict = rc.metrics.Convention(ties="pessimistic", empty="skip")
+    >>> rc.metrics.reciprocal_rank([1, 0, 0, 0], [1, 1, 0, 0], qid=[1, 1, 2, 2], convention=strict)
+    0.5
+    """
+
+    gain: Gain = "exp2"
+    discount: str = "log2"
+    ties: str = "average"
+    empty: float | str = 0.0
+    single: str = "value"
+    negative: str = "raise"
+    rel: float = 1.0
+    short_ndcg: str = "value"
+    precision_divisor: str = "k"
+    ap_divisor: str = "relevant"
+    ap_ties: str = "expected"
+    single_precision: bool = False
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if name == "gain" and not isinstance(value, str):
+                _check_gain(value)
+            elif value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
+        if self.empty not in ("skip", "raise") and not _is_finite(self.empty):
+            raise ValueError(f"empty must be a finite number, skip or raise; found {self.empty!r}")
+        if not _is_finite(self.rel):
+            raise ValueError(f"rel must be a finite number; found {self.rel!r}")
+        if self.ap_divisor == "found" and self.ties == "average":
+            raise ValueError(
+                "ap_divisor='found' has no expectation in closed form: choose ties='first', say"
+            )
+
+    def __str__(self) -> str:
+        gain = self.gain if isinstance(self.gain, str) else "own"
+        told = {"average": "averaged", "first": "in row order", "last": "in reverse row order"}
+        empty = {"skip": "left out", "raise": "refused"}.get(str(self.empty)) or f"{self.empty:g}"
+        said = f"{gain} gain, {self.discount} discount, ties {told.get(self.ties, self.ties)}, "
+        said += f"empty queries {empty}"
+        shown = ("gain", "discount", "ties", "empty")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in shown and value != field.default:
+                said += f", {field.name}={value}"
+        return said
+
+
+def _check_gain(gain: Any) -> None:
+    if callable(gain):
+        return
+    table = np.asarray(gain)
+    if table.ndim != 1 or table.dtype.kind not in "biuf" or not np.isfinite(table).all():
+        raise TypeError(
+            "gain must be 'exp2', 'linear', a sequence of finite numbers (one for each label from "
+            f"0 on) or a callable; found {gain!r}"
+        )
+
+
+def _is_finite(value: Any) -> bool:
+    return (
+        isinstance(value, (int, float, np.integer, np.floating))
+        and not isinstance(value, bool)
+        and bool(np.isfinite(value))
+    )
+
+
+_XGBOOST = Convention(
+    ties="first",
+    empty=1.0,
+    precision_divisor="available",
+    ap_divisor="reachable",
+    single_precision=True,
+)
+_LETOR = Convention(discount="letor", ties="first")
+_TREC = Convention(gain="linear", ties="last", negative="zero", single_precision=True)
+
+#: The conventions of the tools, by name.
+CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
+    {
+        # ndcg_score, dcg_score; average precision as average_precision_score for each query.
+        "sklearn": Convention(gain="linear", single="raise", ap_ties="together"),
+        # The greatest document id first among equals: pass docid=.
+        "trec_eval": _TREC,
+        "trec": _TREC,
+        "lightgbm": Convention(ties="first", empty=1.0, ap_divisor="reachable"),
+        "xgboost": _XGBOOST,
+        "xgboost-": replace(_XGBOOST, empty=0.0),
+        "letor3": _LETOR,
+        "letor4": replace(_LETOR, short_ndcg="zero"),
+        # The order of rows holds for up to 15 documents a query; its sort is not stable.
+        "ranx": Convention(gain="linear", ties="first"),
+    }
+)
+
+
+def resolve(convention: str | Convention | None, **choices: Any) -> Convention:
+    """Convention with some choices made otherwise.
+
+    Parameters
+    ----------
+    convention : str, Convention or None
+        The name of a tool, a convention, or None for the default one.
+    **choices : object
+        Fields of `Convention`; None leaves them as they are.
+
+    Returns
+    -------
+    Convention
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an unknown name (the nearest is suggested) or choice.
+    """
+    if convention is None:
+        convention = Convention()
+    elif isinstance(convention, str):
+        known = CONVENTIONS.get(convention)
+        if known is None:
+            near = difflib.get_close_matches(convention, CONVENTIONS, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"there is no convention {convention!r}{hint} (there are {', '.join(CONVENTIONS)})"
+            )
+        convention = known
+    elif not isinstance(convention, Convention):
+        raise TypeError(f"convention must be a name or a Convention; found {convention!r}")
+    return replace(convention, **{name: x for name, x in choices.items() if x is not None})

@@ -1,0 +1,264 @@
+"""From labels, scores and query ids to the values of measures, query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import measures as kernels
+from rankcore.metrics.conventions import Convention
+from rankcore.metrics.names import Measure
+from rankcore.metrics.queries import Queries, group_rows, run_blocks
+
+Floats = NDArray[np.float64]
+
+_NO_CUT = np.iinfo(np.int64).max
+_GAINED = {"dcg", "ndcg"}
+# Binary measures that need no relevant document to be defined.
+_DEFINED = {"precision", "hit"}
+# As the kernel's struct has it.
+_MEASURE = np.dtype(
+    [
+        ("kind", "i4"),
+        ("gain", "i4"),
+        ("divisor", "i4"),
+        ("clipped", "i4"),
+        ("together", "i4"),
+        ("unused", "i4"),
+        ("k", "i8"),
+        ("z", "i8"),
+        ("rel", "f8"),
+    ]
+)
+
+
+def measure_queries(
+    y: Any,
+    s: Any,
+    measures: Sequence[Measure],
+    convention: Convention,
+    *,
+    qid: Any = None,
+    docid: Any = None,
+    retrieved: Any = None,
+    n_jobs: int | None = None,
+) -> tuple[Queries, Floats]:
+    """Values of measures for every query; each query is sorted once.
+
+    Parameters
+    ----------
+    y, s : array-like of numbers, shape (n,)
+        Labels and scores.
+    measures : sequence of Measure
+        What to measure.
+    convention : Convention
+        What holds where a measure does not say otherwise.
+    qid, docid, retrieved, n_jobs
+        As `rankcore.metrics.evaluate`.
+
+    Returns
+    -------
+    queries : Queries
+    values : ndarray, shape (n_measures, n_queries)
+        NaN where the convention leaves a query out.
+    """
+    labels, scores = as_vector("y", y), as_vector("s", s)
+    if labels.size != scores.size:
+        raise ValueError(f"y has {labels.size} rows and s has {scores.size}; they must be as many")
+    if labels.size == 0:
+        raise ValueError("y and s are empty; a measure needs at least one document")
+    if convention.single_precision:
+        with np.errstate(over="ignore"):  # reported as infinite, with its query
+            scores = scores.astype(np.float32).astype(np.float64)
+    queries = group_rows(qid, labels.size)
+    rows = queries.rows if docid is None else _rows_by_id(queries, docid)
+    mask = None if retrieved is None else _as_mask(retrieved, labels.size)
+    gains = _given_gains(measures, convention, labels)
+    sizes = np.diff(queries.bounds)
+    plan = _plan(measures, convention)
+    discounts = _discounts(convention.discount, measures, int(sizes.max()))
+    values = np.empty((len(measures), sizes.size))
+
+    def run(first: int, last: int) -> None:
+        trouble, query = kernels.measure(
+            scores,
+            labels,
+            gains,
+            rows,
+            mask,
+            queries.bounds,
+            first,
+            last,
+            plan,
+            discounts,
+            kernels.TIES[convention.ties],
+            values,
+        )
+        if trouble:
+            raise _complaint(kernels.TROUBLES[trouble], queries.ids[query], convention)
+
+    run_blocks(run, queries.bounds, n_jobs)
+    for measure, value in zip(measures, values, strict=True):
+        _settle(value, measure, convention, queries, sizes)
+    return queries, values
+
+
+def as_vector(name: str, x: Any) -> Floats:
+    """One-dimensional float64 numbers, not copied if they are so already.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the messages.
+    x : array-like of numbers, shape (n,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+
+    Raises
+    ------
+    TypeError
+        If these are not real numbers.
+    ValueError
+        If there is more than one dimension, or none.
+    """
+    array = np.asarray(x)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be real numbers, found {array.dtype}")
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must have one dimension, one number for each row; found shape {array.shape}"
+        )
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
+    """Rows query by query, those of each in ascending order of their document ids."""
+    ids = np.asarray(docid)
+    n = int(queries.bounds[-1])
+    if ids.shape != (n,):
+        raise ValueError(f"docid must have one entry for each of the {n} rows, found {ids.shape}")
+    try:
+        ascending = np.argsort(ids, kind="stable")
+    except TypeError:
+        raise TypeError("docid must be of one type that can be sorted, such as strings") from None
+    of_query = np.empty(n, dtype=np.int64)
+    numbers = np.repeat(np.arange(len(queries.ids)), np.diff(queries.bounds))
+    of_query[slice(None) if queries.rows is None else queries.rows] = numbers
+    return ascending[np.argsort(of_query[ascending], kind="stable")]
+
+
+def _as_mask(retrieved: Any, n: int) -> NDArray[np.uint8]:
+    mask = np.asarray(retrieved)
+    if mask.dtype != np.bool_ or mask.shape != (n,):
+        raise ValueError(
+            f"retrieved must be {n} booleans, one for each row; found {mask.dtype} of shape "
+            f"{mask.shape}"
+        )
+    return np.ascontiguousarray(mask).view(np.uint8)
+
+
+def _given_gains(
+    measures: Sequence[Measure], convention: Convention, labels: Floats
+) -> Floats | None:
+    """The gain of every row, where it is not a formula."""
+    gain = convention.gain
+    if isinstance(gain, str) or not any(m.kind in _GAINED and m.gain is None for m in measures):
+        return None
+    if callable(gain):
+        gains = np.asarray(gain(labels), dtype=np.float64)
+        if gains.shape != labels.shape:
+            raise ValueError(
+                f"gain must map {labels.size} labels to as many numbers; found shape {gains.shape}"
+            )
+        return np.ascontiguousarray(gains)
+    table = np.asarray(gain, dtype=np.float64)
+    known = (labels >= 0) & (labels < table.size)
+    level = np.where(known, labels, 0).astype(np.int64)
+    if not (known & (level == labels)).all():
+        odd = labels[~(known & (level == labels))][0]
+        raise ValueError(
+            f"the gain table has {table.size} entries, for labels 0 to {table.size - 1}; "
+            f"found {odd:g}"
+        )
+    return table[level]
+
+
+def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
+    """The measures as the kernel reads them."""
+    plan = np.zeros(len(measures), dtype=_MEASURE)
+    for row, m in zip(plan, measures, strict=True):
+        gain = m.gain or (convention.gain if isinstance(convention.gain, str) else "given")
+        row["kind"] = kernels.KINDS[m.kind]
+        row["gain"] = kernels.GAINS[gain] if m.kind in _GAINED else 0
+        row["clipped"] = convention.negative == "zero"
+        row["k"] = m.k or _NO_CUT
+        row["rel"] = convention.rel if m.rel is None else m.rel
+        if m.kind == "precision":
+            row["divisor"] = kernels.DIVISORS[convention.precision_divisor]
+        elif m.kind == "average_precision":
+            row["divisor"] = kernels.DIVISORS[convention.ap_divisor]
+            row["together"] = convention.ap_ties == "together"
+        elif m.kind == "phi":
+            row["k"], row["z"] = m.m or 0, m.Z or 0
+    return plan
+
+
+def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
+    """What the positions divide by, turned over, as far down as DCG looks."""
+    depth = max([m.k or longest for m in measures if m.kind in _GAINED], default=0)
+    position = np.arange(1, min(depth, longest) + 1, dtype=np.float64)
+    if name == "letor":
+        return 1.0 / np.maximum(np.log2(position), 1.0)
+    return 1.0 / np.log2(1.0 + position)
+
+
+def _complaint(trouble: str, query: Any, convention: Convention) -> Exception:
+    if trouble == "memory":
+        return MemoryError(f"{named(query)} is too long for the memory there is")
+    what = {
+        "score": "s must be finite" + " as float32" * convention.single_precision,
+        "label": "y must be finite",
+        "gain": "gain must be finite for every label",
+        "negative": "ndcg is not defined for negative gains: shift the labels, or choose another "
+        "gain; found one",
+        "huge": "the gains of these labels add up beyond float64: choose gain='linear' or a table; "
+        "found",
+    }
+    return ValueError(f"{what[trouble]}, in {named(query)}")
+
+
+def named(query: Any) -> str:
+    """A query as messages name it."""
+    return f"query {(query.item() if isinstance(query, np.generic) else query)!r}"
+
+
+def _settle(
+    values: Floats,
+    measure: Measure,
+    convention: Convention,
+    queries: Queries,
+    sizes: NDArray[np.int64],
+) -> None:
+    """Put in what the convention says of queries without relevant documents, or of one document."""
+    empty = convention.empty if measure.empty is None else measure.empty
+    undefined = np.isnan(values)
+    if undefined.any():
+        if empty == "raise":
+            query = queries.ids[np.flatnonzero(undefined)[0]]
+            raise ValueError(f"{named(query)} has nothing relevant, so {measure.kind} is undefined")
+        number = 0.0 if measure.kind in _DEFINED else empty
+        values[undefined] = np.nan if empty == "skip" else number
+    if measure.kind not in _GAINED:
+        return
+    if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:
+        values[sizes < measure.k] = 0.0
+    if convention.single != "value" and (sizes == 1).any():
+        if convention.single == "raise":
+            query = queries.ids[np.flatnonzero(sizes == 1)[0]]
+            raise ValueError(f"{named(query)} has one document, so there is nothing to rank")
+        values[sizes == 1] = np.nan

@@ -1,0 +1,196 @@
+"""Rows grouped by query, and means over queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Rows between two looks at the keyboard: about a tenth of a second.
+_BLOCK_ROWS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Which rows belong to which query.
+
+    Parameters
+    ----------
+    ids : ndarray, shape (n_queries,)
+        Query ids, in order of first appearance.
+    bounds : ndarray of int64, shape (n_queries + 1,)
+        Query ``i`` has places ``bounds[i]`` up to ``bounds[i + 1]``.
+    rows : ndarray of int64, shape (n,), or None
+        The row at each place; None if places are rows.
+    """
+
+    ids: NDArray[Any]
+    bounds: NDArray[np.int64]
+    rows: NDArray[np.int64] | None
+
+
+def group_rows(qid: Any, n: int) -> Queries:
+    """Group rows by query.
+
+    Parameters
+    ----------
+    qid : array-like, shape (n,), or None
+        The query of each row: integers, strings or anything else that compares equal within a
+        query; rows of a query need not be neighbours. None: all rows are of one query, 0.
+    n : int
+        Number of rows, at least 1.
+
+    Returns
+    -------
+    Queries
+        Rows of a query stay in order.
+
+    Raises
+    ------
+    ValueError
+        For another length, more than one dimension, or missing ids (None, NaN, NaT).
+
+    Notes
+    -----
+    One comparison of neighbours if queries are contiguous, else a sort of the rows.
+    """
+    if qid is None:
+        return Queries(np.zeros(1, dtype=np.int64), np.array([0, n], dtype=np.int64), None)
+    ids = np.asarray(qid)
+    if ids.ndim != 1 or ids.size != n:
+        raise ValueError(
+            f"qid must name the query of each of the {n} rows; found shape {ids.shape} "
+            "(group sizes are not row-wise: use np.repeat(np.arange(len(group)), group))"
+        )
+    if ids.dtype == object:
+        return _group_objects(ids)
+    changes = ids[1:] != ids[:-1]
+    starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
+    heads = ids[starts]
+    if _missing(heads).any():
+        raise ValueError("qid has missing ids (NaN or NaT); every row belongs to a query")
+    distinct, first, number = np.unique(heads, return_index=True, return_inverse=True)
+    if distinct.size == heads.size:
+        return Queries(heads, np.append(starts, n).astype(np.int64), None)
+    return _regroup(ids, first, number, starts, n)
+
+
+def _missing(ids: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(ids != ids)
+
+
+def _regroup(
+    heads_of: NDArray[Any],
+    first: NDArray[Any],
+    number: NDArray[Any],
+    starts: NDArray[Any],
+    n: int,
+) -> Queries:
+    """Group runs of rows: ``number`` tells equal runs, ``first`` the first of each number."""
+    appearance = np.argsort(first, kind="stable")
+    place = np.empty_like(appearance)
+    place[appearance] = np.arange(appearance.size)
+    lengths = np.diff(np.append(starts, n))
+    of_row = np.repeat(place[number], lengths)
+    rows = np.argsort(of_row, kind="stable").astype(np.int64, copy=False)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=first.size))])
+    return Queries(heads_of[starts[first[appearance]]], bounds.astype(np.int64), rows)
+
+
+def _group_objects(ids: NDArray[Any]) -> Queries:
+    """Group ids of any hashable type, which NumPy cannot sort."""
+    numbers: dict[Any, int] = {}
+    try:
+        of_row = np.array([numbers.setdefault(one, len(numbers)) for one in ids.tolist()])
+    except TypeError as error:
+        raise TypeError(f"qid must hold hashable ids: {error}") from None
+    for one in numbers:
+        if one is None or one != one:
+            raise ValueError(f"qid has missing ids ({one!r}); every row belongs to a query")
+    names = np.empty(len(numbers), dtype=object)
+    names[:] = list(numbers)
+    grouped = group_rows(of_row, ids.size)
+    return Queries(names, grouped.bounds, grouped.rows)
+
+
+def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:
+    """Mean over queries, without those that are left out (NaN).
+
+    Parameters
+    ----------
+    values : ndarray, shape (n_queries,)
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        NaN if every query is left out.
+
+    Raises
+    ------
+    ValueError
+        For weights of another length, or that are negative, not finite, or all 0.
+    """
+    counted = ~np.isnan(values)
+    if query_weight is None:
+        return float(values[counted].mean()) if counted.any() else float("nan")
+    weights = np.asarray(query_weight, dtype=np.float64)
+    if weights.shape != values.shape:
+        raise ValueError(
+            f"query_weight must have one weight for each of the {values.size} queries, in order of "
+            f"first appearance; found shape {weights.shape}"
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError("query_weight must be finite, not negative, and not all zero")
+    weights = weights[counted]
+    return float(np.average(values[counted], weights=weights)) if weights.any() else float("nan")
+
+
+def run_blocks(
+    run: Callable[[int, int], None], bounds: NDArray[np.int64], n_jobs: int | None
+) -> None:
+    """Run a function over all queries, some at a time, in threads.
+
+    Parameters
+    ----------
+    run : callable
+        Gets the first query and the one after the last; releases the GIL.
+    bounds : ndarray of int64, shape (n_queries + 1,)
+        As of `Queries`.
+    n_jobs : int or None
+        Threads; None is 1, -1 one per processor, as joblib counts.
+
+    Raises
+    ------
+    ValueError
+        For another ``n_jobs``.
+    """
+    threads = _n_threads(n_jobs)
+    n_queries, n = bounds.size - 1, int(bounds[-1])
+    n_blocks = max(-(-n // _BLOCK_ROWS), 4 * threads if threads > 1 else 1)
+    cuts = np.searchsorted(bounds, np.linspace(0, n, n_blocks + 1)[1:-1])
+    edges = np.unique(np.concatenate([[0], cuts, [n_queries]])).tolist()
+    parts = list(pairwise(edges))
+    if threads == 1:
+        for first, last in parts:
+            run(first, last)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda part: run(*part), parts):
+            pass
+
+
+def _n_threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be None, positive or negative; found {n_jobs!r}")
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))

@@ -1,0 +1,142 @@
+"""Names of measures, several of them at once, and what the result shows."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rankcore.metrics import (
+    average_precision,
+    evaluate,
+    hit_rate,
+    ndcg_score,
+    precision_at_k,
+    r_precision,
+    recall_at_k,
+    reciprocal_rank,
+)
+
+RNG = np.random.default_rng(0)
+Y, S = RNG.integers(0, 4, 400), RNG.integers(0, 50, 400) / 7
+QID = RNG.integers(0, 12, 400)
+
+
+def ndcg(**options):
+    return ndcg_score(Y, S, qid=QID, **options)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (
+            ["ndcg@10", "ndcg_cut_10", "nDCG@10", "NDCG@10", "ndcg_cut.10", "ndcg@10-"],
+            ndcg(k=10),
+        ),
+        (["ndcg", "nDCG", "ndcg-"], ndcg()),
+        (["nDCG(dcg='exp-log2')@5", "ndcg_burges@5"], ndcg(k=5, gain="exp2")),
+        (["nDCG(dcg='log2')@5"], ndcg(k=5, gain="linear")),
+        (["map", "AP", "MAP", "average_precision"], average_precision(Y, S, qid=QID)),
+        (["map@5", "map_cut_5", "AP@5", "map@5-"], average_precision(Y, S, qid=QID, k=5)),
+        (["AP(rel=2)@5"], average_precision(Y, S, qid=QID, k=5, rel=2)),
+        (["P@5", "P_5", "pre@5", "precision@5"], precision_at_k(Y, S, 5, qid=QID)),
+        (["P(rel=2)@5", "P(rel=2.0)@5"], precision_at_k(Y, S, 5, qid=QID, rel=2)),
+        (["recall@20", "recall_20", "R@20"], recall_at_k(Y, S, 20, qid=QID)),
+        (["Rprec", "r-precision", "r_precision"], r_precision(Y, S, qid=QID)),
+        (["mrr", "recip_rank", "RR"], reciprocal_rank(Y, S, qid=QID)),
+        (["mrr@3", "RR@3"], reciprocal_rank(Y, S, qid=QID, k=3)),
+        (["hit@2", "Success@2", "success_2", "hit_rate@2"], hit_rate(Y, S, 2, qid=QID)),
+    ],
+)
+def test_names_of_every_tool(names, expected):
+    found = evaluate(Y, S, qid=QID, metrics=names)
+    assert list(found) == names or names[4:5] == ["ndcg_cut.10"]
+    assert set(found.values()) == {expected}
+
+
+def test_lists_of_cutoffs():
+    found = evaluate(Y, S, qid=QID, metrics=["P.5,10", "ndcg_cut.3,7", "map@2,4"])
+    assert list(found) == ["P_5", "P_10", "ndcg_cut_3", "ndcg_cut_7", "map@2", "map@4"]
+    assert found["P_10"] == precision_at_k(Y, S, 10, qid=QID)
+    assert found["map@4"] == average_precision(Y, S, qid=QID, k=4)
+
+
+def test_minus_means_that_empty_queries_count_nothing():
+    found = evaluate([0, 0], [1, 2], metrics=["ndcg@1", "ndcg@1-"], convention="xgboost")
+    assert dict(found) == {"ndcg@1": 1, "ndcg@1-": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ndgc@10", "no measure 'ndgc@10'; did you mean 'ndcg'"),
+        ("precison@5", "did you mean 'precision'"),
+        ("bm25", "there are ndcg@10"),
+        ("P", "'P' needs a cut-off, such as P@10"),
+        ("ndcg@0", "at least 1"),
+        ("Rprec@5", "has no cut-off"),
+        ("P(k=2)@5", "rel=NUMBER"),
+        ("P(rel)@5", "key=value"),
+        ("ndcg(rel=2)", "not understood"),
+        ("mrr-", "ends in '-'"),
+        ("ndcg@@5", "not the name"),
+        ("", "not the name"),
+    ],
+)
+def test_names_that_are_none(name, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(Y, S, metrics=name)
+
+
+def test_metrics_are_names():
+    with pytest.raises(TypeError, match="asked for by name, found 10"):
+        evaluate(Y, S, metrics=[10])
+    with pytest.raises(ValueError, match="metrics is empty"):
+        evaluate(Y, S, metrics=[])
+
+
+def test_result_is_a_mapping_with_values_of_every_query():
+    weights = np.arange(12.0)
+    names = ["mrr", "ndcg@5"]
+    found = evaluate(Y, S, qid=QID, metrics=names, query_weight=weights)
+    assert dict(found) == {name: found[name] for name in names}
+    assert len(found) == 2
+    assert "mrr" in found
+    assert "map" not in found
+    assert found.qid.tolist() == list(dict.fromkeys(QID.tolist()))
+    values = reciprocal_rank(Y, S, qid=QID, per_query=True)[1]
+    np.testing.assert_array_equal(found.per_query["mrr"], values)
+    assert found["mrr"] == pytest.approx((values * weights).sum() / weights.sum())
+    assert found.convention.gain == "exp2"
+
+
+def test_result_as_text_table_and_frame():
+    pandas = pytest.importorskip("pandas")
+    console = pytest.importorskip("rich.console").Console(width=120, record=True, file=None)
+    found = evaluate([0, 1, 0, 0], [1, 2, 3, 4], qid=["<a>", "<a>", "b", "b"], metrics=["mrr"])
+    assert str(found).splitlines()[1].split() == ["mrr", "0.5000", "2"]
+    assert "mrr" in repr(found)
+    html = found._repr_html_()
+    assert "<td>0.5000</td>" in html
+    with console.capture() as capture:
+        console.print(found)
+    assert "0.5000" in capture.get()
+    frame = found.to_frame()
+    expected = pandas.DataFrame({"mrr": [1.0, 0.0]}, index=pandas.Index(["<a>", "b"], name="qid"))
+    pandas.testing.assert_frame_equal(frame, expected)
+
+
+def test_skipped_queries_are_not_counted():
+    skipping = evaluate([0, 1, 0, 0], [1, 2, 3, 4], qid=[1, 1, 2, 2], metrics=["mrr"])
+    assert skipping["mrr"] == 0.5
+    from rankcore.metrics import Convention
+
+    skipping = evaluate(
+        [0, 1, 0, 0],
+        [1, 2, 3, 4],
+        qid=[1, 1, 2, 2],
+        metrics=["mrr"],
+        convention=Convention(empty="skip"),
+    )
+    assert skipping["mrr"] == 1
+    assert math.isnan(skipping.per_query["mrr"][1])
+    assert str(skipping).splitlines()[1].split() == ["mrr", "1.0000", "1"]
