@@ -148,52 +148,52 @@ cdef class PairState:
     """A pairwise perceptron, see ``rc_pair_state``.
 
     ``clock`` has its streak, total and unit; ``counts`` its kept, run, right, n_pairs, n_mistakes
-    and, last, the visits made. ``capped`` says what happens when a hypothesis finds no free place:
-    it competes, or learning stops until there is one.
+    and, last, the visits made. With ``members``, every hypothesis that a mistake ends is added to
+    them, and learning stops when they are full.
     """
 
     cdef rc_pair_state m
     cdef double[::1] clock
     cdef int64_t[::1] counts
-    cdef bint capped
     cdef tuple arrays
 
     def __init__(
         self,
         double[::1] weights not None,
-        double[::1] sums,
-        double[:, ::1] members not None,
-        double[::1] successes not None,
-        int64_t[::1] born not None,
+        double[::1] sums not None,
+        double[:, ::1] members,
+        double[::1] successes,
+        int64_t[::1] born,
         double[::1] clock not None,
         int64_t[::1] counts not None,
         double margin,
-        bint capped,
     ):
-        cdef int64_t d = weights.shape[0], capacity = members.shape[0]
+        cdef int64_t d = weights.shape[0], capacity = 0
+        if members is not None:
+            capacity = members.shape[0]
         if (
             d < 1
-            or (sums is not None and sums.shape[0] != d)
-            or (capacity and members.shape[1] != d)
-            or successes.shape[0] != capacity
-            or born.shape[0] != capacity
+            or sums.shape[0] != d
             or clock.shape[0] != 3
             or counts.shape[0] != 6
             or not 0 <= counts[0] <= capacity
+            or (capacity and members.shape[1] != d)
+            or (capacity and (successes is None or successes.shape[0] != capacity))
+            or (capacity and (born is None or born.shape[0] != capacity))
         ):
             raise ValueError("the arrays of a pairwise state do not fit together")
         self.arrays = (weights, sums, members, successes, born)
         self.m.weights = &weights[0]
-        self.m.weight_sums = NULL if sums is None else &sums[0]
-        self.m.members = &members[0, 0] if capacity else NULL
-        self.m.successes = &successes[0] if capacity else NULL
-        self.m.born = &born[0] if capacity else NULL
+        self.m.weight_sums = &sums[0]
+        if capacity:
+            self.m.members = &members[0, 0]
+            self.m.successes = &successes[0]
+            self.m.born = &born[0]
         self.m.capacity = capacity
         self.m.n_features = d
         self.m.margin = margin
         self.clock = clock
         self.counts = counts
-        self.capped = capped
 
     cdef void read(self) noexcept:
         self.m.streak = self.clock[0]
@@ -242,9 +242,8 @@ cdef struct Visit:
     int64_t n_levels
     int64_t version  # of the weights
     int64_t mistakes
-    bint judged  # the present hypothesis was looked at
-    double weakest  # successes that a hypothesis needs to be kept
-    int64_t weakest_at
+    double judge_above  # successes beyond which a hypothesis is the caller's to judge
+    bint judged  # the present one was
     rc_walk walk
     rc_ahead gram_ahead, rows_ahead
 
@@ -607,23 +606,19 @@ cdef class PairData:
         return self.v.eta * (self.v.doc_weights[i] * self.v.doc_weights[j])
 
     cdef Outcome mistake(
-        self, PairState state, int64_t i, int64_t j, double step, bint judging
+        self, PairState state, int64_t i, int64_t j, double step
     ) noexcept nogil:
-        """End the present hypothesis: offer it a place, and move the weights."""
+        """End the present hypothesis: have it judged or kept, then move the weights."""
         cdef Visit *v = &self.v
         cdef rc_pair_state *m = &state.m
-        cdef int64_t at = -1
         cdef double before
-        if not v.judged and m.capacity:
-            if m.kept == m.capacity and not state.capped:
-                return FULL
-            if m.kept < m.capacity or successes(m) > v.weakest:
-                if judging:
-                    return CANDIDATE
-                at = place(m, v.weakest_at)
-            if at >= 0:
-                self.copy(m, enter(m, at))
-                self.rank_members(m)
+        if not v.judged:
+            if successes(m) > v.judge_above:
+                return CANDIDATE
+            if m.capacity:
+                if m.kept == m.capacity:
+                    return FULL
+                self.copy(m, enter(m, m.kept))
         v.judged = False
         if v.way == GRAM:
             rc_ask_ahead(&v.gram_ahead)
@@ -648,10 +643,6 @@ cdef class PairData:
         if self.v.open and self.v.way == GRAM and self.v.mistakes:
             rc_add_docs(self.X, self.v.docs, &self.alpha[0], self.v.n, to)
 
-    cdef void rank_members(self, const rc_pair_state *m) noexcept nogil:
-        self.v.weakest_at = least(m)
-        self.v.weakest = m.successes[self.v.weakest_at] if m.kept else 0.0
-
     cdef bint violated(self, const rc_pair_state *m, int64_t i, int64_t j) noexcept nogil:
         """Whether a pair is ranked wrongly, looked up in one of the slower ways."""
         cdef Visit *v = &self.v
@@ -670,7 +661,7 @@ cdef class PairData:
             self.scores[k] = rc_dot(rc_rows_get(self.X, self.v.docs[k]), m.weights)
         return self.scores[k]
 
-    cdef Outcome batch(self, PairState state, bint judging) noexcept nogil:
+    cdef Outcome batch(self, PairState state) noexcept nogil:
         """Look at the pairs of the batch."""
         cdef Visit *v = &self.v
         cdef rc_pair_state *m = &state.m
@@ -696,14 +687,14 @@ cdef class PairData:
             if at == filled:
                 return REACHED
             outcome = self.mistake(
-                state, winners[at], losers[at], self.steps[at] if listed else v.eta, judging
+                state, winners[at], losers[at], self.steps[at] if listed else v.eta
             )
             if outcome != REACHED:
                 return outcome
             m.n_pairs += 1
             v.at += 1
 
-    cdef Outcome scan(self, PairState state, bint judging) noexcept nogil:
+    cdef Outcome scan(self, PairState state) noexcept nogil:
         """Look at the pairs of the winner v.i, in lexicographic order."""
         cdef Visit *v = &self.v
         cdef rc_pair_state *m = &state.m
@@ -724,7 +715,7 @@ cdef class PairData:
                 v.i += 1
                 v.j = 0
                 return REACHED
-            outcome = self.mistake(state, v.i, j, self.step(v.i, j), judging)
+            outcome = self.mistake(state, v.i, j, self.step(v.i, j))
             if outcome != REACHED:
                 return outcome
             m.n_pairs += 1
@@ -740,7 +731,7 @@ def learn(
     const double[::1] steps not None,
     const double[::1] units not None,
     int64_t[::1] mistakes not None,
-    bint judging,
+    double judge_above,
     int64_t budget,
 ):
     """Visit the queries at positions ``start`` and on.
@@ -759,8 +750,8 @@ def learn(
         In. Length of a step, and what a success counts.
     mistakes : int64 array, shape (n_queries,)
         In and out. Mistakes in each query.
-    judging : bool
-        In. Stop at hypotheses that might be kept, so that the caller judges them.
+    judge_above : float
+        In. Stop at hypotheses of more successes, so that the caller may keep them.
     budget : int
         In. Pairs to look at before pausing.
 
@@ -786,8 +777,8 @@ def learn(
         if not 0 <= sequence[k] < n_queries:
             raise ValueError(f"there is no query {sequence[k]}")
     state.read()
+    data.v.judge_above = judge_above
     with nogil:
-        data.rank_members(&state.m)
         while start < sequence.shape[0]:
             k = sequence[start]
             if not data.v.open and not data.start(state, k, steps[k], units[k]):
@@ -799,7 +790,7 @@ def learn(
                 if data.lexicographic and data.v.way == GRAM and data.v.winners == NULL:
                     if data.v.i == data.v.n:
                         break
-                    outcome = data.scan(state, judging)
+                    outcome = data.scan(state)
                 else:
                     if data.v.at == data.v.filled:
                         if data.v.left == 0:
@@ -807,7 +798,7 @@ def learn(
                         data.fill()
                         if data.v.filled == 0:
                             break
-                    outcome = data.batch(state, judging)
+                    outcome = data.batch(state)
                 budget -= state.m.n_pairs - seen + 1
                 if outcome == REACHED and budget <= 0:
                     outcome = PAUSED
