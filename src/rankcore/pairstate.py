@@ -108,7 +108,7 @@ class PairwiseState:
         """Make room for twice as many hypotheses."""
         assert self.every is not None
         old = self.every
-        room = 2 * len(old[1])
+        room = 2 * max(len(old[1]), 1)
         size = room * 8 * (self.weights.size + 2)
         limit = default_memory_limit() if memory_limit is None else memory_limit
         if size > limit:
@@ -180,6 +180,84 @@ class PairwiseState:
             self.epochs, self.validation, self.streaming = epochs, validation, streaming
 
         return restore
+
+    # ---------------------------------------------------------------- files
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """All but settings and seed, as arrays of a model file."""
+        arrays: dict[str, NDArray[Any]] = {
+            "weights": self.weights,
+            "sums": self.sums,
+            "clock": self.clock,
+            "counts": self.counts,
+            "epochs": np.array(self.epochs, dtype=np.int64).reshape(-1, 5),
+            "validation": np.array(self.validation, dtype=np.float64),
+        }
+        if self.every is not None:
+            kept = int(self.counts[0])
+            names = ["members", "successes", "born"]
+            return arrays | {n: a[:kept] for n, a in zip(names, self.every, strict=True)}
+        members = self.members
+        shape = len(members), self.weights.size
+        arrays["members"] = np.array([m[0] for m in members], dtype=np.float64).reshape(shape)
+        arrays["successes"] = np.array([m[1] for m in members], dtype=np.float64)
+        arrays["born"] = np.array([m[2] for m in members], dtype=np.int64)
+        arrays["values"] = np.array([m[3] for m in members], dtype=np.float64)
+        return arrays
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: dict[str, NDArray[Any]],
+        n_features: int,
+        seed: int,
+        settings: dict[str, Any],
+        streaming: bool,
+        like: Callable[[dict[str, NDArray[Any]], str, NDArray[Any]], NDArray[Any]],
+    ) -> Self:
+        """The state of a model file; ``like`` takes an array if it is of the form of another.
+
+        Raises
+        ------
+        ValueError, KeyError
+            If an array is missing, of another form, or no run could have led to it.
+        """
+        state = cls.new(n_features, seed, settings)
+        for name in ["weights", "sums", "clock", "counts"]:
+            setattr(state, name, like(arrays, name, getattr(state, name)))
+        n_members = arrays["members"].shape[0] if arrays["members"].ndim else 0
+        forms = {
+            "members": np.empty((n_members, n_features)),
+            "successes": np.empty(n_members),
+            "born": np.empty(n_members, dtype=np.int64),
+        }
+        members, successes, born = (like(arrays, n, form) for n, form in forms.items())
+        n_epochs = arrays["epochs"].shape[0] if arrays["epochs"].ndim else 0
+        state.epochs = like(arrays, "epochs", np.empty((n_epochs, 5), dtype=np.int64)).tolist()
+        form = np.empty(arrays["validation"].size)
+        state.validation = like(arrays, "validation", form).tolist()
+        if settings["capacity"] is None:
+            state.every = members, successes, born
+        else:
+            values = like(arrays, "values", np.empty(n_members)).tolist()
+            parts = zip(members, successes.tolist(), born.tolist(), values, strict=True)
+            state.members = [(np.ascontiguousarray(w), s, b, v) for w, s, b, v in parts]
+        expected = n_members if settings["capacity"] is None else 0
+        counts = state.counts
+        if (
+            (counts < 0).any()
+            or counts[0] != expected
+            or n_members > (settings["capacity"] or n_members)
+            or counts[1] > counts[2]
+            or counts[4] > counts[3]
+            or (successes < 0).any()
+            or (state.clock < 0).any()
+            or (np.array(state.epochs) < 0).any()
+            or len(state.validation) > n_epochs
+        ):
+            raise ValueError("what it has counted is impossible")
+        state.streaming = streaming
+        return state
 
     # ---------------------------------------------------------------- models
 
