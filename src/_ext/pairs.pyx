@@ -1,0 +1,846 @@
+"""Pairwise perceptrons: visits of queries, in which each pair is looked at once.
+
+Rosenblatt's perceptron on differences of documents (Elsas, Carvalho and Carbonell, "Fast Learning
+of Document Ranking Functions with the Committee Perceptron", WSDM 2008). A pair ranked wrongly
+moves the weights by a step times its difference, and ends a hypothesis; a pair ranked rightly is a
+success of the present one.
+
+Three ways to know two scores, which make the same decisions up to rounding:
+
+PLAIN  two inner products a pair;
+LAZY   scores are kept, with the version of the weights they are of, and renewed when looked at;
+GRAM   scores of the whole query are kept current: a mistake on (i, j) adds step * (G_i - G_j) with
+       the query's Gram matrix G. The weights stand still during a visit; the steps are collected
+       for each document, and added when the visit ends or a hypothesis is kept.
+
+With GRAM a pair costs a comparison, and a mistake n_docs multiplications in vector lanes instead of
+4 n_features. Gram matrices are kept for the next epoch where the caller has room for them, and are
+the same to the bit when they are computed again.
+"""
+
+from cpython.pycapsule cimport PyCapsule_New
+from cython cimport final
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._pairs cimport (
+    RC_BATCH,
+    RC_DEPTH,
+    RC_PANEL,
+    count_by,
+    enter,
+    least,
+    move,
+    pass_away,
+    place,
+    rc_add_docs,
+    rc_ahead,
+    rc_ask_ahead,
+    rc_below,
+    rc_gram_panels,
+    rc_level,
+    rc_mirror,
+    rc_next_violation,
+    rc_pack_docs,
+    rc_score_docs,
+    rc_shift_scores,
+    rc_stream,
+    rc_walk,
+    rc_walk_numbers,
+    rc_walk_pairs,
+    rc_walk_start,
+    so_far,
+    successes,
+)
+from rankcore.core cimport (
+    RC_FLOAT32,
+    rc_axpy,
+    rc_dot,
+    rc_pair_state,
+    rc_row,
+    rc_rows,
+    rc_rows_get,
+)
+
+cdef enum Way:
+    PLAIN
+    LAZY
+    GRAM
+
+cdef enum Outcome:
+    REACHED  # all visits made
+    PAUSED  # enough pairs seen for now
+    FULL  # a hypothesis needs room
+    CANDIDATE  # a hypothesis waits to be judged
+    OVERFLOWED
+
+WAYS = {"plain": PLAIN, "lazy": LAZY, "gram": GRAM}
+OUTCOMES = {
+    "reached": REACHED,
+    "paused": PAUSED,
+    "full": FULL,
+    "candidate": CANDIDATE,
+    "overflowed": OVERFLOWED,
+}
+
+
+# ------------------------------------------------------------------------------ single pairs
+
+
+cdef int32_t pair_update(
+    rc_pair_state *m, rc_row winner, rc_row loser, double step, double unit
+) noexcept nogil:
+    cdef double difference = rc_dot(winner, m.weights) - rc_dot(loser, m.weights)
+    cdef int64_t at
+    if difference - difference != 0:
+        return -1
+    count_by(m, unit)
+    m.n_pairs += 1
+    if difference > m.margin:
+        m.run += 1
+        m.right += 1
+        return 0
+    at = place(m, least(m))
+    if at >= 0:
+        memcpy(enter(m, at), m.weights, m.n_features * sizeof(double))
+    move(m, winner, loser, step)
+    pass_away(m)
+    return 1
+
+
+cdef int32_t pair_average(const rc_pair_state *m, double *weights) noexcept nogil:
+    cdef int64_t f
+    cdef double total = so_far(m)
+    if m.weight_sums == NULL:
+        return -1
+    for f in range(m.n_features):
+        weights[f] = m.weights[f]
+        if total > 0:
+            weights[f] -= m.weight_sums[f] / total
+    return 0
+
+
+cdef int32_t pair_committee(const rc_pair_state *m, double *weights) noexcept nogil:
+    cdef int64_t k, f, last = place(m, least(m)), n = m.kept + (last == m.kept)
+    cdef const double *member
+    cdef double total = 0, count
+    if m.capacity == 0:
+        return -1
+    for k in range(n):
+        total += successes(m) if k == last else m.successes[k]
+    memset(weights, 0, m.n_features * sizeof(double))
+    for k in range(n):
+        count = successes(m) if k == last else m.successes[k]
+        count = count / total if total > 0 else 1.0 / n
+        member = m.weights if k == last else m.members + k * m.n_features
+        for f in range(m.n_features):
+            weights[f] += count * member[f]
+    return 0
+
+
+# ------------------------------------------------------------------------------ states
+
+
+@final
+cdef class PairState:
+    """A pairwise perceptron, see ``rc_pair_state``.
+
+    ``clock`` has its streak, total and unit; ``counts`` its kept, run, right, n_pairs, n_mistakes
+    and, last, the visits made. With ``members``, every hypothesis that a mistake ends is added to
+    them, and learning stops when they are full.
+    """
+
+    cdef rc_pair_state m
+    cdef double[::1] clock
+    cdef int64_t[::1] counts
+    cdef tuple arrays
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        double[::1] sums not None,
+        double[:, ::1] members,
+        double[::1] successes,
+        int64_t[::1] born,
+        double[::1] clock not None,
+        int64_t[::1] counts not None,
+        double margin,
+    ):
+        cdef int64_t d = weights.shape[0], capacity = 0
+        if members is not None:
+            capacity = members.shape[0]
+        if (
+            d < 1
+            or sums.shape[0] != d
+            or clock.shape[0] != 3
+            or counts.shape[0] != 6
+            or not 0 <= counts[0] <= capacity
+            or (capacity and members.shape[1] != d)
+            or (capacity and (successes is None or successes.shape[0] != capacity))
+            or (capacity and (born is None or born.shape[0] != capacity))
+        ):
+            raise ValueError("the arrays of a pairwise state do not fit together")
+        self.arrays = (weights, sums, members, successes, born)
+        self.m.weights = &weights[0]
+        self.m.weight_sums = &sums[0]
+        if capacity:
+            self.m.members = &members[0, 0]
+            self.m.successes = &successes[0]
+            self.m.born = &born[0]
+        self.m.capacity = capacity
+        self.m.n_features = d
+        self.m.margin = margin
+        self.clock = clock
+        self.counts = counts
+
+    cdef void read(self) noexcept:
+        self.m.streak = self.clock[0]
+        self.m.total = self.clock[1]
+        self.m.unit = self.clock[2]
+        self.m.kept = self.counts[0]
+        self.m.run = self.counts[1]
+        self.m.right = self.counts[2]
+        self.m.n_pairs = self.counts[3]
+        self.m.n_mistakes = self.counts[4]
+
+    cdef void write(self) noexcept:
+        self.clock[0] = self.m.streak
+        self.clock[1] = self.m.total
+        self.clock[2] = self.m.unit
+        self.counts[0] = self.m.kept
+        self.counts[1] = self.m.run
+        self.counts[2] = self.m.right
+        self.counts[3] = self.m.n_pairs
+        self.counts[4] = self.m.n_mistakes
+
+
+# ------------------------------------------------------------------------------ queries
+
+
+cdef struct Visit:
+    # The query being visited
+    bint open
+    Way way
+    int64_t query
+    int64_t n  # documents
+    int64_t padded
+    int64_t left  # pairs not yet in a batch
+    double eta
+    const int64_t *docs
+    const double *labels  # padded
+    const double *doc_weights
+    const int32_t *winners  # a list of pairs, or NULL
+    const int32_t *losers
+    const double *pair_weights
+    double *G
+    # Where it is
+    int64_t at, filled  # in the batch
+    int64_t i, j  # in lexicographic order
+    int64_t listed  # in the list
+    int64_t n_levels
+    int64_t version  # of the weights
+    int64_t mistakes
+    double judge_above  # successes beyond which a hypothesis is the caller's to judge
+    bint judged  # the present one was
+    rc_walk walk
+    rc_ahead gram_ahead, rows_ahead
+
+
+@final
+cdef class PairData:
+    """Queries to learn from, and the working memory of a visit.
+
+    Documents of query q are at ``bounds[q]`` up to ``bounds[q + 1]`` of ``docs`` (rows of X),
+    ``labels`` and ``doc_weights``. Either the pairs are all those of different label, or they are
+    listed: query q has those from ``pair_bounds[q]`` to ``pair_bounds[q + 1]`` of ``winners`` and
+    ``losers``, places among the query's documents, and ``pair_weights``. For a walk
+    (``lexicographic`` False) without a list, documents must be in descending order of label.
+
+    ``n_pairs`` and ``ways`` are per query. ``cache`` holds the Gram matrix of query q from
+    ``cached[q]`` on, padded to a multiple of 8 documents, or nothing if that is -1.
+    """
+
+    cdef object rows
+    cdef const rc_rows *X
+    cdef const int64_t[::1] docs, bounds, pair_bounds, n_pairs, cached
+    cdef const double[::1] labels, doc_weights, pair_weights
+    cdef const int32_t[::1] winners, losers
+    cdef const uint8_t[::1] ways
+    cdef double[::1] cache
+    cdef uint8_t[::1] ready
+    cdef bint lexicographic
+    cdef uint64_t seed
+    cdef double[::1] scores, alpha, beta, padded_labels, own_gram, panels, numbers, steps
+    cdef int64_t[::1] stamps
+    cdef int32_t[::1] names, batch_winners, batch_losers
+    cdef object level_memory
+    cdef rc_level *levels
+    cdef Visit v
+
+    def __init__(
+        self,
+        object rows not None,
+        const int64_t[::1] docs not None,
+        const int64_t[::1] bounds not None,
+        const double[::1] labels not None,
+        const double[::1] doc_weights,
+        const int64_t[::1] pair_bounds,
+        const int32_t[::1] winners,
+        const int32_t[::1] losers,
+        const double[::1] pair_weights,
+        const int64_t[::1] n_pairs not None,
+        const uint8_t[::1] ways not None,
+        const int64_t[::1] cached not None,
+        double[::1] cache not None,
+        bint lexicographic,
+        uint64_t seed,
+    ):
+        self.rows = rows
+        self.X = checked_rows(rows)
+        self.docs, self.bounds, self.labels = docs, bounds, labels
+        self.doc_weights, self.pair_bounds = doc_weights, pair_bounds
+        self.winners, self.losers, self.pair_weights = winners, losers, pair_weights
+        self.n_pairs, self.ways, self.cached, self.cache = n_pairs, ways, cached, cache
+        self.lexicographic = lexicographic
+        self.seed = seed
+        self.check()
+        self.allot()
+
+    cdef int check(self) except -1:
+        """Raise unless no kernel can be led outside the arrays."""
+        cdef int64_t n_docs = self.docs.shape[0], n_queries = self.bounds.shape[0] - 1
+        cdef int64_t q, k, n, room = self.cache.shape[0], n_listed = 0
+        cdef bint good = (
+            self.rows.canonical
+            and n_queries >= 0
+            and self.bounds[0] == 0
+            and self.bounds[n_queries] == n_docs
+            and self.labels.shape[0] == n_docs
+            and self.n_pairs.shape[0] == n_queries
+            and self.ways.shape[0] == n_queries
+            and self.cached.shape[0] == n_queries
+            and (self.doc_weights is None or self.doc_weights.shape[0] == n_docs)
+        )
+        if self.winners is not None:
+            n_listed = self.winners.shape[0]
+            good = good and (
+                self.losers is not None
+                and self.pair_bounds is not None
+                and self.losers.shape[0] == n_listed
+                and self.pair_bounds.shape[0] == n_queries + 1
+                and self.pair_bounds[0] == 0
+                and self.pair_bounds[n_queries] == n_listed
+                and (self.pair_weights is None or self.pair_weights.shape[0] == n_listed)
+            )
+        if not good:
+            raise ValueError("the arrays of the queries do not fit together")
+        for k in range(n_docs):
+            good = good and 0 <= self.docs[k] < self.X.n_rows
+        for q in range(n_queries):
+            n = self.bounds[q + 1] - self.bounds[q]
+            good = good and 0 <= n < 2**31 and self.ways[q] <= GRAM
+            k = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+            good = good and -1 <= self.cached[q] <= room
+            if good and self.cached[q] >= 0:
+                good = self.cached[q] + k * k <= room
+            if good and self.winners is not None:
+                good = 0 <= self.pair_bounds[q] <= self.pair_bounds[q + 1] <= n_listed and (
+                    self.n_pairs[q] == self.pair_bounds[q + 1] - self.pair_bounds[q]
+                )
+                if good:
+                    for k in range(self.pair_bounds[q], self.pair_bounds[q + 1]):
+                        good = good and 0 <= self.winners[k] < n and 0 <= self.losers[k] < n
+            elif good:
+                good = self.n_pairs[q] == self.count(q)
+        if not good:
+            raise ValueError("the queries name documents or pairs that do not exist")
+        return 0
+
+    cdef int64_t count(self, int64_t q) except -1:
+        """How many pairs a query's labels make; -1 and no exception is not possible."""
+        cdef int64_t first = self.bounds[q], stop = self.bounds[q + 1], k, start, total = 0
+        if self.lexicographic:
+            return self.n_pairs[q]  # found by counting as the visit goes along
+        start = first
+        for k in range(first + 1, stop):
+            if self.labels[k] > self.labels[k - 1]:
+                raise ValueError("labels must descend for a walk over their pairs")
+            if self.labels[k] < self.labels[k - 1]:
+                total += (k - start) * (stop - k)
+                start = k
+        return total
+
+    cdef int allot(self) except -1:
+        """Working memory for the largest query."""
+        import numpy as np
+
+        cdef int64_t q, n, largest = RC_PANEL, gram = 0, depth = self.X.n_features
+        for q in range(self.bounds.shape[0] - 1):
+            n = self.bounds[q + 1] - self.bounds[q]
+            n = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+            largest = max(largest, n)
+            if self.ways[q] == GRAM:
+                gram = max(gram, n)
+        if self.X.indptr == NULL:
+            depth = min(depth, RC_DEPTH) * gram
+        self.scores = np.zeros(largest)
+        self.alpha = np.zeros(largest)
+        self.beta = np.zeros(largest)
+        self.padded_labels = np.zeros(largest)
+        self.own_gram = np.zeros(gram * gram)
+        self.panels = np.zeros(max(depth, 1) if gram else 0)
+        self.stamps = np.zeros(largest, dtype=np.int64)
+        self.names = np.zeros(largest, dtype=np.int32)
+        self.level_memory = np.zeros((largest + 8, sizeof(rc_level) // 8), dtype=np.int64)
+        cdef int64_t[:, ::1] memory = self.level_memory
+        self.levels = <rc_level *> &memory[0, 0]
+        self.numbers = np.zeros(RC_BATCH)
+        self.steps = np.zeros(RC_BATCH)
+        self.batch_winners = np.zeros(RC_BATCH, dtype=np.int32)
+        self.batch_losers = np.zeros(RC_BATCH, dtype=np.int32)
+        self.ready = np.zeros(max(self.bounds.shape[0] - 1, 1), dtype=np.uint8)
+        return 0
+
+    # -------------------------------------------------------------------- opening and closing
+
+    cdef bint start(self, PairState state, int64_t q, double eta, double unit) noexcept nogil:
+        """Begin to visit a query; whether its scores are numbers."""
+        cdef Visit *v = &self.v
+        cdef int64_t k
+        cdef double sum = 0
+        v.query = q
+        v.n = self.bounds[q + 1] - self.bounds[q]
+        v.padded = (v.n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+        v.left = self.n_pairs[q]
+        v.eta = eta
+        v.way = <Way> self.ways[q]
+        v.docs = &self.docs[self.bounds[q]]
+        v.labels = &self.labels[self.bounds[q]]
+        v.doc_weights = NULL
+        if self.doc_weights is not None:
+            v.doc_weights = &self.doc_weights[self.bounds[q]]
+        v.winners = v.losers = NULL
+        v.pair_weights = NULL
+        if self.winners is not None:
+            v.winners = &self.winners[self.pair_bounds[q]]
+            v.losers = &self.losers[self.pair_bounds[q]]
+            if self.pair_weights is not None:
+                v.pair_weights = &self.pair_weights[self.pair_bounds[q]]
+        v.at = v.filled = v.i = v.j = v.listed = v.mistakes = 0
+        v.version = 1
+        v.judged = False
+        count_by(&state.m, unit)
+        if v.way != PLAIN:
+            rc_score_docs(self.X, v.docs, v.n, state.m.weights, &self.scores[0])
+            for k in range(v.n):
+                sum += self.scores[k] - self.scores[k]
+                self.stamps[k] = 1
+        if v.way == GRAM:
+            for k in range(v.n, v.padded):
+                self.scores[k] = 0
+            memset(&self.alpha[0], 0, v.padded * sizeof(double))
+            memset(&self.beta[0], 0, v.padded * sizeof(double))
+            v.G = self.gram(q)
+            if self.winners is None and self.lexicographic:
+                for k in range(v.padded):
+                    self.padded_labels[k] = v.labels[k] if k < v.n else INFINITY
+        if not self.lexicographic:
+            self.begin_walk(<uint64_t> state.counts[5])
+        v.open = sum == 0
+        return v.open
+
+    cdef void look_ahead(self, int64_t q) noexcept nogil:
+        """Say what the visit of query q, which is to come next, will read."""
+        cdef int64_t first = self.bounds[q], stop = self.bounds[q + 1], padded, size = 8
+        self.v.gram_ahead.next = self.v.gram_ahead.stop = NULL
+        self.v.rows_ahead = self.v.gram_ahead
+        if stop == first:
+            return
+        if self.ways[q] == GRAM and self.cached[q] >= 0 and self.ready[q]:
+            padded = (stop - first + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+            self.v.gram_ahead.next = <const char *> &self.cache[self.cached[q]]
+            self.v.gram_ahead.stop = self.v.gram_ahead.next + padded * padded * sizeof(double)
+        if self.X.indptr == NULL:
+            size = 4 if self.X.dtype == RC_FLOAT32 else 8
+            self.v.rows_ahead.next = (
+                <const char *> self.X.data + self.smallest(first, stop) * self.X.stride * size
+            )
+            self.v.rows_ahead.stop = (
+                self.v.rows_ahead.next + (stop - first) * self.X.stride * size
+            )
+
+    cdef int64_t smallest(self, int64_t first, int64_t stop) noexcept nogil:
+        """The first row of a query, whose rows are mostly neighbours."""
+        cdef int64_t k, row = self.docs[first]
+        for k in range(first + 1, stop):
+            row = min(row, self.docs[k])
+        return row
+
+    cdef void begin_walk(self, uint64_t visit) noexcept nogil:
+        cdef Visit *v = &self.v
+        cdef uint64_t stream = rc_stream(self.seed, visit)
+        cdef int64_t k, i, j, first = 0, n_levels = 0
+        cdef double pairs = 0
+        cdef int32_t name
+        cdef rc_level *level
+        if v.winners == NULL:
+            for k in range(v.n):
+                self.names[k] = <int32_t> k
+            for k in range(1, v.n + 1):
+                if k < v.n and v.labels[k] == v.labels[first]:
+                    continue
+                i = k - 1
+                while i > first:
+                    j = first + rc_below(&stream, i - first + 1)
+                    name = self.names[i]
+                    self.names[i] = self.names[j]
+                    self.names[j] = name
+                    i -= 1
+                if k < v.n:
+                    level = &self.levels[n_levels]
+                    level.first_pair = pairs
+                    level.width = <double> (v.n - k)
+                    level.inverse = 1.0 / level.width
+                    level.origin = pairs - <double> first * level.width
+                    pairs += <double> (k - first) * level.width
+                    n_levels += 1
+                first = k
+        v.n_levels = n_levels
+        for k in range(n_levels, 8):
+            self.levels[k].first_pair = INFINITY
+        if v.left:
+            rc_walk_start(&v.walk, <uint64_t> v.left, &stream)
+
+    cdef double *gram(self, int64_t q) noexcept nogil:
+        """The Gram matrix of the query's documents."""
+        cdef Visit *v = &self.v
+        cdef double *G = &self.own_gram[0]
+        cdef int64_t first = 0, depth, i, j, p = v.padded
+        cdef rc_row x
+        if self.cached[q] >= 0:
+            G = &self.cache[self.cached[q]]
+            if self.ready[q]:
+                return G
+            self.ready[q] = True
+        memset(G, 0, p * p * sizeof(double))
+        if self.X.indptr == NULL:
+            while first < self.X.n_features:
+                depth = min(<int64_t> RC_DEPTH, self.X.n_features - first)
+                rc_pack_docs(self.X, v.docs, v.n, first, depth, &self.panels[0])
+                rc_gram_panels(&self.panels[0], p, depth, G)
+                first += depth
+            rc_mirror(G, p)
+            return G
+        for i in range(v.n):  # each row in turn is spread out, and back to zeros afterwards
+            x = rc_rows_get(self.X, v.docs[i])
+            rc_axpy(x, 1.0, &self.panels[0])
+            for j in range(i, v.n):
+                G[i * p + j] = rc_dot(rc_rows_get(self.X, v.docs[j]), &self.panels[0])
+                G[j * p + i] = G[i * p + j]
+            rc_axpy(x, -1.0, &self.panels[0])
+        return G
+
+    cdef bint close(self, PairState state) noexcept nogil:
+        """End a visit: the weights catch up. Whether the last scores are numbers."""
+        cdef Visit *v = &self.v
+        cdef int64_t k
+        cdef double sum = 0
+        if v.way == GRAM and v.mistakes:
+            rc_add_docs(self.X, v.docs, &self.alpha[0], v.n, state.m.weights)
+            if state.m.weight_sums != NULL:
+                rc_add_docs(self.X, v.docs, &self.beta[0], v.n, state.m.weight_sums)
+        if v.way != PLAIN:
+            for k in range(v.n):
+                sum += self.scores[k] - self.scores[k]
+        v.open = False
+        state.counts[5] += 1
+        return sum == 0
+
+    # -------------------------------------------------------------------- pairs
+
+    cdef void fill(self) noexcept nogil:
+        """Put the next pairs and their steps into the batch."""
+        cdef Visit *v = &self.v
+        cdef int64_t n = min(v.left, <int64_t> RC_BATCH), k = 0, at
+        cdef int32_t *winners = &self.batch_winners[0]
+        cdef int32_t *losers = &self.batch_losers[0]
+        cdef const int32_t *names = &self.names[0]
+        if not self.lexicographic:
+            rc_walk_numbers(&v.walk, &self.numbers[0])
+        if v.winners != NULL:
+            for k in range(n):
+                at = v.listed + k if self.lexicographic else <int64_t> self.numbers[k]
+                winners[k] = v.winners[at]
+                losers[k] = v.losers[at]
+                self.steps[k] = v.eta if v.pair_weights == NULL else v.eta * v.pair_weights[at]
+            v.listed += n
+        elif not self.lexicographic:
+            rc_walk_pairs(&self.numbers[0], self.levels, v.n_levels, v.n, winners, losers)
+            for k in range(n):
+                winners[k] = names[winners[k]]
+                losers[k] = names[losers[k]]
+        else:
+            while k < n and v.i < v.n:
+                while k < n and v.j < v.n:
+                    if v.labels[v.j] < v.labels[v.i]:
+                        winners[k] = <int32_t> v.i
+                        losers[k] = <int32_t> v.j
+                        k += 1
+                    v.j += 1
+                if v.j == v.n:
+                    v.i += 1
+                    v.j = 0
+            n = k
+        if v.winners == NULL and v.doc_weights != NULL:
+            for k in range(n):
+                self.steps[k] = v.eta * (v.doc_weights[winners[k]] * v.doc_weights[losers[k]])
+        v.at = 0
+        v.filled = n
+        v.left -= n
+
+    cdef inline double step(self, int64_t i, int64_t j) noexcept nogil:
+        if self.v.doc_weights == NULL:
+            return self.v.eta
+        return self.v.eta * (self.v.doc_weights[i] * self.v.doc_weights[j])
+
+    cdef Outcome mistake(
+        self, PairState state, int64_t i, int64_t j, double step
+    ) noexcept nogil:
+        """End the present hypothesis: have it judged or kept, then move the weights."""
+        cdef Visit *v = &self.v
+        cdef rc_pair_state *m = &state.m
+        cdef double before
+        if not v.judged:
+            if successes(m) > v.judge_above:
+                return CANDIDATE
+            if m.capacity:
+                if m.kept == m.capacity:
+                    return FULL
+                self.copy(m, enter(m, m.kept))
+        v.judged = False
+        if v.way == GRAM:
+            rc_ask_ahead(&v.gram_ahead)
+            rc_ask_ahead(&v.rows_ahead)
+            rc_shift_scores(&self.scores[0], v.G + i * v.padded, v.G + j * v.padded, step, v.padded)
+            self.alpha[i] += step
+            self.alpha[j] -= step
+            if m.weight_sums != NULL:
+                before = so_far(m) * step
+                self.beta[i] += before
+                self.beta[j] -= before
+        else:
+            move(m, rc_rows_get(self.X, v.docs[i]), rc_rows_get(self.X, v.docs[j]), step)
+            v.version += 1
+        pass_away(m)
+        v.mistakes += 1
+        return REACHED
+
+    cdef void copy(self, const rc_pair_state *m, double *to) noexcept nogil:
+        """The present hypothesis."""
+        memcpy(to, m.weights, m.n_features * sizeof(double))
+        if self.v.open and self.v.way == GRAM and self.v.mistakes:
+            rc_add_docs(self.X, self.v.docs, &self.alpha[0], self.v.n, to)
+
+    cdef bint violated(self, const rc_pair_state *m, int64_t i, int64_t j) noexcept nogil:
+        """Whether a pair is ranked wrongly, looked up in one of the slower ways."""
+        cdef Visit *v = &self.v
+        if v.way == PLAIN:
+            return not (
+                rc_dot(rc_rows_get(self.X, v.docs[i]), m.weights)
+                - rc_dot(rc_rows_get(self.X, v.docs[j]), m.weights)
+                > m.margin
+            )
+        return not (self.renewed(m, i) - self.renewed(m, j) > m.margin)
+
+    cdef double renewed(self, const rc_pair_state *m, int64_t k) noexcept nogil:
+        """A score of the present weights, computed where that was not done yet."""
+        if self.stamps[k] != self.v.version:
+            self.stamps[k] = self.v.version
+            self.scores[k] = rc_dot(rc_rows_get(self.X, self.v.docs[k]), m.weights)
+        return self.scores[k]
+
+    cdef Outcome batch(self, PairState state) noexcept nogil:
+        """Look at the pairs of the batch."""
+        cdef Visit *v = &self.v
+        cdef rc_pair_state *m = &state.m
+        cdef const double *s = &self.scores[0]
+        cdef const int32_t *winners = &self.batch_winners[0]
+        cdef const int32_t *losers = &self.batch_losers[0]
+        cdef double margin = m.margin
+        cdef int64_t at, filled = v.filled
+        cdef bint listed = v.pair_weights != NULL or v.doc_weights != NULL
+        cdef Outcome outcome
+        while True:
+            at = v.at
+            if v.way == GRAM:
+                while at < filled and s[winners[at]] - s[losers[at]] > margin:
+                    at += 1
+            else:
+                while at < filled and not self.violated(m, winners[at], losers[at]):
+                    at += 1
+            m.run += at - v.at
+            m.right += at - v.at
+            m.n_pairs += at - v.at
+            v.at = at
+            if at == filled:
+                return REACHED
+            outcome = self.mistake(
+                state, winners[at], losers[at], self.steps[at] if listed else v.eta
+            )
+            if outcome != REACHED:
+                return outcome
+            m.n_pairs += 1
+            v.at += 1
+
+    cdef Outcome scan(self, PairState state) noexcept nogil:
+        """Look at the pairs of the winner v.i, in lexicographic order."""
+        cdef Visit *v = &self.v
+        cdef rc_pair_state *m = &state.m
+        cdef const double *labels = &self.padded_labels[0]
+        cdef int64_t j, n
+        cdef Outcome outcome
+        while True:
+            n = 0
+            j = rc_next_violation(
+                &self.scores[0], labels, v.j, v.padded, self.scores[v.i], labels[v.i], m.margin, &n
+            )
+            m.run += n
+            m.right += n
+            m.n_pairs += n
+            v.left -= n
+            v.j = j
+            if j == v.padded:
+                v.i += 1
+                v.j = 0
+                return REACHED
+            outcome = self.mistake(state, v.i, j, self.step(v.i, j))
+            if outcome != REACHED:
+                return outcome
+            m.n_pairs += 1
+            v.left -= 1
+            v.j += 1
+
+
+def learn(
+    PairState state not None,
+    PairData data not None,
+    const int64_t[::1] sequence not None,
+    int64_t start,
+    const double[::1] steps not None,
+    const double[::1] units not None,
+    int64_t[::1] mistakes not None,
+    double judge_above,
+    int64_t budget,
+):
+    """Visit the queries at positions ``start`` and on.
+
+    Parameters
+    ----------
+    state : PairState
+        In and out. What learns.
+    data : PairData
+        In and out. The queries; remembers how far the visit of one has come.
+    sequence : int64 array
+        In. The query at each position.
+    start : int
+        In. The position to go on from.
+    steps, units : float64 arrays, shape (n_queries,)
+        In. Length of a step, and what a success counts.
+    mistakes : int64 array, shape (n_queries,)
+        In and out. Mistakes in each query.
+    judge_above : float
+        In. Stop at hypotheses of more successes, so that the caller may keep them.
+    budget : int
+        In. Pairs to look at before pausing.
+
+    Returns
+    -------
+    position : int
+        The first position whose visit has not ended.
+    outcome : int
+        One of ``OUTCOMES``. "full": enlarge the state and call again. "candidate": take it with
+        `candidate`, then call again. The scores of "overflowed" are not numbers.
+    """
+    cdef int64_t n_queries = data.bounds.shape[0] - 1, k, seen
+    cdef Outcome outcome = REACHED
+    if (
+        state.m.n_features != data.X.n_features
+        or steps.shape[0] != n_queries
+        or units.shape[0] != n_queries
+        or mistakes.shape[0] != n_queries
+        or not 0 <= start <= sequence.shape[0]
+    ):
+        raise ValueError("state, queries, steps and sequence do not fit together")
+    for k in range(start, sequence.shape[0]):
+        if not 0 <= sequence[k] < n_queries:
+            raise ValueError(f"there is no query {sequence[k]}")
+    state.read()
+    data.v.judge_above = judge_above
+    with nogil:
+        while start < sequence.shape[0]:
+            k = sequence[start]
+            if not data.v.open and not data.start(state, k, steps[k], units[k]):
+                outcome = OVERFLOWED
+                break
+            data.look_ahead(sequence[start + 1] if start + 1 < sequence.shape[0] else k)
+            while True:
+                seen = state.m.n_pairs
+                if data.lexicographic and data.v.way == GRAM and data.v.winners == NULL:
+                    if data.v.i == data.v.n:
+                        break
+                    outcome = data.scan(state)
+                else:
+                    if data.v.at == data.v.filled:
+                        if data.v.left == 0:
+                            break
+                        data.fill()
+                        if data.v.filled == 0:
+                            break
+                    outcome = data.batch(state)
+                budget -= state.m.n_pairs - seen + 1
+                if outcome == REACHED and budget <= 0:
+                    outcome = PAUSED
+                if outcome != REACHED:
+                    break
+            if outcome != REACHED:
+                break
+            mistakes[k] += data.v.mistakes
+            start += 1
+            if not data.close(state):
+                outcome = OVERFLOWED
+                break
+    state.write()
+    return start, <int> outcome
+
+
+def candidate(PairState state not None, PairData data not None, double[::1] out not None):
+    """Write the hypothesis that waits to be judged, which the next call of `learn` then ends.
+
+    Parameters
+    ----------
+    state : PairState
+        In.
+    data : PairData
+        In and out.
+    out : float64 array, shape (n_features,)
+        Out.
+
+    Returns
+    -------
+    float
+        Its successes.
+    """
+    if out.shape[0] != state.m.n_features:
+        raise ValueError(f"out has {out.shape[0]} entries; it needs {state.m.n_features}")
+    data.copy(&state.m, &out[0])
+    data.v.judged = True
+    return successes(&state.m)
+
+
+c_functions = {
+    "pair_update": PyCapsule_New(<void *> &pair_update, "pair_update", NULL),
+    "pair_average": PyCapsule_New(<void *> &pair_average, "pair_average", NULL),
+    "pair_committee": PyCapsule_New(<void *> &pair_committee, "pair_committee", NULL),
+}
