@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from reference import boosting as plain
 
 # One round by hand: three rows to rank above two.
@@ -55,7 +56,7 @@ def test_potentials_of_graded_labels():
     scores = np.array([0.5, 0, 1])
     D, Z = plain.reweigh(D, pairs, scores, 1.0)
     np.testing.assert_allclose(D, [0.121952, 0.331499, 0.546549], atol=1e-6)
-    assert 3 * Z == pytest.approx(4.973534, abs=1e-6)  # of pairs that weigh 1 each
+    assert pytest.approx(4.973534, abs=1e-6) == 3 * Z  # of pairs that weigh 1 each
     np.testing.assert_allclose(
         plain.potentials(D, pairs, 3), [0.453451, 0.424598, -0.878048], atol=1e-6
     )

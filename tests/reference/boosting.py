@@ -5,6 +5,7 @@ Freund, Iyer, Schapire, Singer: "An efficient boosting algorithm for combining p
 missing if default is 1. Threshold -inf tells what is present from what is missing.
 """
 
+from itertools import pairwise
 from math import exp, inf, isnan, log, sqrt
 
 import numpy as np
@@ -33,7 +34,7 @@ def is_missing(x, zero_missing=False):
 
 
 def fires(column, threshold, default, zero_missing=False):
-    """h of each row."""
+    """H of each row."""
     return np.array(
         [default if is_missing(x, zero_missing) else int(x > threshold) for x in column]
     )
@@ -43,7 +44,7 @@ def midpoints(column, zero_missing=False):
     """Candidate thresholds of a feature, highest first."""
     values = sorted({float(x) for x in column if not is_missing(x, zero_missing)}, reverse=True)
     found = []
-    for upper, lower in zip(values, values[1:], strict=False):
+    for upper, lower in pairwise(values):
         middle = lower / 2 + upper / 2
         found.append(lower if middle >= upper else middle)
     if values and any(is_missing(x, zero_missing) for x in column):
