@@ -296,7 +296,7 @@ class PairwisePerceptron(Ranker):
                     best, best_epoch, best_value = state.parameters(), epoch, value
             if self.verbose:
                 self._tell(state, epoch)
-            stop = [bool(callback(shadow)) for callback in callbacks or []]
+            stop = [bool(callback(copy(shadow))) for callback in callbacks or []]
             stale = best is not None and epoch - best_epoch >= int(self.early_stopping_rounds or 0)
             if any(stop) or stale or (state.epochs[-1][1] == 0 and validation is None):
                 break

@@ -57,13 +57,46 @@ def read(
     -----
     Query numbers (``qid:``) and comments are skipped.
     """
+    X, y, _ = read_queries(
+        data, zero_based=zero_based, n_features=n_features, expected=expected, report=report
+    )
+    return X, y
+
+
+def read_queries(
+    data: str,
+    *,
+    zero_based: bool = False,
+    n_features: int | None = None,
+    expected: str = "n_features",
+    report: Callable[[int], None] = lambda number: None,
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Read labelled examples and the queries they belong to.
+
+    Parameters
+    ----------
+    data, zero_based, n_features, expected, report
+        As for `read`.
+
+    Returns
+    -------
+    X, y
+        As of `read`.
+    qid : ndarray of int64, shape (n_rows,), or None
+        None unless every line has a ``qid:``.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read`.
+    """
     from sklearn.datasets import load_svmlight_file
 
     name = title(data)
     with _open(data) as stream:
         lines = CountedLines(stream, report)
         try:
-            X, y = load_svmlight_file(lines, zero_based=zero_based)
+            X, y, qid = load_svmlight_file(lines, zero_based=zero_based, query_id=True)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{name} is damaged: {error}") from error
         except (ValueError, OverflowError) as error:
@@ -81,7 +114,7 @@ def read(
         X.resize((X.shape[0], n_features))
     if (y == np.floor(y)).all() and np.abs(y).max() < 2**53:
         y = y.astype(np.int64)
-    return X, y
+    return X, y, qid if qid.size == y.size else None
 
 
 def title(data: str) -> str:
