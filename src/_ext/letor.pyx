@@ -1,8 +1,8 @@
 """LETOR and svmlight text: blocks of whole lines to arrays.
 
 A line is ``label qid:id number:value ... # comment``; qid, features and comment may be missing.
-``parse`` reads a block in one pass into arrays that the caller provides, large enough for any text
-of that length, so that no byte is looked at twice and nothing is allocated. Numbers are the nearest
+``parse`` reads a block in one pass into arrays that the caller provides, so that no byte is looked
+at twice and nothing is allocated. Numbers are the nearest
 doubles (see ``_decimal.h``). Words of the text (query ids, comments) are handed out as offsets into
 it, for ``words.pyx``.
 """
@@ -40,6 +40,7 @@ cdef enum:
 cdef enum Fault:
     FAILED = -1  # an exception is set
     FINE
+    ROOM
     NUL
     LABEL
     LABEL_NOT_FINITE
@@ -67,7 +68,7 @@ cdef struct Scan:
     const uint8_t *line
     const uint8_t *token  # a fault's
     int64_t number, previous  # features': a fault's, and the one before it
-    int64_t n_lines, n_rows, n_values, n_runs
+    int64_t n_lines, n_rows, n_values, n_runs, max_rows
     int64_t first_row_line, largest, largest_line
     bint has_qid, has_zero
 
@@ -227,6 +228,8 @@ cdef int read_rows(
         while is_space(scan.at[0]):
             scan.at += 1
         if scan.at[0] != c'\n' and scan.at[0] != c'#':
+            if scan.n_rows == scan.max_rows:
+                return Fault.ROOM
             scan.token = scan.at
             fault = read_number(&scan.at, scan.stop, labels + scan.n_rows)
             if fault != RC_DECIMAL_FINITE:
@@ -298,19 +301,19 @@ def parse(
         In. Whether 0 may occur though ``first_number`` is 1; its column is then -1.
     nan_allowed, inf_allowed : bool
         In. Whether values may be NaN, or infinite. Labels may be both with ``inf_allowed``.
-    labels : float64 array, shape (>= (n + 1) // 2,)
-        Out. A label a row.
+    labels : float64 array, shape (max_rows,)
+        Out. A label a row. There are no more rows than lines.
     ends : int64 array, like labels
         Out. Values up to and with each row.
     columns : int32 array, shape (>= n // 4,)
         Out. Each value's column, ascending in a row.
     values : float32 or float64 array, like columns
         Out. The nearest doubles, rounded once more for float32.
-    runs : int64 array, shape (>= (n + 1) // 2, 6)
+    runs : int64 array, shape (max_rows, 6)
         Out. Neighbouring rows with one query id: first row, start and stop of the id in the text,
         the id as an integer, line of the first row, kind of id (0 no 64-bit integer, 1 one as
         Python writes it, 2 one with a plus or leading zeros).
-    comments : int64 array, shape (>= (n + 1) // 2, 2), or None
+    comments : int64 array, shape (max_rows, 2), or None
         Out. Start and stop of each row's comment, spaces around it left out; -1 where none is.
 
     Returns
@@ -335,18 +338,17 @@ def parse(
     -----
     O(n), one pass, no allocation.
     """
-    cdef int64_t n = text.shape[0], n_rows = (n + 1) // 2
+    cdef int64_t n = text.shape[0], max_rows = labels.shape[0]
     cdef Scan scan
     cdef Rules rules
     cdef int fault = Fault.FINE
     if (
-        labels.shape[0] < n_rows
-        or ends.shape[0] < n_rows
+        ends.shape[0] != max_rows
         or columns.shape[0] < n // 4
         or values.shape[0] < n // 4
-        or runs.shape[0] < n_rows
+        or runs.shape[0] != max_rows
         or runs.shape[1] != RUN_FIELDS
-        or (comments is not None and (comments.shape[0] < n_rows or comments.shape[1] != 2))
+        or (comments is not None and (comments.shape[0] != max_rows or comments.shape[1] != 2))
         or not 0 <= first_number <= 1
     ):
         raise ValueError(f"the arrays do not fit a text of {n} bytes")
@@ -358,7 +360,8 @@ def parse(
     rules.zero_allowed = zero_allowed
     rules.nan_allowed = nan_allowed
     rules.inf_allowed = inf_allowed
-    if n:
+    scan.max_rows = max_rows
+    if n and max_rows:
         scan.at = &text[0]
         scan.stop = scan.at + n
         with nogil:
@@ -367,6 +370,8 @@ def parse(
                 &columns[0] if n >= 4 else NULL, &values[0] if n >= 4 else NULL,
                 &runs[0, 0], &comments[0, 0] if comments is not None else NULL,
             )
+    if fault == Fault.ROOM or (n and not max_rows):
+        raise ValueError(f"the arrays have room for {max_rows} rows, the text has more")
     if fault:
         raise ValueError(
             f"{name}, line {first_line + scan.n_lines - 1}: {_what_is_wrong(fault, &scan, &rules)}"

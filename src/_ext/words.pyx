@@ -231,9 +231,9 @@ def find_docids(
 def take(
     const uint8_t[::1] text not None,
     const int64_t[:, :] spans not None,
-    uint8_t[:, ::1] out not None,
+    uint32_t[:, ::1] out not None,
 ):
-    """Copy words of the text side by side, filled up with zeros.
+    """Copy words of the text side by side, a letter an entry, filled up with zeros.
 
     Parameters
     ----------
@@ -241,20 +241,20 @@ def take(
         In.
     spans : int64 array, shape (n, 2)
         In. Start and stop of each word.
-    out : uint8 array, shape (n, width)
+    out : uint32 array, shape (n, width)
         Out. No word may be longer than ``width``.
 
     Returns
     -------
     bool
-        Whether all words are ASCII.
+        Whether all words are ASCII; if not, what was written is bytes, not letters.
 
     Notes
     -----
     O(n * width).
     """
     cdef int64_t n = spans.shape[0], width = out.shape[1], i, j, start, length
-    cdef uint8_t bits = 0
+    cdef uint32_t bits = 0
     if spans.shape[1] != 2 or out.shape[0] != n:
         raise ValueError("spans and out do not fit together")
     with nogil:

@@ -141,12 +141,12 @@ static inline uint64_t rc_digits_(const unsigned char **at, const unsigned char 
     return number;
 }
 
-/* The whole number at *at, which moves past it; -1 if that has more than 18 digits. */
+/* The whole number at *at, which moves past it; -1 if it has 20 digits or does not fit. */
 static inline int64_t rc_whole(const unsigned char **at, const unsigned char *stop)
 {
     const unsigned char *start = *at;
     const uint64_t number = rc_digits_(at, stop, 0);
-    return *at - start > 18 ? -1 : (int64_t)number;
+    return *at - start > 19 || number > INT64_MAX ? -1 : (int64_t)number;
 }
 
 /* The double nearest to significand * 10^exponent. */

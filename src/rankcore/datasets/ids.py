@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from rankcore._ext.words import first_equal
+from rankcore._ext.words import first_equal, take
 
 # Ids become arrays of fixed width: one overlong id must not make these huge.
 MAX_ID = 4096
@@ -44,24 +45,41 @@ def as_words(name: str, values: Any) -> np.ndarray:
     return array.astype(str, copy=False)
 
 
-def decoded(letters: list[np.ndarray], ascii_only: bool) -> np.ndarray:
-    """Put arrays of bytes together as one of str.
+def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
+    """Parts of a text as an array of str.
 
     Parameters
     ----------
-    letters : list of ndarray of bytes (S)
-    ascii_only : bool
-        Whether all are ASCII.
+    text : memoryview of bytes
+    spans : ndarray of int64, shape (n, 2)
+        Where each starts and stops.
+    longest : int
+        Bytes of the longest.
 
     Returns
     -------
-    ndarray of str
+    ndarray of str, shape (n,)
         Bytes that are not UTF-8 survive as in Python's file names.
     """
-    joined = np.concatenate(letters) if letters else np.empty(0, "S1")
-    if ascii_only:
-        return joined.astype(f"U{joined.itemsize}")
-    return np.strings.decode(joined, "utf-8", "surrogateescape")
+    words = np.empty(len(spans), f"U{max(1, longest)}")
+    if take(text, spans, words.view(np.uint32).reshape(len(spans), max(1, longest))):
+        return words
+    return np.array([word(text, start, stop) for start, stop in spans.tolist()])
+
+
+def word(text: memoryview, start: int, stop: int) -> str:
+    """Part of a text as `words_of` has it.
+
+    Parameters
+    ----------
+    text : memoryview of bytes
+    start, stop : int
+
+    Returns
+    -------
+    str
+    """
+    return bytes(text[start:stop]).decode("utf-8", "surrogateescape")
 
 
 def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
@@ -120,17 +138,18 @@ def written(
     ValueError
         If one cannot be written.
     """
+    strange = re.compile(f"[{re.escape(SPACES + forbidden)}]").search
     for row, found in enumerate(ids, start):
-        word = str(found)
+        text = str(found)
         if (
             not isinstance(found, int | str)
-            or len(word.encode("utf-8", "surrogateescape")) > MAX_ID
-            or not (word or empty)
-            or any(letter in word for letter in SPACES + forbidden)
+            or strange(text)
+            or not (text or empty)
+            or (len(text) > MAX_ID // 4 and len(text.encode("utf-8", "surrogateescape")) > MAX_ID)
         ):
             besides = f" and {forbidden}" if forbidden else ""
             raise ValueError(
                 f"{name} {found!r} of row {row} cannot be written: it must be an integer or a str "
                 f"of 1 to {MAX_ID} bytes without spaces{besides}"
             )
-        yield word
+        yield text

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from rankcore._ext.letor import parse, scatter
-from rankcore._ext.words import find_docids, take
-from rankcore.datasets.ids import MAX_ID, decoded
+from rankcore._ext.words import find_docids
+from rankcore.datasets.ids import MAX_ID, word, words_of
 from rankcore.datasets.streams import Lines
 
 MAX_FEATURES = 2**31 - 1
@@ -37,10 +37,10 @@ class Options:
             check_count("n_features", self.n_features, MAX_FEATURES)
         if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype must be float32 or float64, found {self.dtype!r}")
-        for name, word in [("zero_based", "auto"), ("ensure_all_finite", "allow-nan")]:
+        for name, third in [("zero_based", "auto"), ("ensure_all_finite", "allow-nan")]:
             value = getattr(self, name)
-            if value is not True and value is not False and value != word:
-                raise ValueError(f"{name} must be True, False or {word!r}, found {value!r}")
+            if value is not True and value is not False and value != third:
+                raise ValueError(f"{name} must be True, False or {third!r}, found {value!r}")
 
 
 def check_count(name: str, value: Any, largest: int | None = None) -> None:
@@ -55,12 +55,12 @@ def check_count(name: str, value: Any, largest: int | None = None) -> None:
 
 
 class _Scratch:
-    """Arrays that the kernel fills, large enough for any text of ``n`` bytes."""
+    """Arrays that the kernel fills: room for the rows of some lines of ``n`` bytes together."""
 
-    def __init__(self, n: int, options: Options) -> None:
-        n_rows = (n + 1) // 2  # "1\n"
+    def __init__(self, n: int, n_rows: int, options: Options) -> None:
         n_values = n // 4  # " 1:1"
         self.n = n
+        self.n_rows = n_rows
         self.labels = np.empty(n_rows)
         self.ends = np.empty(n_rows, np.int64)
         self.columns = np.empty(n_values, np.int32)
@@ -135,8 +135,8 @@ class Block:
         self.comments = None if scratch.comments is None else scratch.comments[: self.n_rows]
 
     def word(self, start: int, stop: int) -> str:
-        """Part of the text. Bytes that are not UTF-8 survive as Python's file names do."""
-        return bytes(self.text[start:stop]).decode("utf-8", "surrogateescape")
+        """Part of the text."""
+        return word(self.text, start, stop)
 
     def check_id(self, start: int, stop: int) -> None:
         """Raise if an id is too long for an array of ids."""
@@ -195,22 +195,24 @@ def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
         n_jobs = effective_n_jobs(options.n_jobs)
     free: list[_Scratch] = []
 
-    def scratch_for(text: memoryview) -> _Scratch:
-        scratch = free.pop() if free else _Scratch(0, options)
-        if scratch.n < len(text):
-            return _Scratch(len(text) + len(text) // 8, options)
+    def scratch_for(text: memoryview, first_line: int) -> _Scratch:
+        n, n_rows = len(text), lines.n_lines - first_line + 1
+        scratch = free.pop() if free else _Scratch(0, 0, options)
+        if scratch.n < n or scratch.n_rows < n_rows:
+            return _Scratch(n + n // 8, n_rows + n_rows // 8, options)
         return scratch
 
     if n_jobs == 1:
         for text, first_line in lines:
-            scratch = scratch_for(text)
+            scratch = scratch_for(text, first_line)
             yield Block(text, first_line, lines.taken, lines.name, options, scratch)
             free.append(scratch)
         return
     pending: deque[Future[Block]] = deque()
     with ThreadPoolExecutor(n_jobs) as pool:
         for text, first_line in lines:
-            arguments = text, first_line, lines.taken, lines.name, options, scratch_for(text)
+            scratch = scratch_for(text, first_line)
+            arguments = text, first_line, lines.taken, lines.name, options, scratch
             pending.append(pool.submit(Block, *arguments))
             if len(pending) > n_jobs:
                 block = pending.popleft().result()
@@ -277,7 +279,6 @@ class Collected:
         self.run_words: dict[int, str] = {}  # where str(id) is not the word
         self.has_words = False  # that are no integers
         self.docids: list[tuple[int, np.ndarray | None]] = []
-        self.ascii = True
         self.comments: list[str] = []
 
     def add(self, block: Block, first: int, last: int) -> None:
@@ -348,9 +349,7 @@ class Collected:
         if longest:
             if longest > MAX_ID:
                 block.check_id(*spans[(spans[:, 1] - spans[:, 0]).argmax()].tolist())
-            letters = np.empty((len(spans), longest), np.uint8)
-            self.ascii &= take(block.text, spans, letters)
-            found = letters.view(f"S{longest}")[:, 0]
+            found = words_of(block.text, spans, longest)
         self.docids.append((len(spans), found))
 
     def finish(self) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None, Any]:
@@ -385,5 +384,5 @@ class Collected:
     def _docids(self) -> np.ndarray | None:
         if all(found is None for _, found in self.docids):
             return None
-        parts = [np.zeros(n, "S1") if found is None else found for n, found in self.docids]
-        return decoded(parts, self.ascii)
+        parts = [np.zeros(n, "U1") if found is None else found for n, found in self.docids]
+        return np.concatenate(parts)

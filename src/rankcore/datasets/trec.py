@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from rankcore._ext.words import numbers, split, take
-from rankcore.datasets.ids import MAX_ID, decoded, first_rows, written
+from rankcore._ext.words import numbers, split
+from rankcore.datasets.ids import MAX_ID, first_rows, word, words_of, written
 from rankcore.datasets.judgments import Qrels, RepeatedPairError, Run
 from rankcore.datasets.streams import Source, Target, open_lines, writable
 
@@ -52,8 +52,7 @@ def read_qrels(source: Source) -> Qrels:
     """
     table = _Table(source, "query iteration document relevance", (0, 2, 3))
     rel = table.numbers
-    table.refuse(np.abs(rel) >= 2**53, "relevance", "too large")
-    table.refuse(rel != np.floor(rel), "relevance", "no whole number")
+    table.refuse((rel != np.floor(rel)) | (np.abs(rel) >= 2**53), "a whole number below 2**53")
     return table.paired(lambda: Qrels(table.qid, table.docid, rel.astype(np.int64)))
 
 
@@ -198,16 +197,17 @@ class _Table:
         self.words = form.split()
         self.picked = picked
         self.tag = ""
-        self.ascii = True
         parts: list[list[np.ndarray]] = [[], [], [], []]
         with open_lines(source) as lines:
             self.name = lines.name
             for text, first_line in lines:
                 for part, found in zip(parts, self._read(text, first_line), strict=True):
                     part.append(found)
-        self.qid, self.docid = (decoded(part, self.ascii) for part in parts[:2])
-        self.numbers = np.concatenate([*parts[2], np.empty(0)])
-        self.lines = np.concatenate([*parts[3], np.empty(0, np.int64)])
+        dtypes: list[Any] = ["U1", "U1", np.float64, np.int64]
+        self.qid, self.docid, self.numbers, self.lines = (
+            np.concatenate([np.empty(0, dtype), *part])
+            for dtype, part in zip(dtypes, parts, strict=True)
+        )
 
     def _read(self, text: memoryview, first_line: int) -> tuple[np.ndarray, ...]:
         """Queries, documents, numbers and the numbers of the lines in a block."""
@@ -220,13 +220,13 @@ class _Table:
         values, place = np.empty(n), self.picked[2]
         row = numbers(text, spans[:, place], values)
         if row < n:
-            found = _word(text, spans[row, place])
+            found = word(text, *spans[row, place].tolist())
             raise ValueError(
                 f"{self.name}, line {lines[row]}: {self.words[place]} {found!r}; expected a finite "
                 "number"
             )
         if n and not self.tag:
-            self.tag = _word(text, spans[0, -1])
+            self.tag = word(text, *spans[0, -1].tolist())
         return *ids, values, lines
 
     def _ids(self, text: memoryview, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
@@ -234,21 +234,20 @@ class _Table:
         width = int(lengths.max(initial=1))
         if width > MAX_ID:
             row = int(lengths.argmax())
-            start = _word(text, spans[row])[:40]
+            start = word(text, *spans[row].tolist())[:40]
             raise ValueError(
                 f"{self.name}, line {lines[row]}: an id of {width} bytes, which begins with "
                 f"{start!r}; at most {MAX_ID} are supported"
             )
-        letters = np.empty((len(spans), width), np.uint8)
-        self.ascii &= take(text, spans, letters)
-        return letters.view(f"S{width}")[:, 0]
+        return words_of(text, spans, width)
 
-    def refuse(self, wrong: np.ndarray, what: str, why: str) -> None:
+    def refuse(self, wrong: np.ndarray, expected: str) -> None:
         """Raise if a number is wrong."""
         if wrong.any():
             row = int(wrong.argmax())
             raise ValueError(
-                f"{self.name}, line {self.lines[row]}: {what} {self.numbers[row]:.17g} is {why}"
+                f"{self.name}, line {self.lines[row]}: {self.words[self.picked[2]]} "
+                f"{self.numbers[row].item()!r}; expected {expected}"
             )
 
     def paired(self, make: Callable[[], Pairs]) -> Pairs:
@@ -261,11 +260,6 @@ class _Table:
                 f"{self.name}, line {self.lines[error.row]}: document {document!r} of query "
                 f"{query!r} is in line {self.lines[error.first]}, too; a pair must occur once"
             ) from None
-
-
-def _word(text: memoryview, span: np.ndarray) -> str:
-    start, stop = span.tolist()
-    return bytes(text[start:stop]).decode("utf-8", "surrogateescape")
 
 
 def _write(target: Target, lines: Iterator[str]) -> None:
