@@ -103,9 +103,7 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
         If Matplotlib is not installed.
     """
     c = comparison[contrast]
-    values = [comparison.evaluations[name].per_query[c.measure] for name in (c.a, c.b)]
-    difference = values[1] - values[0]
-    difference = np.sort(difference[~np.isnan(difference)])[::-1]
+    difference = np.sort(comparison.differences(contrast))[::-1]
     ax = ax or _new_axes()
     colours = np.where(difference > 0, BLUE, ORANGE)
     ax.bar(np.arange(1, difference.size + 1), difference, width=1.0, color=colours)
@@ -159,7 +157,10 @@ def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None
     fpr = np.append(0.0, np.cumsum(~positive)[last] / (~positive).sum())
     ax = ax or _new_axes()
     (line,) = ax.plot(
-        fpr, tpr, label=" ".join([name, f"AUC {areas[0]:.4f}"]).strip(), color=BLUE if not ax.lines else None
+        fpr,
+        tpr,
+        label=" ".join([name, f"AUC {areas[0]:.4f}"]).strip(),
+        color=BLUE if not ax.lines else None,
     )
     if areas[2] > areas[1]:
         # Up first is the best course of a group, to the right first the worst.

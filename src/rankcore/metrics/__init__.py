@@ -15,7 +15,7 @@ from rankcore.metrics.ranking import (
     reciprocal_rank,
 )
 from rankcore.metrics.scorers import make_scorer
-from rankcore.metrics.significance import Comparison, compare
+from rankcore.metrics.significance import Comparison, compare, compare_evaluations
 
 __all__ = [
     "CONVENTIONS",
@@ -25,6 +25,7 @@ __all__ = [
     "accuracy_within",
     "average_precision",
     "compare",
+    "compare_evaluations",
     "dcg_score",
     "evaluate",
     "hit_rate",
