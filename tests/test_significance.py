@@ -130,8 +130,8 @@ def test_evaluations_are_compared_on_common_queries():
     found = compare_evaluations({"a": a, "b": b})
     assert (found[0].n_queries, found[0].difference) == (1, 0.5)
     assert found.differences().tolist() == [0.5]
+    c = evaluate([1, 0], [1, 2], qid=["s", "s"], metrics="mrr")
     with pytest.raises(ValueError, match="no query in common"):
-        c = evaluate([1, 0], [1, 2], qid=["s", "s"], metrics="mrr")
         compare_evaluations({"a": a, "c": c})
     with pytest.raises(ValueError, match="b has map, not mrr"):
         compare_evaluations({"a": a, "b": evaluate([1, 0], [1, 2], metrics="map")})
