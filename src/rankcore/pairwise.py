@@ -88,7 +88,7 @@ class PairwisePerceptron(Ranker):
     quality : str or callable, optional
         What the committee and the pocket choose hypotheses by, in place of successes: a measure
         such as "map" on the ``eval_set``, or a function of the weights, greater for better. Asked
-        only for hypotheses that survive longer than the shortest-lived member.
+        only of hypotheses that would join the committee by successes, which are few.
     max_hypotheses : int, optional
         Voters kept by "voted", those of most successes. By default all.
     early_stopping_rounds : int, optional

@@ -14,16 +14,22 @@ from rankcore.metrics.ranking import (
     recall_at_k,
     reciprocal_rank,
 )
+from rankcore.metrics.scorers import make_scorer
+from rankcore.metrics.significance import Comparison, compare, compare_evaluations
 
 __all__ = [
     "CONVENTIONS",
+    "Comparison",
     "Convention",
     "Evaluation",
     "accuracy_within",
     "average_precision",
+    "compare",
+    "compare_evaluations",
     "dcg_score",
     "evaluate",
     "hit_rate",
+    "make_scorer",
     "ndcg_score",
     "phi_measure",
     "precision_at_k",

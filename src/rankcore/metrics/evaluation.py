@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.measuring import measure_queries
 from rankcore.metrics.names import Measure, parse
 from rankcore.metrics.queries import query_mean
+from rankcore.metrics.tables import Table
 
 _PAIR_MEASURES = {"auc", "misranking", "kendall_tau"}
 
@@ -66,45 +66,23 @@ class Evaluation(Mapping[str, float]):
     def __repr__(self) -> str:
         return f"Evaluation({self._means!r})"
 
-    def __str__(self) -> str:
-        return "\n".join("  ".join(row).rstrip() for row in self._padded())
-
-    def _rows(self) -> list[tuple[str, str, str]]:
-        """Name, mean and number of queries of each measure."""
-        return [
+    def _table(self) -> Table:
+        rows = [
             (name, f"{mean:.4f}", str(int(np.isfinite(self.per_query[name]).sum())))
             for name, mean in self._means.items()
         ]
+        return Table(("measure", "mean", "queries"), rows, str(self.convention))
 
-    def _padded(self) -> list[list[str]]:
-        rows = [("measure", "mean", "queries"), *self._rows()]
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        return [
-            [row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2])]
-            for row in rows
-        ] + [[str(self.convention)]]
+    def __str__(self) -> str:
+        return str(self._table())
 
     def __rich__(self) -> Any:
         """Table for Rich consoles."""
-        from rich.table import Table
-
-        table = Table(caption=str(self.convention))
-        table.add_column("measure")
-        table.add_column("mean", justify="right")
-        table.add_column("queries", justify="right")
-        for row in self._rows():
-            table.add_row(*row)
-        return table
+        return self._table().rich()
 
     def _repr_html_(self) -> str:
         """Table for notebooks."""
-        body = "".join(
-            f"<tr><th>{escape(name)}</th><td>{mean}</td><td>{count}</td></tr>"
-            for name, mean, count in self._rows()
-        )
-        head = "<tr><th>measure</th><th>mean</th><th>queries</th></tr>"
-        caption = f"<caption>{escape(str(self.convention))}</caption>"
-        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+        return self._table().html()
 
     def to_frame(self) -> Any:
         """Values of every query as a pandas frame, one column for each measure.

@@ -94,3 +94,6 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray | None:
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError("sample_weight must be finite, not negative, and not all zero")
     return weights
+
+
+ORDINAL = {"rank_loss": (rank_loss, False), "accuracy_within": (accuracy_within, True)}

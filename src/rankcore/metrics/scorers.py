@@ -1,0 +1,150 @@
+"""Measures as scikit-learn's searches and cross-validation want them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankcore.metrics.conventions import Convention, resolve
+from rankcore.metrics.evaluation import evaluate
+from rankcore.metrics.names import parse
+from rankcore.metrics.ordinal import ORDINAL
+
+# scikit-learn is imported where it is called for: measuring does not need it.
+
+_LOSSES = {"misranking"}
+
+
+@dataclass(frozen=True)
+class RankingScorer:
+    """Scores an estimator by a ranking measure of its scores, query by query.
+
+    Made by `make_scorer`. It asks for ``qid``, which scikit-learn hands on to scorers when
+    metadata routing is on, sliced as the rows are.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the measure.
+    convention : Convention or str, optional
+        What it means.
+    """
+
+    metric: str
+    convention: str | Convention | None = None
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn is to pass on: the queries.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+        """
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="qid", alias=True)
+        return request
+
+    def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None) -> float:
+        """Score an estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            Fitted; its ``decision_function``, if that gives one number a row, or ``predict`` ranks
+            the rows.
+        X : array-like, shape (n, n_features)
+        y : array-like of numbers, shape (n,)
+            True labels.
+        qid : array-like, shape (n,)
+            The query each row belongs to.
+
+        Returns
+        -------
+        float
+            Greater is better: losses are negated.
+
+        Raises
+        ------
+        ValueError
+            Without ``qid``, and as `evaluate`.
+        """
+        if qid is None:
+            raise ValueError(
+                f"{self.metric} is measured query by query, and qid was not passed on: call "
+                "sklearn.set_config(enable_metadata_routing=True) and give the search or "
+                "cross-validation qid (params={'qid': qid}); a column of zeros is one query"
+            )
+        found = evaluate(
+            y, _scores(estimator, X), qid=qid, metrics=self.metric, convention=self.convention
+        )
+        value = next(iter(found.values()))
+        return -value if parse(self.metric)[0][1].kind in _LOSSES else value
+
+
+def _scores(estimator: Any, X: Any) -> Any:
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(X))
+        if scores.ndim == 1:
+            return scores
+    return estimator.predict(X)
+
+
+def make_scorer(metric: str, *, convention: str | Convention | None = None) -> Callable[..., float]:
+    """A scorer for scikit-learn's ``scoring=``.
+
+    Parameters
+    ----------
+    metric : str
+        A ranking measure, by any name `evaluate` takes (one cut-off), or an ordinal one:
+        ``"rank_loss"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"quadratic_weighted_kappa"``, ``"accuracy_within"``.
+    convention : str or Convention, optional
+        What a ranking measure means.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y)``, with ``qid=`` for ranking measures. Greater is better:
+        losses are negated, and may be asked for as ``"neg_rank_loss"`` too.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or several cut-offs in one.
+
+    Notes
+    -----
+    Ranking measures need the queries of the rows that are scored. Scikit-learn slices and passes
+    them on when metadata routing is on, as in the example.
+
+    Examples
+    --------
+    >>> import numpy as np, sklearn, rankcore as rc
+    >>> from sklearn.model_selection import GroupKFold, cross_val_score
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(200, 5)), np.repeat(np.arange(20), 10)
+    >>> y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=200), [-1, 0, 1])
+    >>> scorer = rc.metrics.make_scorer("ndcg@5")
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     scores = cross_val_score(rc.PRank(max_iter=5, average=True), X, y, scoring=scorer,
+    ...                              cv=GroupKFold(4), params={"qid": qid, "groups": qid})
+    >>> bool((scores > 0.9).all())
+    True
+    """
+    name = metric.removeprefix("neg_") if isinstance(metric, str) else metric
+    if name in ORDINAL:
+        if convention is not None:
+            raise ValueError(f"convention is for ranking measures; {name} has none")
+        from sklearn.metrics import make_scorer as sklearn_scorer
+
+        function, greater_is_better = ORDINAL[name]
+        return sklearn_scorer(function, greater_is_better=greater_is_better)
+    if len(parse(metric)) > 1:
+        raise ValueError(f"a scorer gives one number; {metric!r} names {len(parse(metric))}")
+    resolve(convention)
+    return RankingScorer(metric, convention)

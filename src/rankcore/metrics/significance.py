@@ -1,0 +1,442 @@
+"""Whether one ranking is better than another, or was lucky with the queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.metrics.conventions import Convention, resolve
+from rankcore.metrics.evaluation import Evaluation, evaluate
+from rankcore.metrics.tables import Table
+
+Floats = NDArray[np.float64]
+
+# Numbers drawn at a time: 8 MB of them.
+_BATCH = 1_000_000
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One measure of two systems on the same queries.
+
+    Parameters
+    ----------
+    measure, a, b : str
+        What is measured, and the two systems.
+    mean_a, mean_b : float
+        Means over the queries in which both are defined.
+    difference : float
+        ``mean_b - mean_a``.
+    low, high : float
+        Bootstrap confidence interval of the difference (percentiles).
+    p_value : float
+        Of the paired randomisation test, two-sided.
+    p_holm : float
+        The same, corrected for all contrasts of the comparison after Holm.
+    wins, ties, losses : int
+        Queries in which ``b`` is better than, equal to, worse than ``a``.
+    n_queries : int
+        Queries in which both are defined.
+    """
+
+    measure: str
+    a: str
+    b: str
+    mean_a: float
+    mean_b: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    p_holm: float
+    wins: int
+    ties: int
+    losses: int
+    n_queries: int
+
+
+class Comparison:
+    """What `compare` found: contrasts, in the order of measures and systems.
+
+    Parameters
+    ----------
+    contrasts : list of Contrast
+    evaluations : dict of str to Evaluation
+        The systems one by one.
+    confidence_level : float
+        Of the intervals.
+
+    Attributes
+    ----------
+    contrasts, evaluations, confidence_level
+        As above.
+
+    See Also
+    --------
+    compare
+    """
+
+    def __init__(
+        self,
+        contrasts: list[Contrast],
+        evaluations: dict[str, Evaluation],
+        confidence_level: float,
+    ) -> None:
+        self.contrasts = contrasts
+        self.evaluations = evaluations
+        self.confidence_level = confidence_level
+
+    def __iter__(self) -> Iterator[Contrast]:
+        return iter(self.contrasts)
+
+    def __len__(self) -> int:
+        return len(self.contrasts)
+
+    def __getitem__(self, i: int) -> Contrast:
+        return self.contrasts[i]
+
+    def differences(self, contrast: int = 0) -> Floats:
+        """Differences of the queries that a contrast is about.
+
+        Parameters
+        ----------
+        contrast : int
+
+        Returns
+        -------
+        ndarray, shape (n_queries,)
+            ``b - a`` where both are defined, in the order of ``a``'s queries.
+        """
+        c = self.contrasts[contrast]
+        a, b = _paired(self.evaluations[c.a], self.evaluations[c.b], c.measure)
+        return (b - a)[~(np.isnan(a) | np.isnan(b))]
+
+    def _table(self) -> Table:
+        level = f"{self.confidence_level:.0%} interval"
+        headings = ("measure", "a", "b", "mean a", "mean b", "b - a", level, "p", "Holm")
+        rows = [
+            (
+                c.measure,
+                c.a,
+                c.b,
+                f"{c.mean_a:.4f}",
+                f"{c.mean_b:.4f}",
+                f"{c.difference:+.4f}",
+                f"[{c.low:+.4f}, {c.high:+.4f}]",
+                f"{c.p_value:.4f}",
+                f"{c.p_holm:.4f}",
+                f"{c.wins}/{c.ties}/{c.losses}",
+            )
+            for c in self.contrasts
+        ]
+        convention = next(iter(self.evaluations.values())).convention
+        caption = f"paired randomisation test, bootstrap intervals; {convention}"
+        return Table((*headings, "win/tie/loss"), rows, caption, n_names=3)
+
+    def __str__(self) -> str:
+        return str(self._table())
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.evaluations)}: {len(self)} contrasts>"
+
+    def __rich__(self) -> Any:
+        """Table for Rich consoles."""
+        return self._table().rich()
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return self._table().html()
+
+    def to_frame(self) -> Any:
+        """Contrasts as a pandas frame, one row each.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        import pandas
+
+        return pandas.DataFrame([asdict(contrast) for contrast in self.contrasts])
+
+
+def compare(
+    scores: Mapping[str, Any],
+    y: Any,
+    *,
+    qid: Any,
+    metrics: str | Iterable[str] = ("ndcg@10", "map"),
+    baseline: str | None = None,
+    convention: str | Convention | None = None,
+    n_resamples: int = 9999,
+    confidence_level: float = 0.95,
+    random_state: int = 0,
+    docid: Any = None,
+    n_jobs: int | None = None,
+) -> Comparison:
+    """Compare rankings of the same queries.
+
+    For each measure and pair of systems: the difference of the means, a bootstrap confidence
+    interval, and the paired randomisation test, in which under the null hypothesis the two
+    systems could have swapped their values in any query (Smucker, Allan and Carterette, 2007).
+
+    Parameters
+    ----------
+    scores : mapping of str to array-like, shape (n,)
+        The scores of each system, by its name; at least two.
+    y : array-like of numbers, shape (n,)
+        True labels.
+    qid : array-like, shape (n,)
+        The query each row belongs to.
+    metrics : str or iterable of str
+        As of `evaluate`.
+    baseline : str, optional
+        Compare the others with this system only; None: every pair.
+    convention : str or Convention, optional
+        As of `evaluate`.
+    n_resamples : int
+        Random sign patterns of the test, and bootstrap samples. With few queries all 2^n sign
+        patterns are tried instead, if they are no more than this; the p-value is then exact.
+    confidence_level : float
+        Of the intervals, between 0 and 1.
+    random_state : int
+        Seed. Every contrast draws the same numbers, so that it does not depend on the others.
+    docid, n_jobs
+        As of `evaluate`.
+
+    Returns
+    -------
+    Comparison
+        Contrasts with means, intervals, p-values and Holm's correction over all of them.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two systems, an unknown baseline, parameters out of range, and as `evaluate`.
+
+    Notes
+    -----
+    O(n_resamples * n_queries) for each contrast. Queries that a convention leaves out of either
+    mean are left out of the pair. Values of measures are rounded: a sum of differences counts as
+    equal to the observed one if it is off by less than 1e-12 of the sum of their sizes.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> rng = np.random.default_rng(0)
+    >>> y, qid = rng.integers(0, 3, 2000), np.repeat(np.arange(100), 20)
+    >>> noise = rng.normal(size=(2, 2000))
+    >>> found = rc.metrics.compare({"a": y + 2 * noise[0], "b": y + noise[1]}, y, qid=qid,
+    ...                            metrics="map")
+    >>> found[0].difference > 0, found[0].p_value
+    (True, 0.0001)
+    """
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    meant = resolve(convention)
+    evaluations = {
+        system: evaluate(y, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs)
+        for system, s in scores.items()
+    }
+    return compare_evaluations(
+        evaluations,
+        baseline=baseline,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        random_state=random_state,
+    )
+
+
+def compare_evaluations(
+    evaluations: Mapping[str, Evaluation],
+    *,
+    baseline: str | None = None,
+    n_resamples: int = 9999,
+    confidence_level: float = 0.95,
+    random_state: int = 0,
+) -> Comparison:
+    """Compare what `evaluate` found for several systems, on the queries they have in common.
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        One of each system, by its name; at least two, of the same measures.
+    baseline, n_resamples, confidence_level, random_state
+        As of `compare`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        For fewer than two systems, different measures, no query in common, and as `compare`.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> a = rc.metrics.evaluate([1, 0, 1, 0], [2, 1, 1, 2], qid=["p", "p", "q", "q"], metrics="mrr")
+    >>> b = rc.metrics.evaluate([0, 1, 1, 0], [1, 2, 2, 1], qid=["q", "q", "p", "p"], metrics="mrr")
+    >>> rc.metrics.compare_evaluations({"a": a, "b": b})[0].difference
+    0.25
+    """
+    if len(evaluations) < 2:
+        raise ValueError(f"there must be two systems or more to compare; found {len(evaluations)}")
+    if baseline is not None and baseline not in evaluations:
+        raise ValueError(f"baseline {baseline!r} is none of the systems {', '.join(evaluations)}")
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
+        raise TypeError(f"n_resamples must be an integer; found {n_resamples!r}")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1; found {n_resamples}")
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
+    measures = list(next(iter(evaluations.values())))
+    for system, evaluation in evaluations.items():
+        if list(evaluation) != measures:
+            raise ValueError(f"{system} has {', '.join(evaluation)}, not {', '.join(measures)}")
+    pairs = (
+        list(combinations(evaluations, 2))
+        if baseline is None
+        else [(baseline, other) for other in evaluations if other != baseline]
+    )
+    found = [
+        _contrast(
+            measure,
+            (a, b),
+            *_paired(evaluations[a], evaluations[b], measure),
+            int(n_resamples),
+            confidence_level,
+            random_state,
+        )
+        for measure in measures
+        for a, b in pairs
+    ]
+    corrected = holm([contrast["p_value"] for contrast in found])
+    contrasts = [
+        Contrast(**contrast, p_holm=p) for contrast, p in zip(found, corrected, strict=True)
+    ]
+    return Comparison(contrasts, dict(evaluations), confidence_level)
+
+
+def _paired(a: Evaluation, b: Evaluation, measure: str) -> tuple[Floats, Floats]:
+    """Values of the two in the queries they have in common, in the order of the first."""
+    place = {query: i for i, query in enumerate(b.qid.tolist())}
+    both = [(i, place[query]) for i, query in enumerate(a.qid.tolist()) if query in place]
+    if not both:
+        raise ValueError("the systems have no query in common")
+    first, second = np.array(both).T
+    return a.per_query[measure][first], b.per_query[measure][second]
+
+
+def _contrast(
+    measure: str,
+    systems: tuple[str, str],
+    a: Floats,
+    b: Floats,
+    n_resamples: int,
+    confidence_level: float,
+    random_state: int,
+) -> dict[str, Any]:
+    both = ~(np.isnan(a) | np.isnan(b))
+    if not both.any():
+        raise ValueError(f"{measure} is not defined in any query for both of {systems}")
+    a, b = a[both], b[both]
+    d = b - a
+    low, high = _interval(d, n_resamples, confidence_level, np.random.default_rng(random_state))
+    return {
+        "measure": measure,
+        "a": systems[0],
+        "b": systems[1],
+        "mean_a": float(a.mean()),
+        "mean_b": float(b.mean()),
+        "difference": float(d.mean()),
+        "low": low,
+        "high": high,
+        "p_value": randomisation_test(d, n_resamples, np.random.default_rng(random_state)),
+        "wins": int((d > 0).sum()),
+        "ties": int((d == 0).sum()),
+        "losses": int((d < 0).sum()),
+        "n_queries": int(d.size),
+    }
+
+
+def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) -> float:
+    """Two-sided p-value of paired differences under random signs.
+
+    Parameters
+    ----------
+    d : ndarray, shape (n,)
+        Differences.
+    n_resamples : int
+        Sign patterns; all 2^n are tried if they are no more.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float
+        Share of the patterns, the observed one included, whose mean is as far from 0.
+    """
+    d = d[d != 0]  # these have no sign to change
+    n = d.size
+    extreme = abs(d.sum()) - 1e-12 * np.abs(d).sum()
+    if n < 63 and 2**n <= n_resamples:
+        numbers = np.arange(2**n)[:, None]
+        flipped = (numbers >> np.arange(n) & 1).astype(np.float64)
+        return float(np.mean(np.abs(d.sum() - 2 * (flipped @ d)) >= extreme))
+    as_extreme = 0
+    n_bytes = -(-n // 8)
+    for size in _batches(n_resamples, n):
+        bits = rng.integers(0, 256, (size, n_bytes), dtype=np.uint8)
+        flipped = np.unpackbits(bits, axis=1, count=n).astype(np.float64)
+        as_extreme += int((np.abs(d.sum() - 2 * (flipped @ d)) >= extreme).sum())
+    return (as_extreme + 1) / (n_resamples + 1)
+
+
+def _interval(
+    d: Floats, n_resamples: int, confidence_level: float, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Percentiles of the means of bootstrap samples."""
+    means = np.concatenate(
+        [
+            d[rng.integers(0, d.size, (size, d.size))].mean(1)
+            for size in _batches(n_resamples, d.size)
+        ]
+    )
+    tail = (1 - confidence_level) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _batches(n_resamples: int, n: int) -> Iterator[int]:
+    most = max(1, _BATCH // max(n, 1))
+    for start in range(0, n_resamples, most):
+        yield min(most, n_resamples - start)
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Correct p-values for there being several (Holm, 1979).
+
+    Parameters
+    ----------
+    p_values : list of float
+
+    Returns
+    -------
+    list of float
+        In the same order; rejecting those up to a level keeps the chance of any false rejection
+        below it.
+    """
+    order = np.argsort(p_values, kind="stable")
+    ascending = np.asarray(p_values)[order] * np.arange(len(p_values), 0, -1)
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.minimum(np.maximum.accumulate(ascending), 1.0)
+    return corrected.tolist()

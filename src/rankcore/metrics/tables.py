@@ -1,0 +1,78 @@
+"""Results as tables for people: text, Rich and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headings, over a caption.
+
+    Parameters
+    ----------
+    headings : sequence of str
+        The first ``n_names`` columns are names, to the left; the others numbers, to the right.
+    rows : sequence of sequence of str
+        As many entries each as there are headings.
+    caption : str
+        What the numbers mean.
+    n_names : int
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str
+    n_names: int = 1
+
+    def __str__(self) -> str:
+        lines = [self.headings, *self.rows]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.headings))]
+        padded = [
+            "  ".join(
+                text.ljust(width) if i < self.n_names else text.rjust(width)
+                for i, (text, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*padded, self.caption])
+
+    def rich(self) -> Any:
+        """The same for Rich consoles.
+
+        Returns
+        -------
+        rich.table.Table
+        """
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable(caption=self.caption)
+        for i, heading in enumerate(self.headings):
+            table.add_column(heading, justify="left" if i < self.n_names else "right")
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
+
+    def html(self) -> str:
+        """The same for notebooks.
+
+        Returns
+        -------
+        str
+        """
+        head = "".join(f"<th>{escape(heading)}</th>" for heading in self.headings)
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f"<th>{escape(text)}</th>" if i < self.n_names else f"<td>{escape(text)}</td>"
+                for i, text in enumerate(row)
+            )
+            + "</tr>"
+            for row in self.rows
+        )
+        caption = f"<caption>{escape(self.caption)}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,185 @@
+"""Comparing rankings: every sign pattern, Holm by hand, seeds, coverage, and what is shown."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import permutation_test
+
+from rankcore.metrics import Convention, compare, compare_evaluations, evaluate
+from rankcore.metrics.significance import holm, randomisation_test
+
+RNG = np.random.default_rng(0)
+QID = np.repeat(np.arange(40), 15)
+Y = RNG.integers(0, 3, QID.size)
+SYSTEMS = {
+    name: Y + spread * RNG.normal(size=QID.size)
+    for name, spread in [("good", 0.5), ("fair", 2.0), ("same", 2.0)]
+}
+
+
+@pytest.mark.parametrize(
+    "d",
+    [
+        [0.5],
+        [0.1, 0.2, -0.3],
+        [0.25, 0.25, 0.25, 0.25],
+        [0.5, -0.25, 0.125, 1.0, -0.5, 0.75],
+        [0.1, 0.0, 0.3, 0.0, 0.2, -0.1, 0.4, 0.1],
+    ],
+)
+def test_exact_test_tries_every_sign_pattern(d):
+    means = [sum(s * x for s, x in zip(signs, d, strict=True)) for signs in patterns(len(d))]
+    expected = np.mean([abs(mean) >= abs(sum(d)) - 1e-12 for mean in means])
+    assert randomisation_test(np.array(d), 1000, None) == pytest.approx(expected)
+    if len(d) > 1:  # SciPy wants two
+        found = permutation_test(
+            (np.array(d),), np.sum, permutation_type="samples", n_resamples=np.inf
+        )
+        assert randomisation_test(np.array(d), 1000, None) == pytest.approx(found.pvalue)
+
+
+def patterns(n):
+    return itertools.product([-1, 1], repeat=n)
+
+
+def test_random_test_estimates_the_exact_one():
+    d = np.random.default_rng(1).normal(0.35, 1, 14)
+    exact = randomisation_test(d, 2**14, None)
+    assert 0.01 < exact < 0.5
+    for seed in range(5):
+        found = randomisation_test(d, 9999, np.random.default_rng(seed))
+        # Five standard deviations of a share of 9999 draws.
+        assert abs(found - exact) < 5 * np.sqrt(exact * (1 - exact) / 9999) + 1e-4
+
+
+def test_nothing_is_significant_where_nothing_differs():
+    found = compare({"a": Y, "b": Y}, Y, qid=QID)
+    for contrast in found:
+        assert (contrast.difference, contrast.low, contrast.high) == (0, 0, 0)
+        assert contrast.p_value == contrast.p_holm == 1
+        assert (contrast.wins, contrast.ties, contrast.losses) == (0, 40, 0)
+
+
+def test_constant_differences_and_a_single_query():
+    y = np.tile([1, 0], 30)
+    qid = np.repeat(np.arange(30), 2)
+    found = compare({"a": -y, "b": y}, y, qid=qid, metrics="mrr")[0]
+    assert (found.low, found.difference, found.high) == (0.5, 0.5, 0.5)
+    assert found.p_value == 1 / 10_000
+    alone = compare({"a": -y, "b": y}, y, qid=np.zeros(60), metrics="mrr")[0]
+    assert alone.n_queries == 1
+    assert alone.p_value == 1
+
+
+def test_holm_by_hand():
+    # Four p-values, ascending .01, .02, .03, .04, times 4, 3, 2, 1, never descending.
+    assert holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm([0.9, 0.6]) == [1.0, 1.0]
+    assert holm([0.5]) == [0.5]
+
+
+def test_contrasts_say_what_evaluate_says():
+    found = compare(SYSTEMS, Y, qid=QID, metrics=["map", "ndcg@5"])
+    assert [(c.measure, c.a, c.b) for c in found] == [
+        (measure, a, b)
+        for measure in ("map", "ndcg@5")
+        for a, b in [("good", "fair"), ("good", "same"), ("fair", "same")]
+    ]
+    for c in found:
+        a = evaluate(Y, SYSTEMS[c.a], qid=QID, metrics=c.measure)
+        b = evaluate(Y, SYSTEMS[c.b], qid=QID, metrics=c.measure)
+        d = b.per_query[c.measure] - a.per_query[c.measure]
+        assert (c.mean_a, c.mean_b) == (a[c.measure], b[c.measure])
+        assert c.difference == pytest.approx(d.mean())
+        assert (c.wins, c.ties, c.losses) == ((d > 0).sum(), (d == 0).sum(), (d < 0).sum())
+        assert c.low <= c.difference <= c.high
+    corrected = holm([c.p_value for c in found])
+    assert [c.p_holm for c in found] == corrected
+    assert found[0].p_holm < 0.01 < found[2].p_value
+
+
+def test_baseline_and_seeds():
+    every = compare(SYSTEMS, Y, qid=QID, metrics="map")
+    some = compare(SYSTEMS, Y, qid=QID, metrics="map", baseline="fair")
+    assert [(c.a, c.b) for c in some] == [("fair", "good"), ("fair", "same")]
+    # A contrast is the same whatever else is compared.
+    assert (some[1].p_value, some[1].low) == (every[2].p_value, every[2].low)
+    again = compare(SYSTEMS, Y, qid=QID, metrics="map", random_state=0)
+    assert again.contrasts == every.contrasts
+    other = compare(SYSTEMS, Y, qid=QID, metrics="map", random_state=1)
+    assert other[2].low != every[2].low
+
+
+def test_queries_left_out_of_either_are_left_out_of_the_pair():
+    y, qid = [1, 0, 0, 0, 0, 1], [1, 1, 2, 2, 3, 3]
+    found = compare(
+        {"a": [2, 1, 2, 1, 2, 1], "b": [2, 1, 1, 2, 1, 2]},
+        y,
+        qid=qid,
+        metrics="mrr",
+        convention=Convention(empty="skip"),
+    )[0]
+    assert found.n_queries == 2
+    assert found.difference == 0.25
+
+
+def test_evaluations_are_compared_on_common_queries():
+    a = evaluate([1, 0, 1, 0], [2, 1, 1, 2], qid=["p", "p", "q", "q"], metrics="mrr")
+    b = evaluate([1, 0, 0, 1], [2, 1, 1, 2], qid=["r", "r", "q", "q"], metrics="mrr")
+    found = compare_evaluations({"a": a, "b": b})
+    assert (found[0].n_queries, found[0].difference) == (1, 0.5)
+    assert found.differences().tolist() == [0.5]
+    c = evaluate([1, 0], [1, 2], qid=["s", "s"], metrics="mrr")
+    with pytest.raises(ValueError, match="no query in common"):
+        compare_evaluations({"a": a, "c": c})
+    with pytest.raises(ValueError, match="b has map, not mrr"):
+        compare_evaluations({"a": a, "b": evaluate([1, 0], [1, 2], metrics="map")})
+
+
+def test_intervals_cover():
+    # 200 samples of 60 differences around 0.2: the 90 % interval holds it in about 90 %.
+    covered = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        from rankcore.metrics.significance import _interval
+
+        low, high = _interval(rng.normal(0.2, 1, 60), 999, 0.9, rng)
+        covered += low <= 0.2 <= high
+    # The percentile interval is a little narrow; four standard deviations of 200 trials.
+    assert abs(covered / 200 - 0.89) < 4 * np.sqrt(0.9 * 0.1 / 200)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"scores": {"a": Y}}, ValueError, "two systems or more to compare; found 1"),
+        ({"baseline": "none"}, ValueError, "'none' is none of the systems good, fair, same"),
+        ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1"),
+        ({"n_resamples": 10.5}, TypeError, "n_resamples must be an integer"),
+        ({"confidence_level": 95}, ValueError, "confidence_level must be between 0 and 1"),
+        ({"metrics": "ndgc"}, ValueError, "did you mean 'ndcg'"),
+        ({"convention": "trek"}, ValueError, "trec"),
+    ],
+)
+def test_bad_arguments(options, error, message):
+    with pytest.raises(error, match=message):
+        compare(**({"scores": SYSTEMS, "y": Y, "qid": QID} | options))
+
+
+def test_tables():
+    pytest.importorskip("pandas")
+    console = pytest.importorskip("rich.console").Console(width=160)
+    found = compare(SYSTEMS, Y, qid=QID, metrics="map")
+    lines = str(found).splitlines()
+    assert lines[0].split()[:3] == ["measure", "a", "b"]
+    assert lines[1].split()[:3] == ["map", "good", "fair"]
+    assert f"{found[0].difference:+.4f}" in lines[1]
+    assert "3 contrasts" in repr(found)
+    assert "<th>good</th>" in found._repr_html_()
+    with console.capture() as capture:
+        console.print(found)
+    assert "good" in capture.get()
+    frame = found.to_frame()
+    assert frame.shape == (3, 14)
+    assert frame["p_holm"].tolist() == [c.p_holm for c in found]
