@@ -1,4 +1,4 @@
-"""The area under the ROC curve: pairs of a positive and a negative row, by one sweep down the scores.
+"""The area under the ROC curve: pairs of a positive and a negative row, in one sweep of the scores.
 
 A row's mark says both its class and its weight: that of a positive row is its weight, that of a
 negative row minus its weight. The rows of one huge query are first dealt out into buckets between
@@ -84,9 +84,9 @@ def sum_pairs(
     """Sum up the pairs of the queries from ``first`` up to ``last``.
 
     Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
-    these places. Its row of ``sums`` gets the weight of the pairs whose positive row has the greater
-    score, as the sum of two numbers; that of those that tie, likewise; and the weight of the
-    positive rows and of the negative ones. The GIL is released.
+    these places. Its row of ``sums`` gets the weight of the pairs whose positive row has the
+    greater score, as the sum of two numbers; that of those that tie, likewise; and the weight of
+    the positive rows and of the negative ones. The GIL is released.
 
     Returns
     -------

@@ -120,7 +120,7 @@ def auc_score(
         if empty == "raise" and undefined.any():
             query = "" if qid is None else f", in {named(ids[undefined][0])}"
             raise ValueError(
-                f"AUC compares labels >= {rel:g} with smaller ones; one of the two is missing{query}"
+                f"AUC compares labels >= {rel:g} with smaller ones; one is missing{query}"
             )
         values[undefined] = empty
     return (ids, values) if per_query else query_mean(values, query_weight)
@@ -248,18 +248,17 @@ def _splitters(scores: NDArray[Any]) -> NDArray[np.float64]:
     return splitters
 
 
-def _combined(
-    sums: NDArray[np.float64], tied: NDArray[np.float64], ties: int, counted: bool
-) -> float:
+def _combined(sums: NDArray[Any], tied: NDArray[Any], ties: int, counted: bool) -> float:
     """From buckets and the splitters between them to one AUC; in integers if rows are counted."""
-    as_list = (lambda x: x.astype(np.int64).tolist()) if counted else (lambda x: x.tolist())
+    if counted:
+        sums, tied = sums.astype(np.int64), tied.astype(np.int64)
     greater: Any = 0
     equal: Any = 0
     positive: Any = 0
     negative: Any = 0
     # Above the last splitter comes nothing.
-    between = as_list(np.vstack([tied, np.zeros((1, 2))]))
-    for bucket, (p, q) in zip(as_list(sums), between, strict=True):
+    between = [*tied.tolist(), [0, 0]]
+    for bucket, (p, q) in zip(sums.tolist(), between, strict=True):
         greater += bucket[0] + bucket[1] + bucket[4] * negative
         equal += bucket[2] + bucket[3]
         positive += bucket[4]
