@@ -104,7 +104,7 @@ cdef int64_t _equal_pairs(const double *x, int64_t n) noexcept nogil:
 
 
 cdef void _count(Room *room, Query *q, int64_t *counts) noexcept nogil:
-    """Pairs with different labels, those of them in the wrong order, and tied; pairs apart in score.
+    """Count pairs with different labels, how many of them are discordant or tied, and pairs apart.
 
     The labels are put in the order of their scores, and their inversions counted.
     """
