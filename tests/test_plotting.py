@@ -90,7 +90,7 @@ def test_roc_with_its_band(ax):
 def test_roc_without_ties_has_no_band(ax):
     plot_roc([0, 1, 0, 2], [0.1, 0.4, 0.35, 0.8], rel=2, ax=ax)
     assert not ax.patches
-    with pytest.raises(ValueError, match="class"):
+    with pytest.raises(ValueError, match="one is missing"):
         plot_roc([0, 0], [1, 2], ax=ax)
 
 

@@ -156,12 +156,7 @@ def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None
     tpr = np.append(0.0, np.cumsum(positive)[last] / positive.sum())
     fpr = np.append(0.0, np.cumsum(~positive)[last] / (~positive).sum())
     ax = ax or _new_axes()
-    (line,) = ax.plot(
-        fpr,
-        tpr,
-        label=" ".join([name, f"AUC {areas[0]:.4f}"]).strip(),
-        color=BLUE if not ax.lines else None,
-    )
+    (line,) = ax.plot(fpr, tpr, label=f"{name} AUC {areas[0]:.4f}".strip())
     if areas[2] > areas[1]:
         # Up first is the best course of a group, to the right first the worst.
         best = np.repeat(fpr, 2)[:-1], np.repeat(tpr, 2)[1:]
