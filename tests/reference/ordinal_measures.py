@@ -52,7 +52,5 @@ def ranked_probability_scores(y, proba, labels):
     scores = []
     for label, row in zip(y, proba, strict=True):
         rank = labels.index(label)
-        scores.append(
-            sum((sum(row[: r + 1]) - (rank <= r)) ** 2 for r in range(len(labels) - 1))
-        )
+        scores.append(sum((sum(row[: r + 1]) - (rank <= r)) ** 2 for r in range(len(labels) - 1)))
     return scores
