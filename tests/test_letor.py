@@ -252,9 +252,15 @@ def test_every_kind_of_source(pack, tmp_path):
         assert not file.closed
 
 
-def test_members_of_an_archive_are_one_file():
-    both = load(gzip.compress(SAMPLE) + gzip.compress(SAMPLE))
-    assert both.y.tolist() == load(SAMPLE * 2).y.tolist()
+@pytest.mark.parametrize("between", [b"", bytes(100)], ids=["joined", "padded"])
+def test_members_of_an_archive_are_one_file(between, monkeypatch):
+    member = gzip.compress(SAMPLE) + between
+    expected = load(SAMPLE * 3).y.tolist()
+    for size in [1, 20, 400, 10**6]:
+        monkeypatch.setattr(streams, "BLOCK", size)
+        assert load(member * 2 + gzip.compress(b"") + member).y.tolist() == expected
+    with pytest.raises(ValueError, match="the stream is damaged: .*incorrect header check"):
+        load(member + b"more")
 
 
 def test_ends_of_lines_and_files():

@@ -118,7 +118,7 @@ cdef inline int read_features(
         if p[0] == c'\n' or p[0] == c'#':
             break
         token = p
-        number = rc_whole(&p, scan.stop)
+        number = rc_whole(&p)
         if p[0] != c':' or p == token:
             fault = Fault.FEATURE
             break
@@ -203,7 +203,7 @@ cdef inline int64_t read_integer(
     cdef bint plain = p[0] != c'+'
     cdef const uint8_t *digits = p + (negative or not plain)
     p = digits
-    number[0] = rc_whole(&p, stop)
+    number[0] = rc_whole(&p)
     if p != end or p == digits or number[0] < 0:
         number[0] = 0
         return 0

@@ -220,14 +220,82 @@ def predict(
             stream.writelines(f"{line}\n" for line in lines)
 
 
-@app.command(help="Compare a model's predictions with the labels in a file.")
+@app.command(
+    help="Measure a model on labelled data, or a TREC run on judgments, as trec_eval does."
+)
 def evaluate(
-    model: ModelArgument,
-    data: DataArgument,
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL|RUN", help="File written by train, or a TREC run."),
+    ],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA|QRELS",
+            help="Data for a model (svmlight/LETOR), qrels for a run; also gzip or bzip2; "
+            "- for stdin.",
+        ),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help="Measure of a run: ndcg@10, map, P.5,10 ... (repeatable)."
+        ),
+    ] = None,
+    convention: Annotated[
+        str,
+        typer.Option(help="What the measures of a run mean: trec_eval, sklearn, lightgbm ..."),
+    ] = "trec_eval",
+    rel: Annotated[
+        float | None, typer.Option("--rel", "-l", help="The smallest relevant label of a run.")
+    ] = None,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", help="Also the values of every query of a run.")
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option("--complete", "-c", help="Count judged queries that a run lacks, as 0."),
+    ] = False,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Another run, to test the difference (repeatable)."),
+    ] = None,
     zero_based: ZeroBasedOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
+    """Tell a model from a run, and measure it."""
+    from rankcore import runs
+
+    if not runs.is_run(model):
+        if metric or per_query or compare or complete or rel is not None:
+            raise ValueError(
+                f"{model} is not a TREC run (query Q0 document rank score tag), which --metric, "
+                "--rel, --per-query, --complete and --compare are about"
+            )
+        _evaluate_model(model, data, zero_based, quiet, as_json)
+        return
+    evaluations = runs.evaluate_runs(
+        [model, *(compare or [])],
+        data,
+        metrics=metric or runs.MEASURES,
+        convention=convention,
+        rel=rel,
+        complete=complete,
+    )
+    comparison = runs.compared(evaluations) if compare else None
+    if as_json:
+        print_facts(runs.as_object(evaluations, comparison, per_query), as_json)
+        return
+    for name, evaluation in evaluations.items():
+        if compare:
+            print(f"{'runid':<22}\tall\t{name}")
+        sys.stdout.writelines(f"{line}\n" for line in runs.lines(evaluation, per_query))
+    if comparison is not None:
+        Console().print(comparison if sys.stdout.isatty() else str(comparison), soft_wrap=True)
+
+
+def _evaluate_model(model: Path, data: str, zero_based: bool, quiet: bool, as_json: bool) -> None:
     """Print measures of the predictions beside those of the best constant answer."""
     learned, X, y, qid = _load_both(model, data, zero_based, quiet)
     if _ranks_queries(learned):

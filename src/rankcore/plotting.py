@@ -6,12 +6,12 @@ Matplotlib: ``pip install 'rankcore[plot]'``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from rankcore.metrics.auc import auc_score
 from rankcore.metrics.measuring import as_vector
-from rankcore.metrics.pairwise import auc_score
 
 if TYPE_CHECKING:
     from rankcore.metrics.significance import Comparison
@@ -146,7 +146,7 @@ def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None
         If Matplotlib is not installed.
     """
     areas = [
-        auc_score(y, s, rel=rel, ties=ties, empty="raise")
+        cast(float, auc_score(y, s, rel=rel, ties=ties, empty="raise"))
         for ties in ("half", "pessimistic", "optimistic")
     ]
     labels, scores = as_vector("y", y), as_vector("s", s)
@@ -156,12 +156,7 @@ def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None
     tpr = np.append(0.0, np.cumsum(positive)[last] / positive.sum())
     fpr = np.append(0.0, np.cumsum(~positive)[last] / (~positive).sum())
     ax = ax or _new_axes()
-    (line,) = ax.plot(
-        fpr,
-        tpr,
-        label=" ".join([name, f"AUC {areas[0]:.4f}"]).strip(),
-        color=BLUE if not ax.lines else None,
-    )
+    (line,) = ax.plot(fpr, tpr, label=f"{name} AUC {areas[0]:.4f}".strip())
     if areas[2] > areas[1]:
         # Up first is the best course of a group, to the right first the worst.
         best = np.repeat(fpr, 2)[:-1], np.repeat(tpr, 2)[1:]

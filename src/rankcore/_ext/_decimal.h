@@ -141,11 +141,21 @@ static inline uint64_t rc_digits_(const unsigned char **at, const unsigned char 
     return number;
 }
 
+/* The same digit by digit: faster for a few digits whose number a branch guesses right. */
+static inline uint64_t rc_few_digits_(const unsigned char **at, uint64_t number)
+{
+    const unsigned char *p = *at;
+    for (; rc_is_digit_(*p); p++)
+        number = number * 10 + (uint64_t)(*p - '0');
+    *at = p;
+    return number;
+}
+
 /* The whole number at *at, which moves past it; -1 if it has 20 digits or does not fit. */
-static inline int64_t rc_whole(const unsigned char **at, const unsigned char *stop)
+static inline int64_t rc_whole(const unsigned char **at)
 {
     const unsigned char *start = *at;
-    const uint64_t number = rc_digits_(at, stop, 0);
+    const uint64_t number = rc_few_digits_(at, 0);
     return *at - start > 19 || number > INT64_MAX ? -1 : (int64_t)number;
 }
 
@@ -284,7 +294,7 @@ static inline int rc_decimal(const unsigned char **at, const unsigned char *stop
     int kind = RC_DECIMAL_FINITE;
     p += negative | (*p == '+');
     digits = p;
-    significand = rc_digits_(&p, stop, 0);
+    significand = rc_few_digits_(&p, 0);
     n_digits = p - digits;
     if (*p == '.') {
         const unsigned char *fraction = ++p;

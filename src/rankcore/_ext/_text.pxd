@@ -13,7 +13,7 @@ cdef extern from "_decimal.h" nogil:
         RC_POWER_MAX
         RC_POWER_WORDS
 
-    int64_t rc_whole(const uint8_t **at, const uint8_t *stop)
+    int64_t rc_whole(const uint8_t **at)
     int rc_decimal(
         const uint8_t **at, const uint8_t *stop, const uint64_t *powers, double *value
     )
