@@ -3,11 +3,11 @@
 ``python -m reproduce.letor`` prints the tables; --png draws the paper's figure "MAP for perceptron
 variants", --markdown writes a copy of it all. The exit status is 1 if a row misses its gate.
 
-Features are normalised within queries (QueryLevelNorm), measures are the official ones of LETOR 3.0
-(``convention="letor3"``). Everything is chosen by MAP on the validation fold: the epoch of up to 50,
-the margin, the size of the committee. The test fold is only measured. A seed orders the pairs; the
-tables are means over folds and seeds. The data are not part of the project: put them into
-../shared/data, or name their folder in RANKCORE_DATA.
+Features are normalised within queries (QueryLevelNorm), measures are the official ones of LETOR
+3.0 (``convention="letor3"``). Everything is chosen by MAP on the validation fold: the epoch of up
+to 50, the margin, the size of the committee. The test fold is only measured. A seed orders the
+pairs; the tables are means over folds and seeds. The data are not part of the project: put them
+into ../shared/data, or name their folder in RANKCORE_DATA.
 """
 
 import argparse
@@ -25,7 +25,13 @@ import rankcore as rc
 from rankcore.metrics import evaluate
 
 DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-FOLDS = [("123", "4", "5"), ("234", "5", "1"), ("345", "1", "2"), ("451", "2", "3"), ("512", "3", "4")]
+FOLDS = [
+    ("123", "4", "5"),
+    ("234", "5", "1"),
+    ("345", "1", "2"),
+    ("451", "2", "3"),
+    ("512", "3", "4"),
+]
 EPOCHS = 50
 MARGINS = [0.0, 0.1, 0.3, 1.0, 3.0]
 SIZES = [5, 20, 100]
@@ -154,14 +160,15 @@ def main_table(all_curves, all_votes):
         spread = np.std([p[0][0] for p in picked], ddof=1) if len(picked) > 1 else 0.0
         means[name + " spread"] = spread
     where = [METRICS.index(name) for name in SHOWN]
-    rows = [
-        [name, *(number(means[name][k]) for k in where), number(held[name])] for name in groups
-    ]
+    rows = [[name, *(number(means[name][k]) for k in where), number(held[name])] for name in groups]
     rows += [[name, *map(number, values), ""] for name, values in PUBLISHED.items()]
     best = max(groups, key=lambda name: held[name])
     full = [[name, *(number(v) for v in means[name][1:11])] for name in groups]
     precise = [[name, *(number(v) for v in means[name][11:21])] for name in groups]
-    head = ["", *(name.upper() if name == "map" else name.replace("ndcg", "NDCG") for name in SHOWN)]
+    head = [
+        "",
+        *(name.upper() if name == "map" else name.replace("ndcg", "NDCG") for name in SHOWN),
+    ]
     lines = [
         *table(rows, [*head, "validation MAP"]),
         "",

@@ -8,13 +8,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import pairwise as plain
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 import rankcore as rc
 from rankcore.metrics import ndcg_score
 from rankcore.progress import watch
+from reference import pairwise as plain
 
 # Worked by hand in exact binary fractions; two queries, lexicographic, two passes.
 X = np.array([[2, 1], [0, 2], [1, 0], [1, 2], [2, 2], [0, 1], [1, 0]], dtype=np.float64)
@@ -27,7 +27,8 @@ FORMS = [np.asarray, sp.csr_array]
 
 
 def perceptron(variant="last", **params):
-    return rc.PairwisePerceptron(variant, **{"margin": 0.0, "order": "lex", "max_iter": 2, **params})
+    defaults = {"margin": 0.0, "order": "lex", "max_iter": 2}
+    return rc.PairwisePerceptron(variant, **{**defaults, **params})
 
 
 def as_variant(model, variant, **params):
@@ -321,9 +322,7 @@ def test_special_committees(problem, seed):
     np.testing.assert_array_equal(by_rank.predict(X, qid=qid), every.predict(X, qid=qid))
     for size in [1, 2, 5]:
         capped = perceptron("committee", committee_size=size, **params).fit(X, y, qid=qid)
-        np.testing.assert_array_equal(
-            capped.committee_.weights, every.committee_.weights[:size]
-        )
+        np.testing.assert_array_equal(capped.committee_.weights, every.committee_.weights[:size])
         few = perceptron("voted", combine="rank", max_hypotheses=size, **params)
         np.testing.assert_array_equal(
             few.fit(X, y, qid=qid).committee_.weights, every.committee_.weights[:size]
@@ -496,7 +495,7 @@ def test_bad_input(params, message):
         ({"memory_limit": -1}, ValueError, "memory_limit"),
         ({"early_stopping_rounds": 3}, ValueError, "needs an eval_set"),
         ({"quality": "map"}, ValueError, "measured on an eval_set"),
-        ({"quality": "mapp"}, ValueError, "map"),
+        ({"quality": "ndcg@"}, ValueError, "ndcg@"),
         ({"eval_metric": "ndcg@ten"}, ValueError, "ndcg@ten"),
         ({"eval_metric": 3}, TypeError, "eval_metric"),
     ],
@@ -684,15 +683,15 @@ def test_committees_chosen_by_quality(solver):
     # Asked of those that would join by successes; of these the best by quality stay.
     run = plain.learn(X, lexicographic(y, qid, epochs=2))
     members, longest, judged = [], [], []
-    for l in range(len(run["counts"]) - 1):
-        value, count = -abs(run["hypotheses"][l][0]), run["counts"][l]
+    for born in range(len(run["counts"]) - 1):
+        value, count = -abs(run["hypotheses"][born][0]), run["counts"][born]
         if len(longest) == 3 and count <= min(longest):
             continue
-        judged.append(l)
+        judged.append(born)
         longest = sorted([*longest, count])[-3:]
-        members = sorted([*members, (value, -l)])[-3:]
+        members = sorted([*members, (value, -born)])[-3:]
     np.testing.assert_allclose(asked, run["hypotheses"][judged], rtol=1e-9, atol=1e-12)
-    best = [-l for _, l in sorted(members, reverse=True)]
+    best = [-born for _, born in sorted(members, reverse=True)]
     np.testing.assert_allclose(
         model.committee_.weights, run["hypotheses"][best], rtol=1e-9, atol=1e-12
     )

@@ -452,6 +452,7 @@ cdef class PairData:
             row = min(row, self.docs[k])
         return row
 
+
 def learn(
     PairState state not None,
     PairData data not None,

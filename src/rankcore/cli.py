@@ -445,9 +445,13 @@ def _print_ranking(learned: Any, X: Any, y: np.ndarray, qid: np.ndarray, as_json
 
     from rankcore.metrics import evaluate as measure
 
-    found = measure(y, learned.predict(X, qid=qid), qid=qid, metrics=["ndcg@10", "map", "mrr", "P@10"])
+    found = measure(
+        y, learned.predict(X, qid=qid), qid=qid, metrics=["ndcg@10", "map", "mrr", "P@10"]
+    )
     facts = {"examples": X.shape[0], "queries": np.unique(qid).size}
-    print_facts(facts | {name.replace("@", "_at_"): value for name, value in found.items()}, as_json)
+    print_facts(
+        facts | {name.replace("@", "_at_"): value for name, value in found.items()}, as_json
+    )
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:

@@ -220,7 +220,7 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
 
 def _sum_by(of: Any, values: Any, n_queries: int) -> NDArray[np.float64]:
     # `of` ascends, so it is the same in both orders of the documents.
-    return np.bincount(of, weights=values, minlength=n_queries)
+    return np.bincount(of, weights=values, minlength=n_queries).astype(np.float64)
 
 
 def pair_by_list(
@@ -289,7 +289,7 @@ def pair_by_list(
             total if weighted else None,
         ),
         counts[useful].astype(np.int64),
-        np.bincount(query[pairs[:, 0]], weights=total, minlength=n_queries)[useful],
+        _sum_by(query[pairs[:, 0]], total, n_queries)[useful],
         np.flatnonzero(useful),
     )
 

@@ -75,8 +75,10 @@ class PairwiseState:
 
     def bind(self, margin: float) -> PairState:
         """The arrays as the kernel takes them."""
-        every = self.every or (None, None, None)
-        return PairState(self.weights, self.sums, *every, self.clock, self.counts, float(margin))
+        members, survived, born = self.every or (None, None, None)
+        return PairState(
+            self.weights, self.sums, members, survived, born, self.clock, self.counts, float(margin)
+        )
 
     def bar(self) -> float:
         """Successes that a hypothesis must exceed to be offered a place.

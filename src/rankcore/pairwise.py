@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
+from sklearn.utils.validation import check_scalar, validate_data
 
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows, project
@@ -362,9 +362,7 @@ class PairwisePerceptron(Ranker):
                 state.streaming = True
             state.epochs[-1][4] += skipped
             data = self._bind_data(pairing, rows, state, 1)
-            self._run_pass(
-                state, data, pairing, pairing.visited(), self._quality(None), 1, 1
-            )
+            self._run_pass(state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
         except BaseException:
             restore()
             raise
@@ -478,7 +476,9 @@ class PairwisePerceptron(Ranker):
         if not isinstance(self.quality, str):
             return self.quality
         if validation is None:
-            raise ValueError(f"quality={self.quality!r} is measured on an eval_set, which is missing")
+            raise ValueError(
+                f"quality={self.quality!r} is measured on an eval_set, which is missing"
+            )
         judge = Validation(validation.rows, validation.labels, validation.queries, self.quality)
 
         def value(weights: NDArray[np.float64]) -> float:

@@ -20,6 +20,7 @@ __all__ = [
     "iter_letor",
     "join_run",
     "load_letor",
+    "make_letor",
     "make_oap_synthetic",
     "make_ordinal",
     "quadratic_features",
