@@ -22,7 +22,7 @@ Y = np.array([1, 0, 0, 1, 1, 0, 0])
 QID = np.array([1, 1, 1, 2, 2, 2, 2])
 HYPOTHESES = [[0, 0], [1, -0.5], [1, 0], [1, 0.5]]
 SUCCESSES = [0, 2, 5, 2]
-SOLVERS = ["gram", "lazy", "plain"]
+SOLVERS = ["gram", "packed", "lazy", "plain"]
 FORMS = [np.asarray, sp.csr_array]
 
 
@@ -215,7 +215,7 @@ def test_solvers_agree(order, form):
         )
         for solver in [*SOLVERS, "auto"]
     }
-    for name in ["lazy", "gram", "auto"]:
+    for name in ["lazy", "packed", "gram", "auto"]:
         assert fits[name].history_ == fits["plain"].history_
         exact = 0 if name == "lazy" else 1e-10
         np.testing.assert_allclose(fits[name].coef_, fits["plain"].coef_, rtol=exact, atol=exact)
@@ -798,3 +798,17 @@ def test_inputs_are_not_changed():
         perceptron(order=order, solver=solver).fit(X, pairs=pairs)
     for array, old in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, old)
+
+
+def test_the_guide_runs():
+    from pathlib import Path
+
+    page = Path(__file__).parents[1] / "docs" / "pairwise.md"
+    if not page.is_file():
+        pytest.skip("docs/ is not beside the tests")
+    blocks = page.read_text(encoding="utf-8").split("```python\n")[1:]
+    names = {}
+    for block in blocks:
+        exec(block.split("```")[0], names)
+    assert len(blocks) > 6
+    assert names["search"].best_score_ > 0.5

@@ -5,10 +5,12 @@ of Document Ranking Functions with the Committee Perceptron", WSDM 2008). A pair
 moves the weights by a step times its difference, and ends a hypothesis; a pair ranked rightly is a
 success of the present one.
 
-Three ways to know two scores, which make the same decisions up to rounding:
+Four ways to know two scores, which make the same decisions up to rounding:
 
 PLAIN  two inner products a pair;
 LAZY   scores are kept, with the version of the weights they are of, and renewed when looked at;
+PACKED the query's documents are laid out as doubles, and a pair is an inner product of their
+       difference in vector lanes;
 GRAM   scores of the whole query are kept current: a mistake on (i, j) adds step * (G_i - G_j) with
        the query's Gram matrix G. The weights stand still during a visit; the steps are collected
        for each document, and added when the visit ends or a hypothesis is kept.
@@ -37,6 +39,7 @@ from rankcore._ext._pairs cimport (
     place,
     rc_level,
     rc_score_docs,
+    rc_unfold_docs,
     so_far,
     successes,
 )
@@ -46,6 +49,7 @@ from rankcore._ext._visit cimport (
     GRAM,
     LAZY,
     OVERFLOWED,
+    PACKED,
     PAUSED,
     PLAIN,
     REACHED,
@@ -62,7 +66,7 @@ from rankcore._ext._visit cimport (
 )
 from rankcore.core cimport RC_FLOAT32, rc_dot, rc_pair_state, rc_row, rc_rows
 
-WAYS = {"plain": PLAIN, "lazy": LAZY, "gram": GRAM}
+WAYS = {"plain": PLAIN, "lazy": LAZY, "packed": PACKED, "gram": GRAM}
 OUTCOMES = {
     "reached": REACHED,
     "paused": PAUSED,
@@ -295,6 +299,7 @@ cdef class PairData:
         for q in range(n_queries):
             n = self.bounds[q + 1] - self.bounds[q]
             good = good and 0 <= n < 2**31 and self.ways[q] <= GRAM
+            good = good and (self.ways[q] != PACKED or self.X.indptr == NULL)
             k = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
             good = good and -1 <= self.cached[q] <= room
             if good and self.cached[q] >= 0:
@@ -330,13 +335,15 @@ cdef class PairData:
         """Working memory for the largest query."""
         import numpy as np
 
-        cdef int64_t q, n, largest = RC_PANEL, gram = 0, depth = self.X.n_features
+        cdef int64_t q, n, largest = RC_PANEL, gram = 0, packed = 0, depth = self.X.n_features
         for q in range(self.bounds.shape[0] - 1):
             n = self.bounds[q + 1] - self.bounds[q]
             n = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
             largest = max(largest, n)
             if self.ways[q] == GRAM:
                 gram = max(gram, n)
+            elif self.ways[q] == PACKED:
+                packed = max(packed, n)
         if self.X.indptr == NULL:
             depth = min(depth, RC_DEPTH) * gram
         self.memory = []
@@ -351,6 +358,9 @@ cdef class PairData:
         self.v.names = <int32_t *> self.doubles(largest)
         self.v.levels = <rc_level *> self.doubles((largest + 8) * sizeof(rc_level) // 8)
         self.v.panels = self.doubles(depth if gram else 1)
+        self.v.width = (self.X.n_features + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+        self.v.unfolded = self.doubles(max(packed * self.v.width, 1))
+        self.v.weights = self.doubles(self.v.width if packed else 1)
         self.v.numbers = self.doubles(RC_BATCH)
         self.v.steps = self.doubles(RC_BATCH)
         self.v.batch_winners = <int32_t *> self.doubles(RC_BATCH)
@@ -395,7 +405,11 @@ cdef class PairData:
         v.version = 1
         v.judged = False
         count_by(&state.m, unit)
-        if v.way != PLAIN:
+        if v.way == PACKED:
+            rc_unfold_docs(self.X, v.docs, v.n, v.width, v.unfolded)
+            memcpy(v.weights, state.m.weights, self.X.n_features * sizeof(double))
+            memset(v.beta, 0, v.padded * sizeof(double))
+        elif v.way != PLAIN:
             rc_score_docs(self.X, v.docs, v.n, state.m.weights, v.scores)
             for k in range(v.n):
                 sum += v.scores[k] - v.scores[k]

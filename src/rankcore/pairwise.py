@@ -32,7 +32,7 @@ from rankcore.ranking import (
 __all__ = ["Committee", "PairwisePerceptron"]
 
 VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
-SOLVERS = ("auto", "gram", "lazy", "plain")
+SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 # Pairs to look at between two looks at pending signals: some milliseconds' worth.
 BUDGET = 500_000
 
@@ -98,7 +98,7 @@ class PairwisePerceptron(Ranker):
         What is measured on the ``eval_set`` after each pass: a name that
         `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid. Greater is
         better.
-    solver : {"auto", "gram", "lazy", "plain"}, default="auto"
+    solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
         How scores are come by; the decisions are the same (see Notes).
     memory_limit : int, optional
         Bytes to keep from pass to pass for speed (Gram matrices), and for the hypotheses of
@@ -141,10 +141,12 @@ class PairwisePerceptron(Ranker):
     them, and the margin is in the same units as the score.
 
     Scores of a query are kept while it is visited. With "gram" a mistake renews them all through
-    the query's Gram matrix, at n_docs multiplications, and a pair costs a comparison; with "lazy"
-    an outdated score costs O(non-zeros) when it is looked at; with "plain" every score does. "auto"
-    takes for each query the way of less work, whatever the memory. Sums are formed in another order
-    by "gram", so scores may differ in their last digits from those of "plain", and a decision could
+    the query's Gram matrix, at n_docs multiplications, and a pair costs a comparison. With "packed"
+    the documents of the query are laid out for inner products in vector lanes, at n_features
+    multiplications a pair (dense rows; others are "lazy"). With "lazy" an outdated score costs
+    O(non-zeros) when it is looked at; with "plain" every score does. "auto" takes for each query
+    the way of less work, whatever the memory. Sums are formed in another order by "gram" and
+    "packed", so scores may differ in their last digits from those of "plain", and a decision could
     fall otherwise if the scores of a pair differed by ``margin`` to 15 digits; on data whose sums
     are exact the models are equal to the bit. "lazy" and "plain" always are.
 

@@ -265,6 +265,53 @@ RC_WIDE_ static int64_t rc_next_violation(const double *scores, const double *la
     return n_padded;
 }
 
+/* Documents as doubles, `width` apart: a multiple of 8, with zeros behind the last feature. */
+RC_WIDE_ static void rc_unfold_docs(const rc_rows *X, const int64_t *docs, int64_t n, int64_t width,
+                                    double *unfolded)
+{
+    int64_t k, f;
+    for (k = 0; k < n; k++, unfolded += width) {
+        for (f = 0; f < X->n_features; f++)
+            unfolded[f] = X->dtype == RC_FLOAT32
+                              ? (double)((const float *)X->data)[docs[k] * X->stride + f]
+                              : ((const double *)X->data)[docs[k] * X->stride + f];
+        for (; f < width; f++)
+            unfolded[f] = 0.0;
+    }
+}
+
+/* The first of the pairs at .. stop - 1 whose difference the weights do not put above the margin;
+ * `stop` if there is none. Eight partial sums, added in pairs. */
+RC_WIDE_ static int64_t rc_next_wrong(const double *unfolded, int64_t width, const double *weights,
+                                      const int32_t *winners, const int32_t *losers, int64_t at,
+                                      int64_t stop, double margin)
+{
+    for (; at < stop; at++) {
+        const double *x = unfolded + winners[at] * width, *y = unfolded + losers[at] * width;
+        double sums[RC_PANEL] = {0.0};
+        int64_t f;
+#if defined(__GNUC__)
+        rc_eight sum = {0.0};
+        for (f = 0; f < width; f += RC_PANEL) {
+            rc_eight w, a, b;
+            RC_LOAD_(w, weights + f);
+            RC_LOAD_(a, x + f);
+            RC_LOAD_(b, y + f);
+            sum += w * (a - b);
+        }
+        RC_STORE_(sums, sum);
+#else
+        for (f = 0; f < width; f++)
+            sums[f % RC_PANEL] += weights[f] * (x[f] - y[f]);
+#endif
+        if (!(((sums[0] + sums[4]) + (sums[2] + sums[6])) +
+                  ((sums[1] + sums[5]) + (sums[3] + sums[7])) >
+              margin))
+            return at;
+    }
+    return stop;
+}
+
 /* Bytes that the next visit will read, asked of memory a little at a time: rows of a Gram matrix
  * are met in no order that the CPU could guess. */
 typedef struct rc_ahead {

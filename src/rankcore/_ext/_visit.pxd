@@ -18,6 +18,7 @@ from rankcore._ext._pairs cimport (
     rc_level,
     rc_mirror,
     rc_next_violation,
+    rc_next_wrong,
     rc_pack_docs,
     rc_shift_scores,
     rc_stream,
@@ -34,6 +35,7 @@ from rankcore.core cimport rc_axpy, rc_dot, rc_pair_state, rc_row, rc_rows, rc_r
 cdef enum Way:
     PLAIN
     LAZY
+    PACKED
     GRAM
 
 cdef enum Outcome:
@@ -55,6 +57,9 @@ cdef struct Visit:
     int32_t *names  # documents in the order of the walk
     rc_level *levels
     double *panels
+    int64_t width  # features, padded
+    double *unfolded  # documents as doubles, width apart
+    double *weights  # width
     double *numbers  # RC_BATCH, as the other parts of a batch
     double *steps
     int32_t *batch_winners
@@ -150,11 +155,14 @@ cdef inline bint close_visit(Visit *v, rc_pair_state *m) noexcept nogil:
     """End a visit: the weights catch up. Whether the last scores are numbers."""
     cdef int64_t k
     cdef double sum = 0
-    if v.way == GRAM and v.mistakes:
-        rc_add_docs(v.X, v.docs, v.alpha, v.n, m.weights)
+    if v.way >= PACKED and v.mistakes:
+        if v.way == GRAM:
+            rc_add_docs(v.X, v.docs, v.alpha, v.n, m.weights)
+        else:
+            memcpy(m.weights, v.weights, m.n_features * sizeof(double))
         if m.weight_sums != NULL:
             rc_add_docs(v.X, v.docs, v.beta, v.n, m.weight_sums)
-    if v.way != PLAIN:
+    if v.way == LAZY or v.way == GRAM:
         for k in range(v.n):
             sum += v.scores[k] - v.scores[k]
     v.open = False
@@ -211,6 +219,9 @@ cdef inline void copy_hypothesis(
     const Visit *v, const rc_pair_state *m, double *to
 ) noexcept nogil:
     """The present hypothesis."""
+    if v.open and v.way == PACKED:
+        memcpy(to, v.weights, m.n_features * sizeof(double))
+        return
     memcpy(to, m.weights, m.n_features * sizeof(double))
     if v.open and v.way == GRAM and v.mistakes:
         rc_add_docs(v.X, v.docs, v.alpha, v.n, to)
@@ -235,6 +246,11 @@ cdef inline Outcome mistake(
         rc_shift_scores(v.scores, v.G + i * v.padded, v.G + j * v.padded, step, v.padded)
         v.alpha[i] += step
         v.alpha[j] -= step
+    elif v.way == PACKED:
+        rc_shift_scores(
+            v.weights, v.unfolded + i * v.width, v.unfolded + j * v.width, step, v.width
+        )
+    if v.way >= PACKED:
         if m.weight_sums != NULL:
             before = so_far(m) * step
             v.beta[i] += before
@@ -282,6 +298,10 @@ cdef inline Outcome batch(Visit *v, rc_pair_state *m) noexcept nogil:
         if v.way == GRAM:
             while at < filled and s[winners[at]] - s[losers[at]] > margin:
                 at += 1
+        elif v.way == PACKED:
+            at = rc_next_wrong(
+                v.unfolded, v.width, v.weights, winners, losers, at, filled, margin
+            )
         else:
             while at < filled and not violated(v, m, winners[at], losers[at]):
                 at += 1
