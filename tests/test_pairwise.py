@@ -812,3 +812,44 @@ def test_the_guide_runs():
         exec(block.split("```")[0], names)
     assert len(blocks) > 6
     assert names["search"].best_score_ > 0.5
+
+
+# ---------------------------------------------------------------------------- data and memory
+
+
+def test_letor_like_data():
+    from rankcore.datasets import make_letor
+
+    X, y, qid = make_letor(50, 30, random_state=1)
+    again = make_letor(50, 30, random_state=1)
+    for one, other in zip((X, y, qid), again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (X.shape, X.dtype, y.dtype) == ((1500, 136), np.float32, np.int32)
+    shares = np.bincount(y) / 1500
+    np.testing.assert_allclose(shares, [0.52, 0.23, 0.15, 0.07, 0.03], atol=1 / 1500)
+    np.testing.assert_array_equal(qid, np.repeat(np.arange(1, 51), 30))
+    whole = (X == np.round(X)).all(axis=0)
+    assert whole.sum() == 30
+    assert ((X > 0) & (X < 1)).all(axis=0).sum() >= 20
+    for wrong in [(0, 1, 136), (1, 0, 136), (1, 1, 89)]:
+        with pytest.raises(ValueError, match="make_letor needs"):
+            make_letor(*wrong)
+
+
+def test_working_memory_is_small_without_kept_matrices():
+    import tracemalloc
+
+    from rankcore.datasets import make_letor
+
+    X, y, qid = make_letor(200, 40, random_state=1)
+    model = perceptron("committee", order="shuffle", solver="gram", memory_limit=0)
+    model.fit(X[:400], y[:400], qid=qid[:400])  # imports
+    tracemalloc.start()
+    model.fit(X, y, qid=qid)
+    without = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    model.set_params(memory_limit=10**6).fit(X, y, qid=qid)
+    within = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert without < 1.2 * X.nbytes
+    assert without < within < without + 1.1 * 10**6
