@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import concordance as reference
 
 from rankcore._ext import auc as auc_kernels
 from rankcore._ext import concordance as kernels
 from rankcore._ext import positions as position_kernels
+from rankcore.metrics import auc as auc_module
 from rankcore.metrics import (
     auc_score,
     evaluate,
@@ -21,7 +21,7 @@ from rankcore.metrics import (
     pairwise_misranking,
     weighted_ranking_loss,
 )
-from rankcore.metrics import auc as auc_module
+from reference import concordance as reference
 
 # One rounded division of exact counts.
 ONE_ROUNDING = 2**-52

@@ -192,7 +192,7 @@ def quadratic_weighted_kappa(
     weights = _weights(sample_weight, a.size)
     if weights is not None:
         a, b, weights = a[weights > 0], b[weights > 0], weights[weights > 0]
-    # From the lowest place on, so that what is all the same has means, and deviations, of exactly 0.
+    # From the lowest place on: then what is all the same deviates by exactly 0.
     lowest = min(a.min(), b.min())
     a, b = a - lowest, b - lowest
     mean_a, mean_b = np.average(a, weights=weights), np.average(b, weights=weights)
