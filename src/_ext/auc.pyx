@@ -19,6 +19,7 @@ ctypedef fused mark_t:
     double
 
 cdef enum:
+    STRETCH = 64  # groups whose weights are summed without compensation
     # A power of two less one: every search takes as many halvings.
     SPLITTERS = 1023
 
@@ -32,8 +33,9 @@ cdef void _sweep(
     """Fill in pairs with the positive row above, pairs that tie (both as a sum of two numbers), and
     the weights of the classes."""
     cdef int64_t i = 0, row, count_p, count_q, above = 0, below = 0, greater = 0, equal = 0
+    cdef int64_t groups = 0
     cdef uint64_t key
-    cdef double p, q
+    cdef double p, q, above_here = 0.0, below_here = 0.0, greater_here = 0.0, equal_here = 0.0
     cdef Double sum_above = Double(0.0, 0.0), sum_below = Double(0.0, 0.0)
     cdef Double sum_greater = Double(0.0, 0.0), sum_equal = Double(0.0, 0.0)
     while i < n:
@@ -56,13 +58,18 @@ cdef void _sweep(
             above += count_p
             below += count_q
         else:
-            # All terms have one sign: rounded products whose sum is not lose nothing more.
-            if q > 0:
-                add(&sum_greater, q * sum_above.high)
-                add(&sum_equal, q * p)
-                add(&sum_below, q)
-            if p > 0:
-                add(&sum_above, p)
+            # All terms have one sign: what is rounded here stays as small beside the sums.
+            greater_here += q * (sum_above.high + above_here)
+            equal_here += q * p
+            above_here += p
+            below_here += q
+            groups += 1
+            if groups % STRETCH == 0 or i == n:
+                add(&sum_greater, greater_here)
+                add(&sum_equal, equal_here)
+                add(&sum_above, above_here)
+                add(&sum_below, below_here)
+                greater_here = equal_here = above_here = below_here = 0.0
     if mark_t is int8_t:
         sums[0], sums[2], sums[4], sums[5] = <double> greater, <double> equal, above, below
         sums[1], sums[3] = greater - <int64_t> sums[0], equal - <int64_t> sums[2]
