@@ -61,9 +61,23 @@ cdef extern from "_lanes.h" nogil:
         int64_t n_cumulative, uint64_t *draws, int64_t *times,
     ) noexcept
     void rc_lane_scores(rc_row x, const double *weights, int64_t width, double *scores) noexcept
-    int rc_lane_learn(
-        const rc_lanes *m, rc_row x, int32_t rank, int64_t most, int32_t *moved
+    void rc_lane_fetch(
+        const double *weights, int64_t n_columns, int64_t n, int64_t width
     ) noexcept
+    ctypedef struct rc_lesson:
+        const rc_rows *rows
+        const int32_t *ranks
+        const int32_t *order
+        int64_t start
+        int64_t stop
+        int64_t t
+        uint64_t seed
+        const uint64_t *cumulative
+        int64_t n_cumulative
+        int64_t first
+        int64_t n
+        int32_t *moved
+    int64_t rc_lane_learn(const rc_lanes *m, const rc_lesson *lesson) noexcept
 
 
 # ------------------------------------------------------------------------------ sampling
@@ -99,8 +113,6 @@ def draws(
 
 
 cdef struct Members:
-    int64_t first  # number of the first member; its lane is the first
-    int64_t n  # members; the lanes beyond are padding
     int64_t *steps  # (n_ranks - 1) * width, as are the next two
     double *thresholds
     int64_t *step_sums  # or NULL
@@ -143,30 +155,6 @@ cdef void _end(const Members *members, const rc_lanes *m) noexcept nogil:
         members.seen[j].rank_loss += <int64_t> m.rank_loss[j]
         members.seen[j].mistakes += <int64_t> m.mistakes[j]
         members.survived[j] = <int64_t> m.survived[j]
-
-
-cdef int64_t _learn_block(
-    const rc_rows *X, const int32_t *ranks, const int32_t *order, int64_t start, int64_t stop,
-    int64_t t, uint64_t seed, const uint64_t *cumulative, Py_ssize_t n_cumulative,
-    const Members *members, const rc_lanes *m, int32_t *moved,
-) noexcept nogil:
-    """Members of one tile over a block of examples; the first they could not learn, or stop."""
-    cdef int64_t i, row, most, tasks = m.n_ranks - 1
-    _begin(members, m)
-    for i in range(start, stop):
-        row = order[i] if order != NULL else i
-        if not 0 <= ranks[row] <= tasks:
-            return i
-        most = rc_lane_draws(
-            seed, t + i - start, members.first, members.n, cumulative, n_cumulative,
-            <uint64_t *> m.units, m.times,
-        )
-        if most and rc_lane_learn(
-            m, rc_rows_get(X, row), ranks[row], most, moved + (i - start) * tasks
-        ) < 0:
-            return i
-    _end(members, m)
-    return stop
 
 
 def learn_members(
@@ -230,6 +218,7 @@ def learn_members(
     cdef int64_t i, tile, lane, member = first, reached = stop
     cdef Members members
     cdef rc_lanes m
+    cdef rc_lesson lesson
     if (
         not rows.canonical
         or ranks.shape[0] != X.n_rows
@@ -287,6 +276,19 @@ def learn_members(
     m.scale = scale
     m.n_ranks = <int32_t> tasks + 1
     m.ties_err = not strict
+    lesson.rows = X
+    lesson.ranks = &ranks[0]
+    lesson.order = visits
+    lesson.start = start
+    lesson.stop = stop
+    lesson.t = t
+    lesson.seed = seed
+    lesson.cumulative = &cumulative[0]
+    lesson.n_cumulative = cumulative.shape[0]
+    lesson.moved = &moved[0, 0]
+    cdef bint fetch = (  # the rows will ask for most columns
+        X.indptr != NULL and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)
+    )
     with nogil:
         while member < last:
             tile = member // width
@@ -294,19 +296,22 @@ def learn_members(
             m.n = min(last - member, width - lane)
             m.weights = &weights[tile, 0, lane]
             m.weight_sums = &weight_sums[tile, 0, lane] if weight_sums is not None else NULL
-            members.first = member
-            members.n = max(0, min(m.n, n_members - member))
             members.steps = &steps[tile, 0, lane]
             members.thresholds = &thresholds[tile, 0, lane]
             members.step_sums = &step_sums[tile, 0, lane] if step_sums is not None else NULL
             members.seen = <rc_counts *> &seen[member, 0]
             members.survived = &survived[member]
-            reached = _learn_block(
-                X, &ranks[0], visits, start, stop, t, seed, &cumulative[0], cumulative.shape[0],
-                &members, &m, &moved[0, 0],
-            )
+            lesson.first = member
+            lesson.n = max(0, min(m.n, n_members - member))
+            if fetch:
+                rc_lane_fetch(m.weights, X.n_features, m.n, width)
+                if m.weight_sums != NULL:
+                    rc_lane_fetch(m.weight_sums, X.n_features, m.n, width)
+            _begin(&members, &m)
+            reached = rc_lane_learn(&m, &lesson)
             if reached < stop:
                 break
+            _end(&members, &m)
             member += m.n
     return reached
 
