@@ -166,7 +166,9 @@ cdef Splitters _splitters(
     double cells_each,
     int64_t half,
 ) except *:
-    if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS or not 0 <= half <= SPLITTERS // 2 + 1:
+    if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS:
+        raise ValueError("these are no splitters")
+    if not 0 <= half <= SPLITTERS // 2 + 1:
         raise ValueError("these are no splitters")
     return Splitters(&values[0], &starts[0], low, cells_each, half)
 
