@@ -216,7 +216,7 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
     def count(first: int, last: int) -> None:
         for i in range(first, last):
             for _, _, part in parts(i):
-                if not kernels.count_buckets(part, splitters, counts[i]):
+                if not kernels.count_buckets(part, *splitters, counts[i]):
                     raise ValueError("s must be finite")
 
     run_blocks(count, edges, n_jobs)
@@ -229,7 +229,7 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
         for i in range(first, last):
             for start, stop, part in parts(i):
                 mark = marks.of(start, stop)
-                kernels.deal(part, mark, splitters, places[i], dealt_scores, dealt_marks, tied[i])
+                kernels.deal(part, mark, *splitters, places[i], dealt_scores, dealt_marks, tied[i])
 
     run_blocks(deal, edges, n_jobs)
     sums = np.zeros((kernels.N_SPLITTERS + 1, kernels.COLUMNS))
@@ -241,16 +241,26 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
     return _combined(sums, tied.sum(axis=0), ties, marks.weights is None)
 
 
-def _splitters(scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Scores that part the others into shares of about one size."""
+def _splitters(
+    scores: NDArray[Any],
+) -> tuple[NDArray[np.float64], NDArray[np.uint16], float, float, int]:
+    """Scores that part the others into shares of about one size, and where to look for them."""
     # Any sample will do; this one is the same every time.
     n_samples = _SAMPLES_EACH * (kernels.N_SPLITTERS + 1)
     rows = np.random.default_rng(0).integers(0, scores.size, n_samples)
     sample = np.sort(scores[rows].astype(np.float64))[_SAMPLES_EACH::_SAMPLES_EACH]
-    distinct = np.unique(sample)
-    splitters = np.full(kernels.N_SPLITTERS, np.inf)
-    splitters[: distinct.size] = distinct
-    return splitters
+    distinct = np.unique(sample[np.isfinite(sample)])
+    values = np.full(2 * kernels.N_SPLITTERS, np.inf)
+    values[: distinct.size] = distinct
+    low, each = 0.0, 0.0
+    if distinct.size > 1:
+        low = float(distinct[0])
+        with np.errstate(over="ignore"):  # then all are in one cell
+            each = float(kernels.N_CELLS / (distinct[-1] - distinct[0]))
+        if not math.isfinite(each):
+            each = 0.0
+    starts = np.empty(kernels.N_CELLS, dtype=np.uint16)
+    return values, starts, low, each, kernels.place_splitters(values, starts, low, each)
 
 
 def _combined(sums: NDArray[Any], tied: NDArray[Any], ties: int, counted: bool) -> float:
