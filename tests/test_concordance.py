@@ -149,6 +149,8 @@ def hard_scores(rng, n):
     yield np.where(rng.random(n) < 0.7, 0.25, normal)
     yield np.exp(rng.normal(size=n) * 100)
     yield np.concatenate([normal[1:] * 1e-300, [1e300]])
+    yield np.concatenate([normal[: n // 2], np.abs(normal[n // 2 :]) * 1e307])
+    yield 5e-324 * rng.integers(0, 10**6, n)
     yield np.sort(normal)[::-1].copy()
     yield np.full(n, -0.0)
     yield np.where(normal > 0, 0.0, -0.0)
@@ -618,20 +620,27 @@ def test_kernels_check_what_they_are_handed():
             auc_kernels.sum_pairs(*wrong)
     with pytest.raises(IndexError, match="rows names a row"):
         auc_kernels.sum_pairs(x, marks, np.array([0, 1, -2, 3]), bounds, 0, 2, sums)
-    splitters = np.full(auc_kernels.N_SPLITTERS, np.inf)
-    places = np.zeros(splitters.size + 1, np.int64)
-    tied = np.zeros((splitters.size, 2))
+    values = np.full(2 * auc_kernels.N_SPLITTERS, np.inf)
+    starts = np.zeros(auc_kernels.N_CELLS, np.uint16)
+    splitters = (values, starts, 0.0, 0.0, auc_kernels.place_splitters(values, starts, 0.0, 0.0))
+    places = np.zeros(auc_kernels.N_SPLITTERS + 1, np.int64)
+    tied = np.zeros((auc_kernels.N_SPLITTERS, 2))
     with pytest.raises(ValueError, match="more rows than were counted"):
-        auc_kernels.deal(x, marks, splitters, places, np.empty(2), np.empty(2), tied)
+        auc_kernels.deal(x, marks, *splitters, places, np.empty(2), np.empty(2), tied)
     for wrong in [
-        (x, marks, splitters[1:], places, x.copy(), marks, tied),
-        (x, marks[1:], splitters, places, x.copy(), marks, tied),
-        (x, marks, splitters, places, x.copy(), marks, tied[1:]),
+        (x, marks, values[1:], *splitters[1:], places, x.copy(), marks, tied),
+        (x, marks, values, starts[1:], *splitters[2:], places, x.copy(), marks, tied),
+        (x, marks, *splitters[:4], 1024, places, x.copy(), marks, tied),
+        (x, marks[1:], *splitters, places, x.copy(), marks, tied),
+        (x, marks, *splitters, places[1:], x.copy(), marks, tied),
+        (x, marks, *splitters, places, x.copy(), marks, tied[1:]),
     ]:
         with pytest.raises(ValueError, match="."):
             auc_kernels.deal(*wrong)
-    with pytest.raises(ValueError, match="splitters and counts"):
-        auc_kernels.count_buckets(x, splitters[1:], places)
+    with pytest.raises(ValueError, match="counts has the wrong length"):
+        auc_kernels.count_buckets(x, *splitters, places[1:])
+    with pytest.raises(ValueError, match="no splitters"):
+        auc_kernels.place_splitters(values[1:], starts, 0.0, 0.0)
 
 
 def test_evaluate_knows_these_names():

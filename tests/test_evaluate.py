@@ -108,7 +108,7 @@ def test_measures_of_pairs_need_every_score():
     ("name", "message"),
     [
         ("ndgc@10", "no measure 'ndgc@10'; did you mean 'ndcg'"),
-        ("precison@5", "did you mean 'precision'"),
+        ("kendall_tua", "did you mean 'kendall_tau'"),
         ("bm25", "there are ndcg@10"),
         ("P", "'P' needs a cut-off, such as P@10"),
         ("ndcg@0", "at least 1"),

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import ordinal_measures as reference
 
 from rankcore.metrics import (
     accuracy_within,
@@ -18,6 +17,7 @@ from rankcore.metrics import (
     ranked_probability_score,
 )
 from rankcore.metrics.ordinal import ORDINAL
+from reference import ordinal_measures as reference
 
 # Sums of a few dozen rounded numbers, in another order than the plain ones.
 ROUNDING = 1e-13

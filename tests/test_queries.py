@@ -1,4 +1,4 @@
-"""Which rows form a query, whatever the ids are and however they lie; means over queries; threads."""
+"""Which rows form a query, whatever the ids are and where they lie; means; threads."""
 
 import threading
 from unittest import mock

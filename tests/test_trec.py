@@ -3,7 +3,9 @@
 import bz2
 import gzip
 import io
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,8 @@ from rankcore.datasets import (
     write_qrels,
     write_run,
 )
+
+PAGE = Path(__file__).parents[1] / "docs" / "files.md"
 
 QRELS = b"""\
 301 0 FT911-1 1
@@ -362,3 +366,14 @@ def test_an_empty_run_is_worth_nothing():
     joined = join_run(Run.from_dict({}), Qrels.from_dict({"a": {"b": 1}}))
     assert joined.retrieved.tolist() == [False]
     assert len(join_run(Run.from_dict({}), Qrels.from_dict({"a": {"b": 1}}), missing="skip").y) == 0
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="no source tree beside the tests")
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, namespace)
+    assert namespace["model"].t_ == 4
+    assert namespace["data"].docid.tolist() == ["d1", "d2", "d1", "d3"]
+    assert namespace["joined"].retrieved.tolist() == [True, True, False, False]

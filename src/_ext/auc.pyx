@@ -5,7 +5,8 @@ negative row minus its weight. The rows of one huge query are first dealt out in
 splitters; then each bucket is swept like a query, in cache.
 """
 
-from libc.stdint cimport int8_t, int64_t, uint64_t
+from libc.math cimport isfinite
+from libc.stdint cimport int8_t, int64_t, uint16_t, uint64_t
 from libc.stdlib cimport free
 
 from rankcore._ext._by_score cimport Room, allocate, gather, longest_query, sort_descending
@@ -19,10 +20,12 @@ ctypedef fused mark_t:
     double
 
 cdef enum:
-    # A power of two less one: every search takes as many halvings.
-    SPLITTERS = 1023
+    STRETCH = 64  # groups whose weights are summed without compensation
+    SPLITTERS = 1023  # a power of two less one, as a search by halving likes it
+    CELLS = 4096  # of equal width, where that search begins
 
 N_SPLITTERS = SPLITTERS
+N_CELLS = CELLS
 COLUMNS = 6
 
 
@@ -32,8 +35,9 @@ cdef void _sweep(
     """Fill in pairs with the positive row above, pairs that tie (both as a sum of two numbers), and
     the weights of the classes."""
     cdef int64_t i = 0, row, count_p, count_q, above = 0, below = 0, greater = 0, equal = 0
+    cdef int64_t groups = 0
     cdef uint64_t key
-    cdef double p, q
+    cdef double p, q, above_here = 0.0, below_here = 0.0, greater_here = 0.0, equal_here = 0.0
     cdef Double sum_above = Double(0.0, 0.0), sum_below = Double(0.0, 0.0)
     cdef Double sum_greater = Double(0.0, 0.0), sum_equal = Double(0.0, 0.0)
     while i < n:
@@ -56,13 +60,18 @@ cdef void _sweep(
             above += count_p
             below += count_q
         else:
-            # All terms have one sign: rounded products whose sum is not lose nothing more.
-            if q > 0:
-                add(&sum_greater, q * sum_above.high)
-                add(&sum_equal, q * p)
-                add(&sum_below, q)
-            if p > 0:
-                add(&sum_above, p)
+            # All terms have one sign: what is rounded here stays as small beside the sums.
+            greater_here += q * (sum_above.high + above_here)
+            equal_here += q * p
+            above_here += p
+            below_here += q
+            groups += 1
+            if groups % STRETCH == 0 or i == n:
+                add(&sum_greater, greater_here)
+                add(&sum_equal, equal_here)
+                add(&sum_above, above_here)
+                add(&sum_below, below_here)
+                greater_here = equal_here = above_here = below_here = 0.0
     if mark_t is int8_t:
         sums[0], sums[2], sums[4], sums[5] = <double> greater, <double> equal, above, below
         sums[1], sums[3] = greater - <int64_t> sums[0], equal - <int64_t> sums[2]
@@ -128,21 +137,76 @@ def sum_pairs(
     return i if i < last else -1
 
 
-cdef inline int64_t _bucket(const double *splitter, double x) noexcept nogil:
+cdef struct Splitters:
+    const double *value
+    const uint16_t *start  # by cell, how many splitters are in those before
+    double low
+    double cells_each
+    int64_t half  # a power of two: no cell has twice as many splitters
+
+
+cdef inline int64_t _cell(double x, double low, double cells_each) noexcept nogil:
+    """The cell of a number; never less for a greater one, whatever is rounded."""
+    return <int64_t> min(max(0.0, (x - low) * cells_each), CELLS - 1.0)
+
+
+cdef inline int64_t _bucket(const Splitters *s, double x) noexcept nogil:
     """How many splitters are at most x."""
-    cdef int64_t below = 0, half = (SPLITTERS + 1) // 2
+    cdef int64_t below = s.start[_cell(x, s.low, s.cells_each)], half = s.half
     while half:
-        below += half & -<int64_t> (splitter[below + half - 1] <= x)
+        below += half & -<int64_t> (s.value[below + half - 1] <= x)
         half >>= 1
     return below
 
 
+cdef Splitters _splitters(
+    const double[::1] values,
+    const uint16_t[::1] starts,
+    double low,
+    double cells_each,
+    int64_t half,
+) except *:
+    if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS:
+        raise ValueError("these are no splitters")
+    if not 0 <= half <= SPLITTERS // 2 + 1:
+        raise ValueError("these are no splitters")
+    return Splitters(&values[0], &starts[0], low, cells_each, half)
+
+
+def place_splitters(
+    const double[::1] values not None,
+    uint16_t[::1] starts not None,
+    double low,
+    double cells_each,
+):
+    """Fill in how many splitters are in the cells before each; how far a search must halve.
+
+    ``values`` are the splitters, ascending, filled up with infinities to twice as many as there may
+    be: a search looks at some of these.
+    """
+    cdef int64_t cell, most = 0, i = 0, half = 1
+    if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS:
+        raise ValueError("these are no splitters")
+    for cell in range(CELLS):
+        starts[cell] = <uint16_t> i
+        while i < SPLITTERS and isfinite(values[i]) and _cell(values[i], low, cells_each) <= cell:
+            i += 1
+        most = max(most, i - starts[cell])
+    while 2 * half <= most:
+        half *= 2
+    return half
+
+
 def count_buckets(
     const double[::1] scores not None,
-    const double[::1] splitters not None,
+    const double[::1] values not None,
+    const uint16_t[::1] starts not None,
+    double low,
+    double cells_each,
+    int64_t half,
     int64_t[::1] counts not None,
 ):
-    """Count the rows between splitters, which ascend; the rows on a splitter are not counted.
+    """Count the rows between the splitters of `place_splitters`; those on a splitter are left out.
 
     Bucket ``i`` lies above ``i`` splitters. The GIL is released.
 
@@ -153,22 +217,27 @@ def count_buckets(
     """
     cdef int64_t i, b
     cdef bint finite = True
-    if splitters.shape[0] != SPLITTERS or counts.shape[0] != SPLITTERS + 1:
-        raise ValueError("there are not as many splitters and counts as there should be")
+    cdef Splitters s = _splitters(values, starts, low, cells_each, half)
+    if counts.shape[0] != SPLITTERS + 1:
+        raise ValueError("counts has the wrong length")
     if scores.shape[0] == 0:
         return True
     with nogil:
         finite = rc_all_finite(&scores[0], scores.shape[0])
         for i in range(scores.shape[0] if finite else 0):
-            b = _bucket(&splitters[0], scores[i])
-            counts[b] += b == 0 or splitters[b - 1] != scores[i]
+            b = _bucket(&s, scores[i])
+            counts[b] += b == 0 or s.value[b - 1] != scores[i]
     return finite
 
 
 def deal(
     const double[::1] scores not None,
     const mark_t[::1] marks not None,
-    const double[::1] splitters not None,
+    const double[::1] values not None,
+    const uint16_t[::1] starts not None,
+    double low,
+    double cells_each,
+    int64_t half,
     int64_t[::1] places not None,
     double[::1] dealt_scores not None,
     mark_t[::1] dealt_marks not None,
@@ -182,8 +251,9 @@ def deal(
     cdef int64_t i, b, n = scores.shape[0], room = dealt_scores.shape[0]
     cdef double x, m
     cdef bint fits = True
-    if splitters.shape[0] != SPLITTERS or places.shape[0] != SPLITTERS + 1:
-        raise ValueError("there are not as many splitters and places as there should be")
+    cdef Splitters s = _splitters(values, starts, low, cells_each, half)
+    if places.shape[0] != SPLITTERS + 1:
+        raise ValueError("places has the wrong length")
     if marks.shape[0] != n or dealt_marks.shape[0] != room:
         raise ValueError("scores and marks differ in length")
     if tied.shape[0] != SPLITTERS or tied.shape[1] != 2:
@@ -191,8 +261,8 @@ def deal(
     with nogil:
         for i in range(n):
             x = scores[i]
-            b = _bucket(&splitters[0], x)
-            if b > 0 and splitters[b - 1] == x:
+            b = _bucket(&s, x)
+            if b > 0 and s.value[b - 1] == x:
                 m = marks[i]
                 if m > 0:
                     tied[b - 1, 0] += m

@@ -1,8 +1,8 @@
 """Measures of pairs of rows with different labels, by sorting instead of pairing: O(n log n).
 
 All of them walk down the scores of a query. Discordant pairs are the inversions that a merge sort
-of the labels undoes (Knight 1966); for the margin loss a Fenwick tree (1994) over the labels sums
-up the rows passed so far.
+of the labels undoes (Knight 1966); of few labels, and for the margin loss, a Fenwick tree (1994)
+sums up the rows passed so far.
 """
 
 from libc.math cimport NAN, isfinite
@@ -28,6 +28,7 @@ from rankcore._ext._double cimport Double, add, add_product
 
 cdef enum:
     SHORT = 16  # runs that insertion sorts faster than merging
+    FEW = 256  # levels of labels whose counts stay in the nearest cache
 
 # By their numbers, what can be wrong with a query.
 TROUBLES = ["", "memory", "row", "score", "label", "huge"]
@@ -103,33 +104,75 @@ cdef int64_t _equal_pairs(const double *x, int64_t n) noexcept nogil:
     return pairs
 
 
-cdef void _count(Room *room, Query *q, int64_t *counts) noexcept nogil:
-    """Count pairs with different labels, how many of them are discordant or tied, and pairs apart.
+cdef int64_t _pass_levels(Room *room, int64_t n_levels, int64_t n, int64_t *ties) noexcept nogil:
+    """Count the discordant pairs and, into `ties`, the pairs of one score: all, and of one label.
 
-    The labels are put in the order of their scores, and their inversions counted.
+    A Fenwick tree over few levels is faster than a merge sort of the rows: O(n log n_levels).
     """
-    cdef int64_t i = 0, start, n = q.n, all_pairs = _pairs(n)
-    cdef int64_t same_score = 0, same_both = 0
-    cdef bint ties = sort_descending(room, q.score, n)
-    # The packed keys have served: their room takes the labels, and a half of these while merging.
+    cdef int64_t *tree = <int64_t *> room.packed
+    cdef int64_t *here = <int64_t *> room.spare  # in the group of one score, by level
+    cdef int64_t i, level, start, stop = 0, discordant = 0
+    memset(tree, 0, (n_levels + 1) * sizeof(int64_t))
+    memset(here, 0, n_levels * sizeof(int64_t))
+    while stop < n:
+        start = stop
+        while stop < n and room.key[room.place[stop]] == room.key[room.place[start]]:
+            level = room.level[room.place[stop]] + 1
+            discordant += start
+            while level > 0:
+                discordant -= tree[level]
+                level -= level & -level
+            stop += 1
+        for i in range(start, stop):
+            level = room.level[room.place[i]]
+            ties[1] += here[level]
+            here[level] += 1
+            level += 1
+            while level <= n_levels:
+                tree[level] += 1
+                level += level & -level
+        for i in range(start, stop):
+            here[room.level[room.place[i]]] = 0
+        ties[0] += _pairs(stop - start)
+    return discordant
+
+
+cdef int64_t _merge_levels(Room *room, int64_t n, bint tied, int64_t *ties) noexcept nogil:
+    """As `_pass_levels`, by putting the levels in the order of their scores and sorting them."""
     cdef double *label = <double *> room.packed
     cdef double *spare = <double *> room.spare
+    cdef int64_t i, start, stop = 0
     for i in range(n):
-        label[i] = q.label[room.place[i]]
-    if ties:
-        i = 0
-        while i < n:
-            start = i
-            while i < n and room.key[room.place[i]] == room.key[room.place[start]]:
-                i += 1
-            if i - start > 1:
-                _sort_labels(label + start, spare, i - start)
-                same_score += _pairs(i - start)
-                same_both += _equal_pairs(label + start, i - start)
-    counts[DISCORDANT] = _sort_labels(label, spare, n)
-    counts[PAIRS] = all_pairs - _equal_pairs(label, n)
-    counts[TIED] = same_score - same_both
-    counts[APART] = all_pairs - same_score
+        label[i] = -<double> room.level[room.place[i]]
+    while tied and stop < n:
+        start = stop
+        while stop < n and room.key[room.place[stop]] == room.key[room.place[start]]:
+            stop += 1
+        if stop - start > 1:
+            _sort_labels(label + start, spare, stop - start)
+            ties[0] += _pairs(stop - start)
+            ties[1] += _equal_pairs(label + start, stop - start)
+    return _sort_labels(label, spare, n)
+
+
+cdef void _count(Room *room, Query *q, int64_t *counts) noexcept nogil:
+    """Count pairs with different labels, those of them discordant or tied, and pairs apart."""
+    cdef int64_t n_levels = find_levels(room, q), level, stop
+    cdef const int64_t *before = <const int64_t *> room.label
+    cdef int64_t ties[2]
+    cdef bint tied
+    counts[PAIRS] = counts[APART] = _pairs(q.n)
+    for level in range(n_levels):
+        stop = before[level + 1] if level + 1 < n_levels else q.n
+        counts[PAIRS] -= _pairs(stop - before[level])
+    ties[0] = ties[1] = 0
+    tied = sort_descending(room, q.score, q.n)
+    if n_levels <= FEW:
+        counts[DISCORDANT] = _pass_levels(room, n_levels, q.n, ties)
+    else:
+        counts[DISCORDANT] = _merge_levels(room, q.n, tied, ties)
+    counts[TIED] = ties[0] - ties[1]
+    counts[APART] -= ties[0]
 
 
 def count_pairs(

@@ -153,14 +153,14 @@ def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None
     order = np.argsort(-scores, kind="stable")
     positive = labels[order] >= rel
     last = np.append(np.flatnonzero(np.diff(scores[order])), positive.size - 1)
-    tpr = np.append(0.0, np.cumsum(positive)[last] / positive.sum())
-    fpr = np.append(0.0, np.cumsum(~positive)[last] / (~positive).sum())
+    positives = np.append(0.0, np.cumsum(positive)[last] / positive.sum())
+    negatives = np.append(0.0, np.cumsum(~positive)[last] / (~positive).sum())
     ax = ax or _new_axes()
-    (line,) = ax.plot(fpr, tpr, label=f"{name} AUC {areas[0]:.4f}".strip())
+    (line,) = ax.plot(negatives, positives, label=f"{name} AUC {areas[0]:.4f}".strip())
     if areas[2] > areas[1]:
         # Up first is the best course of a group, to the right first the worst.
-        best = np.repeat(fpr, 2)[:-1], np.repeat(tpr, 2)[1:]
-        worst = np.repeat(fpr, 2)[1:], np.repeat(tpr, 2)[:-1]
+        best = np.repeat(negatives, 2)[:-1], np.repeat(positives, 2)[1:]
+        worst = np.repeat(negatives, 2)[1:], np.repeat(positives, 2)[:-1]
         ax.fill(
             np.append(best[0], worst[0][::-1]),
             np.append(best[1], worst[1][::-1]),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,6 +14,9 @@ from rankcore._ext.letor import parse, scatter
 from rankcore._ext.words import find_docids
 from rankcore.datasets.ids import MAX_ID, word, words_of
 from rankcore.datasets.streams import Lines
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 MAX_FEATURES = 2**31 - 1
 
@@ -208,6 +210,8 @@ def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
             yield Block(text, first_line, lines.taken, lines.name, options, scratch)
             free.append(scratch)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     pending: deque[Future[Block]] = deque()
     with ThreadPoolExecutor(n_jobs) as pool:
         for text, first_line in lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
@@ -19,7 +20,9 @@ PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
 # From so many rows on, dealing them out into buckets pays for itself.
 _HUGE = 1 << 17
+# Each block of rows keeps account of the buckets; what is made of rows is made of a part of it.
 _BLOCK = 1 << 18
+_PART = 1 << 15
 _SAMPLES_EACH = 16
 
 
@@ -166,13 +169,11 @@ class _Marks:
         """Marks of the rows from ``start`` up to ``stop``."""
         positive = self.labels[start:stop].astype(np.float64, copy=False) >= self.rel
         if self.weights is None:
-            marks = positive.view(np.int8) * np.int8(2)
-            marks -= np.int8(1)
-            return marks
+            return positive.view(np.int8) * np.int8(2) - np.int8(1)
         weights = self.weights[start:stop].astype(np.float64, copy=False)
         if self.shift:
             weights = np.ldexp(weights, self.shift)
-        return np.where(positive, weights, -weights)
+        return np.copysign(weights, positive - 0.5)
 
 
 def _areas(
@@ -207,13 +208,16 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
     tied = np.zeros((edges.size - 1, kernels.N_SPLITTERS, 2))
     splitters = _splitters(scores)
 
-    def block(i: int) -> NDArray[np.float64]:
-        return np.ascontiguousarray(scores[edges[i] : edges[i + 1]], dtype=np.float64)
+    def parts(i: int) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        for start in range(edges[i], edges[i + 1], _PART):
+            stop = min(start + _PART, int(edges[i + 1]))
+            yield start, stop, np.ascontiguousarray(scores[start:stop], dtype=np.float64)
 
     def count(first: int, last: int) -> None:
         for i in range(first, last):
-            if not kernels.count_buckets(block(i), splitters, counts[i]):
-                raise ValueError("s must be finite")
+            for _, _, part in parts(i):
+                if not kernels.count_buckets(part, *splitters, counts[i]):
+                    raise ValueError("s must be finite")
 
     run_blocks(count, edges, n_jobs)
     ends = counts.T.ravel().cumsum()
@@ -223,8 +227,9 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
 
     def deal(first: int, last: int) -> None:
         for i in range(first, last):
-            mark = marks.of(int(edges[i]), int(edges[i + 1]))
-            kernels.deal(block(i), mark, splitters, places[i], dealt_scores, dealt_marks, tied[i])
+            for start, stop, part in parts(i):
+                mark = marks.of(start, stop)
+                kernels.deal(part, mark, *splitters, places[i], dealt_scores, dealt_marks, tied[i])
 
     run_blocks(deal, edges, n_jobs)
     sums = np.zeros((kernels.N_SPLITTERS + 1, kernels.COLUMNS))
@@ -236,16 +241,26 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
     return _combined(sums, tied.sum(axis=0), ties, marks.weights is None)
 
 
-def _splitters(scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Scores that part the others into shares of about one size."""
+def _splitters(
+    scores: NDArray[Any],
+) -> tuple[NDArray[np.float64], NDArray[np.uint16], float, float, int]:
+    """Scores that part the others into shares of about one size, and where to look for them."""
     # Any sample will do; this one is the same every time.
     n_samples = _SAMPLES_EACH * (kernels.N_SPLITTERS + 1)
     rows = np.random.default_rng(0).integers(0, scores.size, n_samples)
     sample = np.sort(scores[rows].astype(np.float64))[_SAMPLES_EACH::_SAMPLES_EACH]
-    distinct = np.unique(sample)
-    splitters = np.full(kernels.N_SPLITTERS, np.inf)
-    splitters[: distinct.size] = distinct
-    return splitters
+    distinct = np.unique(sample[np.isfinite(sample)])
+    values = np.full(2 * kernels.N_SPLITTERS, np.inf)
+    values[: distinct.size] = distinct
+    low, each = 0.0, 0.0
+    if distinct.size > 1:
+        low = float(distinct[0])
+        with np.errstate(over="ignore"):  # then all are in one cell
+            each = float(kernels.N_CELLS / (distinct[-1] - distinct[0]))
+        if not math.isfinite(each):
+            each = 0.0
+    starts = np.empty(kernels.N_CELLS, dtype=np.uint16)
+    return values, starts, low, each, kernels.place_splitters(values, starts, low, each)
 
 
 def _combined(sums: NDArray[Any], tied: NDArray[Any], ties: int, counted: bool) -> float:
