@@ -7,7 +7,7 @@ from benchmarks.measure import machine, medians, show
 from benchmarks.prank import N_TRAIN, epoch
 from rankcore._ext import ordinal
 from rankcore._ext.passes import learn
-from rankcore.datasets import make_oap_synthetic, make_ordinal
+from rankcore.datasets import make_oap_synthetic, make_ordinal, quadratic_features
 from rankcore.inputs import as_rows, encode, find_classes
 
 N_MEMBERS, TAU = 100, 0.3
@@ -19,7 +19,8 @@ def run(repeat: int) -> None:
     rows: list[tuple[str, str, str]] = []
     X, y = make_ordinal()
     rows += sparse(X[:N_TRAIN], y[:N_TRAIN], repeat)
-    rows += dense(*make_oap_synthetic(50_000, random_state=0), repeat)
+    X, y = make_oap_synthetic(50_000, random_state=0)
+    rows += dense(np.ascontiguousarray(quadratic_features(X)), y, repeat)
     show(rows)
 
 

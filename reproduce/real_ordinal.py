@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
+from rankcore.datasets import load_letor
 from rankcore.metrics import rank_loss
 
 DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -25,16 +25,18 @@ LEARNERS = {"last": rc.PRank(), "averaged": rc.PRank(average=True)}
 
 def sst5() -> Iterator[tuple]:
     """The one published split."""
-    train = load_svmlight_file(DATA / "sst5" / "train.bow.svm.gz", n_features=19536)
-    test = load_svmlight_file(DATA / "sst5" / "test.bow.svm.gz", n_features=19536)
-    yield *train, *test
+    parts = [
+        load_letor(DATA / "sst5" / f"{part}.bow.svm.gz", n_features=19536)
+        for part in ["train", "test"]
+    ]
+    yield tuple(array for part in parts for array in [part.X, part.y])
 
 
 def chu(name: str, bins: int = 5) -> Iterator[tuple]:
     """The 20 published partitions of a data set."""
     folder = DATA / f"chu-{name}"
-    X, y = load_svmlight_file(folder / f"{name}.{bins}bins.svm.gz")
-    X = X.toarray()
+    data = load_letor(folder / f"{name}.{bins}bins.svm.gz", dense=True)
+    X, y = data.X, data.y
     parts: dict[str, dict[str, np.ndarray]] = {}
     for line in (folder / f"{name}.{bins}bins.partitions.txt").read_text().splitlines():
         if not line.startswith("#"):

@@ -83,7 +83,11 @@ def test_trec_eval(seed, tied):
     pytrec_eval = tool("pytrec_eval")
     labels, scores, sizes = judged(seed, tied=tied)
     rng = np.random.default_rng(seed)
-    labels[rng.random(labels.size) < 0.1] = -1  # judged as spam
+    # Judged as spam, but never all of a query: trec_eval then reads what it has not written.
+    first = np.cumsum(sizes) - sizes
+    spam = rng.random(labels.size) < 0.1
+    spam[first] = False
+    labels[spam] = -1
     scores += rng.integers(-1, 2, scores.size) * 1e-9  # ties in float32
     retrieved = rng.random(labels.size) < 0.8
     qid = np.array([f"q{i}" for i in row_queries(sizes)])
@@ -159,6 +163,8 @@ def test_xgboost(seed, tied, minus):
         labels, scores, sizes = judged(seed, highest=highest, tied=tied)
         scores += np.random.default_rng(seed).integers(-1, 2, scores.size) * 1e-9
         names = [f"{stem}@{k}{minus}" for stem in stems for k in (1, 3, 10, 100)]
+        names += [f"{stem}{minus}" for stem in stems[:2]]  # these stop at 32
+        assert sizes.max() > 32
         data = xgboost.DMatrix(np.zeros((labels.size, 1)), label=labels, base_margin=scores)
         data.set_group(sizes)
         options = {"objective": "rank:ndcg", "eval_metric": names, "base_score": 0.0}
@@ -188,6 +194,7 @@ def test_ranx(seed, tied):
     ranx = tool("ranx")
     # Its sort keeps the order of the rows for up to 15 documents.
     labels, scores, sizes = judged(seed, longest=15, tied=tied)
+    labels[np.random.default_rng(seed).random(labels.size) < 0.05] = -1
     qid, docid = row_queries(sizes), np.arange(labels.size)
     qrels = {f"q{q:03}": {} for q in qid}
     run = {f"q{q:03}": {} for q in qid}
@@ -288,6 +295,8 @@ def test_constant_scores(labels, expected):
         ({"single": "nan"}, "single must be one of"),
         ({"ap_divisor": "found"}, "no expectation in closed form"),
         ({"ap_ties": "apart"}, "ap_ties must be one of"),
+        ({"cutoff": 0}, "cutoff must be an integer of at least 1"),
+        ({"cutoff": 10.0}, "cutoff must be an integer of at least 1"),
     ],
 )
 def test_choices_that_there_are_not(choice, message):

@@ -780,11 +780,15 @@ def learn_pairs(trainer, X, pairs, *, step=1.0, unit=1.0, margin=0.0, size=5, su
         committee,
     )
     names = ["learned", "kept", "n_pairs", "n_mistakes", "averaged", "met"]
-    return dict(zip(names, result, strict=True)) | arrays | {
-        "answers": answers,
-        "average": average,
-        "committee": committee,
-    }
+    return (
+        dict(zip(names, result, strict=True))
+        | arrays
+        | {
+            "answers": answers,
+            "average": average,
+            "committee": committee,
+        }
+    )
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, np.asarray])

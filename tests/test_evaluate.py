@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from rankcore.metrics import (
+    Convention,
+    auc_score,
     average_precision,
     evaluate,
     hit_rate,
+    kendall_tau,
     ndcg_score,
+    pairwise_misranking,
     precision_at_k,
     r_precision,
     recall_at_k,
@@ -29,7 +33,7 @@ def ndcg(**options):
     ("names", "expected"),
     [
         (
-            ["ndcg@10", "ndcg_cut_10", "nDCG@10", "NDCG@10", "ndcg_cut.10", "ndcg@10-"],
+            ["ndcg@10", "ndcg_cut_10", "nDCG@10", "NDCG@10", "ndcg@10-"],
             ndcg(k=10),
         ),
         (["ndcg", "nDCG", "ndcg-"], ndcg()),
@@ -45,17 +49,22 @@ def ndcg(**options):
         (["mrr", "recip_rank", "RR"], reciprocal_rank(Y, S, qid=QID)),
         (["mrr@3", "RR@3"], reciprocal_rank(Y, S, qid=QID, k=3)),
         (["hit@2", "Success@2", "success_2", "hit_rate@2"], hit_rate(Y, S, 2, qid=QID)),
+        (["auc", "AUC", "auc_score"], auc_score(Y, S, qid=QID)),
+        (["auc(rel=2)", "AUC(rel=2.0)"], auc_score(Y, S, qid=QID, rel=2)),
+        (["misranking", "pairwise_misranking"], pairwise_misranking(Y, S, qid=QID)),
+        (["kendall_tau", "tau", "Kendall"], kendall_tau(Y, S, qid=QID)),
     ],
 )
 def test_names_of_every_tool(names, expected):
     found = evaluate(Y, S, qid=QID, metrics=names)
-    assert list(found) == names or names[4:5] == ["ndcg_cut.10"]
+    assert list(found) == names
     assert set(found.values()) == {expected}
 
 
 def test_lists_of_cutoffs():
-    found = evaluate(Y, S, qid=QID, metrics=["P.5,10", "ndcg_cut.3,7", "map@2,4"])
-    assert list(found) == ["P_5", "P_10", "ndcg_cut_3", "ndcg_cut_7", "map@2", "map@4"]
+    found = evaluate(Y, S, qid=QID, metrics=["P.5,10", "ndcg_cut.3,7", "map@2,4", "R.9"])
+    names = ["P_5", "P_10", "ndcg_cut_3", "ndcg_cut_7", "map@2", "map@4", "R_9"]
+    assert list(found) == names
     assert found["P_10"] == precision_at_k(Y, S, 10, qid=QID)
     assert found["map@4"] == average_precision(Y, S, qid=QID, k=4)
 
@@ -65,15 +74,47 @@ def test_minus_means_that_empty_queries_count_nothing():
     assert dict(found) == {"ndcg@1": 1, "ndcg@1-": 0}
 
 
+def test_measures_of_pairs_beside_others():
+    names = ["auc", "map", "misranking", "kendall_tau"]
+    weights = np.arange(12.0)
+    for n_jobs in (None, 2):
+        found = evaluate(Y, S, qid=QID, metrics=names, query_weight=weights, n_jobs=n_jobs)
+        assert list(found) == names
+        assert found["auc"] == auc_score(Y, S, qid=QID, query_weight=weights)
+        assert found["kendall_tau"] == kendall_tau(Y, S, qid=QID, query_weight=weights)
+        values = pairwise_misranking(Y, S, qid=QID, per_query=True)[1]
+        np.testing.assert_array_equal(found.per_query["misranking"], values)
+    alone = evaluate(Y, S, metrics="auc")
+    assert (alone["auc"], alone.qid.tolist()) == (auc_score(Y, S), [0])
+    # The convention says from which label on documents are relevant; a name may say otherwise.
+    strict = evaluate(Y, S, qid=QID, metrics=["auc", "auc(rel=1)"], convention=Convention(rel=3))
+    assert strict["auc"] == auc_score(Y, S, qid=QID, rel=3)
+    assert strict["auc(rel=1)"] == auc_score(Y, S, qid=QID)
+
+
+def test_measures_of_pairs_leave_out_queries_without_any():
+    found = evaluate([0, 1, 1, 1], [1, 2, 3, 4], qid=[1, 1, 2, 2], metrics=["auc", "tau"])
+    assert dict(found) == {"auc": 1, "tau": 1}
+    assert math.isnan(found.per_query["auc"][1])
+    assert str(found).splitlines()[1].split() == ["auc", "1.0000", "1"]
+
+
+def test_measures_of_pairs_need_every_score():
+    with pytest.raises(ValueError, match="auc compares the scores of all documents"):
+        evaluate([0, 1], [1, 2], metrics=["map", "auc"], retrieved=np.array([True, False]))
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("ndgc@10", "no measure 'ndgc@10'; did you mean 'ndcg'"),
-        ("precison@5", "did you mean 'precision'"),
+        ("kendall_tua", "did you mean 'kendall_tau'"),
         ("bm25", "there are ndcg@10"),
         ("P", "'P' needs a cut-off, such as P@10"),
         ("ndcg@0", "at least 1"),
         ("Rprec@5", "has no cut-off"),
+        ("auc@5", "has no cut-off"),
+        ("tau(rel=2)", "not understood"),
         ("P(k=2)@5", "rel=NUMBER"),
         ("P(rel)@5", "key=value"),
         ("ndcg(rel=2)", "not understood"),
@@ -128,8 +169,6 @@ def test_result_as_text_table_and_frame():
 def test_skipped_queries_are_not_counted():
     skipping = evaluate([0, 1, 0, 0], [1, 2, 3, 4], qid=[1, 1, 2, 2], metrics=["mrr"])
     assert skipping["mrr"] == 0.5
-    from rankcore.metrics import Convention
-
     skipping = evaluate(
         [0, 1, 0, 0],
         [1, 2, 3, 4],

@@ -1,8 +1,8 @@
 """scikit-learn's own checks on the rankers.
 
-The checks know nothing of queries: their rows are all of one query, and their labels (classes 0, 1,
-2 or real numbers) are relevance, which any number is. What they assume beyond that and a ranker does
-not do is listed here, and nowhere else.
+The checks know nothing of queries: their rows are all of one query, and their labels (classes 0,
+1, 2 or real numbers) are relevance, which any number is. What they assume beyond that and a ranker
+does not do is listed here, and nowhere else.
 """
 
 import pytest

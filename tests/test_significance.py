@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from rankcore.metrics import Convention, compare, evaluate
+from rankcore.metrics import Convention, compare, compare_evaluations, evaluate
 from rankcore.metrics.significance import holm, randomisation_test
 
 RNG = np.random.default_rng(0)
@@ -124,6 +124,19 @@ def test_queries_left_out_of_either_are_left_out_of_the_pair():
     assert found.difference == 0.25
 
 
+def test_evaluations_are_compared_on_common_queries():
+    a = evaluate([1, 0, 1, 0], [2, 1, 1, 2], qid=["p", "p", "q", "q"], metrics="mrr")
+    b = evaluate([1, 0, 0, 1], [2, 1, 1, 2], qid=["r", "r", "q", "q"], metrics="mrr")
+    found = compare_evaluations({"a": a, "b": b})
+    assert (found[0].n_queries, found[0].difference) == (1, 0.5)
+    assert found.differences().tolist() == [0.5]
+    c = evaluate([1, 0], [1, 2], qid=["s", "s"], metrics="mrr")
+    with pytest.raises(ValueError, match="no query in common"):
+        compare_evaluations({"a": a, "c": c})
+    with pytest.raises(ValueError, match="b has map, not mrr"):
+        compare_evaluations({"a": a, "b": evaluate([1, 0], [1, 2], metrics="map")})
+
+
 def test_intervals_cover():
     # 200 samples of 60 differences around 0.2: the 90 % interval holds it in about 90 %.
     covered = 0
@@ -140,7 +153,7 @@ def test_intervals_cover():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"scores": {"a": Y}}, ValueError, "two systems or more"),
+        ({"scores": {"a": Y}}, ValueError, "two systems or more to compare; found 1"),
         ({"baseline": "none"}, ValueError, "'none' is none of the systems good, fair, same"),
         ({"n_resamples": 0}, ValueError, "n_resamples must be at least 1"),
         ({"n_resamples": 10.5}, TypeError, "n_resamples must be an integer"),

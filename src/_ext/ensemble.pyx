@@ -7,23 +7,23 @@ members' steps times the example.
 
 Who draws what is a pure function of (seed, member, time), so the result does not depend on the
 order in which members and examples are visited. The members live in tiles of a few neighbours:
-the weights of a feature in a tile are contiguous, so that one access to memory serves all of them
-and their scores are formed in vector lanes. A tile walks over a block of examples that stays in
-cache before the next tile does; with few features a tile is wide, with many narrow.
+the weights of a feature in a tile are contiguous, so that one access to memory serves all of them,
+and all that they do is done in vector lanes (_lanes.h). A tile walks over a block of examples
+before the next tile does; with few features a tile is wide, with many narrow.
 
 The steps of the members are integers, so their sums over members do not depend on the order of
-summation either: threads share out the tiles and stay exact.
+summation either: threads share out the members and stay exact.
 """
 
 from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from array import array
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._learner cimport Learner, update_t
-from rankcore._ext._prank cimport count, move_thresholds
+from rankcore._ext._prank cimport count
 from rankcore.core cimport (
     rc_axpy,
     rc_counts,
@@ -36,46 +36,51 @@ from rankcore.core cimport (
 
 
 cdef extern from "_lanes.h" nogil:
-    void rc_lane_scores(
-        rc_row x, const double *weights, int64_t stride, const int32_t *lanes, int64_t n,
-        double *scores,
+    ctypedef struct rc_lanes:
+        double *weights
+        double *weight_sums
+        double *steps
+        double *late
+        double *before
+        double *taken
+        double *rank_loss
+        double *mistakes
+        double *survived
+        int64_t *times
+        double *scores
+        double *wrong
+        double *changes
+        int64_t *units
+        int64_t n
+        int64_t width
+        double scale
+        int32_t n_ranks
+        int32_t ties_err
+    int64_t rc_lane_draws(
+        uint64_t seed, int64_t t, int64_t first, int64_t n, const uint64_t *cumulative,
+        int64_t n_cumulative, uint64_t *draws, int64_t *times,
     ) noexcept
-    void rc_lane_axpys(
-        rc_row x, const double *values, const int32_t *lanes, int64_t n, double *weights,
-        int64_t stride,
+    void rc_lane_scores(rc_row x, const double *weights, int64_t width, double *scores) noexcept
+    void rc_lane_fetch(
+        const double *weights, int64_t n_columns, int64_t n, int64_t width
     ) noexcept
+    ctypedef struct rc_lesson:
+        const rc_rows *rows
+        const int32_t *ranks
+        const int32_t *order
+        int64_t start
+        int64_t stop
+        int64_t t
+        uint64_t seed
+        const uint64_t *cumulative
+        int64_t n_cumulative
+        int64_t first
+        int64_t n
+        int32_t *moved
+    int64_t rc_lane_learn(const rc_lanes *m, const rc_lesson *lesson) noexcept
 
 
 # ------------------------------------------------------------------------------ sampling
-
-
-cdef inline uint64_t _mix(uint64_t z) noexcept nogil:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014): a good hash of 64 bits."""
-    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
-    return z ^ (z >> 31)
-
-
-cdef inline uint64_t _key(uint64_t seed, int64_t t) noexcept nogil:
-    return _mix(seed + <uint64_t> 0x9E3779B97F4A7C15 * <uint64_t> (t + 1))
-
-
-cdef inline uint64_t _pair(uint64_t key, int64_t pair) noexcept nogil:
-    """64 random bits for two neighbouring members."""
-    return _mix(key ^ (<uint64_t> 0xD1342543DE82EF95 * <uint64_t> (pair + 1)))
-
-
-cdef inline uint32_t _draw(uint64_t key, int64_t member) noexcept nogil:
-    cdef uint64_t bits = _pair(key, member >> 1)
-    return <uint32_t> (bits >> 32 if member & 1 else bits)
-
-
-cdef inline int32_t _times(uint32_t draw, const uint64_t *cumulative, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef int32_t times = 0
-    for i in range(n):
-        times += draw >= cumulative[i]
-    return times
 
 
 def draws(
@@ -92,176 +97,64 @@ def draws(
     out : int32 array, shape (n_members,)
         Out.
     """
-    cdef int64_t j
-    cdef uint64_t key = _key(seed, t)
+    cdef int64_t j, n = out.shape[0]
     if cumulative.shape[0] < 1:
         raise ValueError("cumulative is empty")
-    for j in range(out.shape[0]):
-        out[j] = _times(_draw(key, j), &cumulative[0], cumulative.shape[0])
+    if n == 0:
+        return
+    cdef uint64_t[::1] bits = array("Q", bytes(8 * (n + 1)))
+    cdef int64_t[::1] times = array("q", bytes(8 * (n + 1)))
+    rc_lane_draws(seed, t, 0, n, &cumulative[0], cumulative.shape[0], &bits[0], &times[0])
+    for j in range(n):
+        out[j] = <int32_t> times[j]
 
 
 # ------------------------------------------------------------------------------ members
 
 
-cdef struct Tile:
-    int64_t first  # number of the first member
-    int64_t n  # members; the lanes beyond are padding
-    int64_t width  # lanes
-    double *weights  # n_features * width, lane j of a feature at feature * width + j
-    int64_t *steps  # (n_ranks - 1) * width
+cdef struct Members:
+    int64_t *steps  # (n_ranks - 1) * width, as are the next two
     double *thresholds
-    double *weight_sums  # or NULL
     int64_t *step_sums  # or NULL
-    rc_counts *seen  # width
-    int64_t *survived  # width
-    int32_t n_ranks
-    bint ties_err
-    double scale
-    double *scores  # width, scratch
-    double *values  # width, scratch: changes along the example
-    int32_t *drawn  # width + 2, scratch: lanes that take the example
-    int32_t *times  # width, scratch: how often
+    rc_counts *seen
+    int64_t *survived
 
 
-cdef inline int32_t _strided_rank(
-    const double *thresholds, int64_t stride, int32_t n_ranks, double score
-) noexcept nogil:
-    cdef int32_t r, rank = 0
-    for r in range(n_ranks - 1):
-        rank += score >= thresholds[r * stride]
-    return rank
-
-
-cdef inline int64_t _draw_once(
-    const Tile *m, uint64_t key, uint32_t least
-) noexcept nogil:
-    """List the lanes that take an example, each at most once; their number."""
-    cdef int64_t j, n = 0
-    cdef uint64_t bits
-    # Written always, kept when drawn: no branch to mispredict.
-    for j in range(0, m.n, 2):
-        bits = _pair(key, (m.first + j) >> 1)
-        m.drawn[n] = <int32_t> j
-        n += <uint32_t> bits >= least
-        m.drawn[n] = <int32_t> (j + 1)
-        n += <uint32_t> (bits >> 32) >= least
-    if n and m.drawn[n - 1] == m.n:
-        n -= 1  # the pair of an odd last member
-    return n
-
-
-cdef inline int64_t _draw_often(
-    const Tile *m, uint64_t key, const uint64_t *cumulative, Py_ssize_t n_cumulative
-) noexcept nogil:
-    """List the lanes that take an example, and how often; their number."""
-    cdef int64_t j, n = 0
-    for j in range(m.n):
-        m.times[n] = _times(_draw(key, m.first + j), cumulative, n_cumulative)
-        m.drawn[n] = <int32_t> j
-        n += m.times[n] > 0
-    return n
-
-
-cdef inline void _learn_wrong(
-    const Tile *m, rc_row x, int32_t rank, const int32_t *lanes, int64_t n, int32_t *moved
-) noexcept nogil:
-    """What mistakes of the n lanes listed do to their parameters."""
+cdef void _begin(const Members *members, const rc_lanes *m) noexcept nogil:
+    """Set the lanes to what the members are."""
     cdef int64_t r, j
-    for r in range(n):
-        j = lanes[r]
-        m.values[r] = move_thresholds(
-            m.scores[j], rank, m.n_ranks, m.ties_err, m.scale, m.seen[j].t - 1,
-            m.thresholds + j, m.steps + j, m.step_sums + j if m.step_sums != NULL else NULL,
-            m.width, moved,
-        )
-    rc_lane_axpys(x, m.values, lanes, n, m.weights, m.width)
-    if m.weight_sums != NULL:
-        for r in range(n):
-            m.values[r] *= <double> (m.seen[lanes[r]].t - 1)  # the example is counted already
-        rc_lane_axpys(x, m.values, lanes, n, m.weight_sums, m.width)
+    for r in range(m.n_ranks - 1):
+        for j in range(m.n):
+            m.steps[r * m.n + j] = <double> members.steps[r * m.width + j]
+            if m.late != NULL:
+                m.late[r * m.n + j] = 0
+    for j in range(m.n):
+        m.before[j] = <double> members.seen[j].t
+        m.survived[j] = <double> members.survived[j]
+        m.taken[j] = m.rank_loss[j] = m.mistakes[j] = 0
+        m.times[j] = 0
 
 
-cdef inline bint _learn_once(
-    const Tile *m, rc_row x, int32_t rank, int64_t n_drawn, int32_t *moved
-) noexcept nogil:
-    """Each lane listed learns the example; whether a score overflowed."""
-    cdef int64_t j, r, wrong, n_wrong = 0
-    cdef double score
-    cdef int32_t predicted
-    cdef bint overflow = False
-    for r in range(n_drawn):
-        j = m.drawn[r]
-        score = m.scores[j]
-        overflow |= score - score != 0
-        predicted = _strided_rank(m.thresholds + j, m.width, m.n_ranks, score)
-        wrong = predicted != rank
-        count(m.seen + j, predicted, rank)
-        m.survived[j] = (m.survived[j] + 1) & (wrong - <int64_t> 1)  # 0 if wrong
-        m.drawn[n_wrong] = <int32_t> j  # n_wrong <= r: overwrites what was read
-        n_wrong += wrong
-    if n_wrong and not overflow:
-        _learn_wrong(m, x, rank, m.drawn, n_wrong, moved)
-    return overflow
-
-
-cdef inline bint _learn_often(
-    const Tile *m, rc_row x, int32_t rank, int64_t n_drawn, int32_t *moved
-) noexcept nogil:
-    """Each lane listed learns the example as often as it drew it."""
-    cdef int64_t r
-    cdef int32_t j, predicted, left
-    for r in range(n_drawn):
-        j = m.drawn[r]
-        left = m.times[r]
-        while True:
-            if m.scores[j] - m.scores[j] != 0:
-                return True
-            predicted = _strided_rank(m.thresholds + j, m.width, m.n_ranks, m.scores[j])
-            count(m.seen + j, predicted, rank)
-            m.survived[j] += 1
-            if predicted != rank:
-                m.survived[j] = 0
-                _learn_wrong(m, x, rank, &j, 1, moved)
-            left -= 1
-            if left == 0:
-                break
-            # Of its whole block: the neighbours that come later have the same scores again.
-            rc_lane_scores(x, m.weights, m.width, &j, 1, m.scores)
-    return False
-
-
-cdef int64_t _learn_tile(
-    const rc_rows *X, const int32_t *ranks, const int32_t *order, int64_t start, int64_t stop,
-    int64_t t, uint64_t seed, const uint64_t *cumulative, Py_ssize_t n_cumulative,
-    const Tile *m, int32_t *moved,
-) noexcept nogil:
-    """A tile over a block of examples; the first position it could not learn, or stop."""
-    cdef int64_t i, row, n_drawn
-    cdef uint64_t key
-    cdef int32_t *row_moved
-    cdef bint failed
-    cdef rc_row x
-    for i in range(start, stop):
-        row = order[i] if order != NULL else i
-        if not 0 <= ranks[row] < m.n_ranks:
-            return i
-        key = _key(seed, t + i - start)
-        if n_cumulative == 1:
-            n_drawn = _draw_once(m, key, <uint32_t> cumulative[0])
-        else:
-            n_drawn = _draw_often(m, key, cumulative, n_cumulative)
-        if n_drawn == 0:
-            continue
-        x = rc_rows_get(X, row)
-        rc_lane_scores(x, m.weights, m.width, m.drawn, n_drawn, m.scores)
-        row_moved = moved + (i - start) * (m.n_ranks - 1)
-        if n_cumulative == 1:
-            failed = _learn_once(m, x, ranks[row], n_drawn, row_moved)
-        else:
-            failed = _learn_often(m, x, ranks[row], n_drawn, row_moved)
-        if failed:
-            return i
-    return stop
+cdef void _end(const Members *members, const rc_lanes *m) noexcept nogil:
+    """Set the members to what the lanes have become."""
+    cdef int64_t r, j, at, lane, steps
+    for r in range(m.n_ranks - 1):
+        for j in range(m.n):
+            at = r * m.width + j
+            lane = r * m.n + j
+            steps = <int64_t> m.steps[lane]
+            if members.step_sums != NULL:
+                # Integers throughout: a product with all examples outgrows what a lane can hold.
+                members.step_sums[at] -= (
+                    <int64_t> m.late[lane] + members.seen[j].t * (members.steps[at] - steps)
+                )
+            members.steps[at] = steps
+            members.thresholds[at] = m.scale * m.steps[lane]
+    for j in range(m.n):
+        members.seen[j].t += <int64_t> m.taken[j]
+        members.seen[j].rank_loss += <int64_t> m.rank_loss[j]
+        members.seen[j].mistakes += <int64_t> m.mistakes[j]
+        members.survived[j] = <int64_t> m.survived[j]
 
 
 def learn_members(
@@ -287,7 +180,7 @@ def learn_members(
     bint strict,
     int32_t[:, ::1] moved not None,
 ):
-    """Let the members of tiles first .. last - 1 learn what they draw of a block of examples.
+    """Let the members first .. last - 1 learn what they draw of a block of examples.
 
     Parameters
     ----------
@@ -300,7 +193,7 @@ def learn_members(
     n_members : int
         In. The lanes beyond are padding.
     first, last : int
-        In. Range of the tiles.
+        In. Range of the members, padding included: multiples of 4.
     weights, weight_sums : float64 arrays, shape (n_tiles, n_features, width)
         In and out. The width is a multiple of 4. The sums, those of the steps too, are None unless
         averaging.
@@ -322,8 +215,10 @@ def learn_members(
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = moved.shape[1]
-    cdef int64_t i, j, reached = stop
-    cdef Tile m
+    cdef int64_t i, tile, lane, member = first, reached = stop
+    cdef Members members
+    cdef rc_lanes m
+    cdef rc_lesson lesson
     if (
         not rows.canonical
         or ranks.shape[0] != X.n_rows
@@ -333,7 +228,9 @@ def learn_members(
         or tasks < 1
         or width < 4
         or width % 4
-        or not 0 <= first <= last <= n_tiles
+        or not 0 <= first <= last <= n_tiles * width
+        or first % 4
+        or last % 4
         or not 1 <= n_members <= n_tiles * width
         or weights.shape[1] != X.n_features
         or not _same_shape(steps.shape, n_tiles, tasks, width)
@@ -342,7 +239,6 @@ def learn_members(
         or seen.shape[1] != 3
         or survived.shape[0] != n_tiles * width
         or cumulative.shape[0] < 1
-        or (cumulative.shape[0] == 1 and cumulative[0] >> 32)
         or (weight_sums is None) != (step_sums is None)
         or (
             weight_sums is not None
@@ -359,35 +255,64 @@ def learn_members(
                 raise ValueError(f"order has no row {order[i]}")
     if stop == start or first == last:
         return stop
-    cdef double[::1] scores = array("d", bytes(8 * width))
-    cdef double[::1] values = array("d", bytes(8 * width))
-    cdef int32_t[::1] drawn = array("i", bytes(4 * (width + 2)))
-    cdef int32_t[::1] times = array("i", bytes(4 * (width + 2)))
+    for i in range(cumulative.shape[0]):
+        if cumulative[i] > <uint64_t> 1 << 32:
+            raise ValueError("cumulative has more than 32 bits")
+    cdef double[::1] lanes = array("d", bytes(8 * (2 * tasks + 8) * width))
+    cdef int64_t[::1] times = array("q", bytes(8 * 2 * width))
+    m.times = &times[0]
+    m.units = m.times + width
+    m.before = &lanes[0]
+    m.taken = m.before + width
+    m.rank_loss = m.taken + width
+    m.mistakes = m.rank_loss + width
+    m.survived = m.mistakes + width
+    m.scores = m.survived + width
+    m.wrong = m.scores + width
+    m.changes = m.wrong + width
+    m.steps = m.changes + width
+    m.late = m.steps + tasks * width if step_sums is not None else NULL
     m.width = width
+    m.scale = scale
     m.n_ranks = <int32_t> tasks + 1
     m.ties_err = not strict
-    m.scale = scale
-    m.scores = &scores[0]
-    m.values = &values[0]
-    m.drawn = &drawn[0]
-    m.times = &times[0]
+    lesson.rows = X
+    lesson.ranks = &ranks[0]
+    lesson.order = visits
+    lesson.start = start
+    lesson.stop = stop
+    lesson.t = t
+    lesson.seed = seed
+    lesson.cumulative = &cumulative[0]
+    lesson.n_cumulative = cumulative.shape[0]
+    lesson.moved = &moved[0, 0]
+    cdef bint fetch = (  # the rows will ask for most columns
+        X.indptr != NULL and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)
+    )
     with nogil:
-        for j in range(first, last):
-            m.first = j * width
-            m.n = min(width, n_members - m.first)
-            m.weights = &weights[j, 0, 0]
-            m.steps = &steps[j, 0, 0]
-            m.thresholds = &thresholds[j, 0, 0]
-            m.weight_sums = &weight_sums[j, 0, 0] if weight_sums is not None else NULL
-            m.step_sums = &step_sums[j, 0, 0] if step_sums is not None else NULL
-            m.seen = <rc_counts *> &seen[m.first, 0]
-            m.survived = &survived[m.first]
-            reached = _learn_tile(
-                X, &ranks[0], visits, start, stop, t, seed, &cumulative[0], cumulative.shape[0],
-                &m, &moved[0, 0],
-            )
+        while member < last:
+            tile = member // width
+            lane = member % width
+            m.n = min(last - member, width - lane)
+            m.weights = &weights[tile, 0, lane]
+            m.weight_sums = &weight_sums[tile, 0, lane] if weight_sums is not None else NULL
+            members.steps = &steps[tile, 0, lane]
+            members.thresholds = &thresholds[tile, 0, lane]
+            members.step_sums = &step_sums[tile, 0, lane] if step_sums is not None else NULL
+            members.seen = <rc_counts *> &seen[member, 0]
+            members.survived = &survived[member]
+            lesson.first = member
+            lesson.n = max(0, min(m.n, n_members - member))
+            if fetch:
+                rc_lane_fetch(m.weights, X.n_features, m.n, width)
+                if m.weight_sums != NULL:
+                    rc_lane_fetch(m.weight_sums, X.n_features, m.n, width)
+            _begin(&members, &m)
+            reached = rc_lane_learn(&m, &lesson)
             if reached < stop:
                 break
+            _end(&members, &m)
+            member += m.n
     return reached
 
 
@@ -507,7 +432,7 @@ def tally(
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = out.shape[1] - 1
-    cdef int64_t i, j, tile, n = votes.shape[0]
+    cdef int64_t i, j, r, tile, n = votes.shape[0]
     cdef int32_t rank
     if (
         n < 1
@@ -520,16 +445,13 @@ def tally(
     ):
         raise ValueError("rows, weights, thresholds, votes and out do not fit together")
     cdef double[::1] scores = array("d", bytes(8 * width))
-    cdef int32_t[::1] lanes = array("i", range(width))
     out[:, :] = 0
     with nogil:
         for tile in range(n_tiles):
             for i in range(X.n_rows):
-                rc_lane_scores(
-                    rc_rows_get(X, i), &weights[tile, 0, 0], width, &lanes[0], width, &scores[0]
-                )
+                rc_lane_scores(rc_rows_get(X, i), &weights[tile, 0, 0], width, &scores[0])
                 for j in range(min(width, n - tile * width)):
-                    rank = _strided_rank(
-                        &thresholds[tile, 0, j], width, <int32_t> tasks + 1, scores[j]
-                    )
+                    rank = 0
+                    for r in range(tasks):
+                        rank += scores[j] >= thresholds[tile, r, j]
                     out[i, rank] += votes[tile * width + j]

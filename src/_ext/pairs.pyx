@@ -5,10 +5,12 @@ of Document Ranking Functions with the Committee Perceptron", WSDM 2008). A pair
 moves the weights by a step times its difference, and ends a hypothesis; a pair ranked rightly is a
 success of the present one.
 
-Three ways to know two scores, which make the same decisions up to rounding:
+Four ways to know two scores, which make the same decisions up to rounding:
 
 PLAIN  two inner products a pair;
 LAZY   scores are kept, with the version of the weights they are of, and renewed when looked at;
+PACKED the query's documents are laid out as doubles, and a pair is an inner product of their
+       difference in vector lanes;
 GRAM   scores of the whole query are kept current: a mistake on (i, j) adds step * (G_i - G_j) with
        the query's Gram matrix G. The weights stand still during a visit; the steps are collected
        for each document, and added when the visit ends or a hypothesis is kept.
@@ -35,48 +37,36 @@ from rankcore._ext._pairs cimport (
     move,
     pass_away,
     place,
-    rc_add_docs,
-    rc_ahead,
-    rc_ask_ahead,
-    rc_below,
-    rc_gram_panels,
     rc_level,
-    rc_mirror,
-    rc_next_violation,
-    rc_pack_docs,
     rc_score_docs,
-    rc_shift_scores,
-    rc_stream,
-    rc_walk,
-    rc_walk_numbers,
-    rc_walk_pairs,
-    rc_walk_start,
+    rc_unfold_docs,
     so_far,
     successes,
 )
-from rankcore.core cimport (
-    RC_FLOAT32,
-    rc_axpy,
-    rc_dot,
-    rc_pair_state,
-    rc_row,
-    rc_rows,
-    rc_rows_get,
+from rankcore._ext._visit cimport (
+    CANDIDATE,
+    FULL,
+    GRAM,
+    LAZY,
+    OVERFLOWED,
+    PACKED,
+    PAUSED,
+    PLAIN,
+    REACHED,
+    Outcome,
+    Visit,
+    Way,
+    batch,
+    begin_walk,
+    close_visit,
+    copy_hypothesis,
+    fill,
+    make_gram,
+    scan,
 )
+from rankcore.core cimport RC_FLOAT32, rc_dot, rc_pair_state, rc_row, rc_rows
 
-cdef enum Way:
-    PLAIN
-    LAZY
-    GRAM
-
-cdef enum Outcome:
-    REACHED  # all visits made
-    PAUSED  # enough pairs seen for now
-    FULL  # a hypothesis needs room
-    CANDIDATE  # a hypothesis waits to be judged
-    OVERFLOWED
-
-WAYS = {"plain": PLAIN, "lazy": LAZY, "gram": GRAM}
+WAYS = {"plain": PLAIN, "lazy": LAZY, "packed": PACKED, "gram": GRAM}
 OUTCOMES = {
     "reached": REACHED,
     "paused": PAUSED,
@@ -162,7 +152,7 @@ cdef class PairState:
         double[::1] weights not None,
         double[::1] sums not None,
         double[:, ::1] members,
-        double[::1] successes,
+        double[::1] survived,
         int64_t[::1] born,
         double[::1] clock not None,
         int64_t[::1] counts not None,
@@ -178,16 +168,16 @@ cdef class PairState:
             or counts.shape[0] != 6
             or not 0 <= counts[0] <= capacity
             or (capacity and members.shape[1] != d)
-            or (capacity and (successes is None or successes.shape[0] != capacity))
+            or (capacity and (survived is None or survived.shape[0] != capacity))
             or (capacity and (born is None or born.shape[0] != capacity))
         ):
             raise ValueError("the arrays of a pairwise state do not fit together")
-        self.arrays = (weights, sums, members, successes, born)
+        self.arrays = (weights, sums, members, survived, born)
         self.m.weights = &weights[0]
         self.m.weight_sums = &sums[0]
         if capacity:
             self.m.members = &members[0, 0]
-            self.m.successes = &successes[0]
+            self.m.successes = &survived[0]
             self.m.born = &born[0]
         self.m.capacity = capacity
         self.m.n_features = d
@@ -219,35 +209,6 @@ cdef class PairState:
 # ------------------------------------------------------------------------------ queries
 
 
-cdef struct Visit:
-    # The query being visited
-    bint open
-    Way way
-    int64_t query
-    int64_t n  # documents
-    int64_t padded
-    int64_t left  # pairs not yet in a batch
-    double eta
-    const int64_t *docs
-    const double *labels  # padded
-    const double *doc_weights
-    const int32_t *winners  # a list of pairs, or NULL
-    const int32_t *losers
-    const double *pair_weights
-    double *G
-    # Where it is
-    int64_t at, filled  # in the batch
-    int64_t i, j  # in lexicographic order
-    int64_t listed  # in the list
-    int64_t n_levels
-    int64_t version  # of the weights
-    int64_t mistakes
-    double judge_above  # successes beyond which a hypothesis is the caller's to judge
-    bint judged  # the present one was
-    rc_walk walk
-    rc_ahead gram_ahead, rows_ahead
-
-
 @final
 cdef class PairData:
     """Queries to learn from, and the working memory of a visit.
@@ -272,11 +233,8 @@ cdef class PairData:
     cdef uint8_t[::1] ready
     cdef bint lexicographic
     cdef uint64_t seed
-    cdef double[::1] scores, alpha, beta, padded_labels, own_gram, panels, numbers, steps
-    cdef int64_t[::1] stamps
-    cdef int32_t[::1] names, batch_winners, batch_losers
-    cdef object level_memory
-    cdef rc_level *levels
+    cdef double[::1] own_gram
+    cdef list memory  # keeps alive what v points to
     cdef Visit v
 
     def __init__(
@@ -341,6 +299,7 @@ cdef class PairData:
         for q in range(n_queries):
             n = self.bounds[q + 1] - self.bounds[q]
             good = good and 0 <= n < 2**31 and self.ways[q] <= GRAM
+            good = good and (self.ways[q] != PACKED or self.X.indptr == NULL)
             k = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
             good = good and -1 <= self.cached[q] <= room
             if good and self.cached[q] >= 0:
@@ -376,34 +335,48 @@ cdef class PairData:
         """Working memory for the largest query."""
         import numpy as np
 
-        cdef int64_t q, n, largest = RC_PANEL, gram = 0, depth = self.X.n_features
+        cdef int64_t q, n, largest = RC_PANEL, gram = 0, packed = 0, depth = self.X.n_features
         for q in range(self.bounds.shape[0] - 1):
             n = self.bounds[q + 1] - self.bounds[q]
             n = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
             largest = max(largest, n)
             if self.ways[q] == GRAM:
                 gram = max(gram, n)
+            elif self.ways[q] == PACKED:
+                packed = max(packed, n)
         if self.X.indptr == NULL:
             depth = min(depth, RC_DEPTH) * gram
-        self.scores = np.zeros(largest)
-        self.alpha = np.zeros(largest)
-        self.beta = np.zeros(largest)
-        self.padded_labels = np.zeros(largest)
-        self.own_gram = np.zeros(gram * gram)
-        self.panels = np.zeros(max(depth, 1) if gram else 0)
-        self.stamps = np.zeros(largest, dtype=np.int64)
-        self.names = np.zeros(largest, dtype=np.int32)
-        self.level_memory = np.zeros((largest + 8, sizeof(rc_level) // 8), dtype=np.int64)
-        cdef int64_t[:, ::1] memory = self.level_memory
-        self.levels = <rc_level *> &memory[0, 0]
-        self.numbers = np.zeros(RC_BATCH)
-        self.steps = np.zeros(RC_BATCH)
-        self.batch_winners = np.zeros(RC_BATCH, dtype=np.int32)
-        self.batch_losers = np.zeros(RC_BATCH, dtype=np.int32)
+        self.memory = []
+        self.own_gram = np.zeros(max(gram * gram, 1))
+        self.v.X = self.X
+        self.v.lexicographic = self.lexicographic
+        self.v.scores = self.doubles(largest)
+        self.v.alpha = self.doubles(largest)
+        self.v.beta = self.doubles(largest)
+        self.v.padded_labels = self.doubles(largest)
+        self.v.stamps = <int64_t *> self.doubles(largest)
+        self.v.names = <int32_t *> self.doubles(largest)
+        self.v.levels = <rc_level *> self.doubles((largest + 8) * sizeof(rc_level) // 8)
+        self.v.panels = self.doubles(depth if gram else 1)
+        self.v.width = (self.X.n_features + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+        self.v.unfolded = self.doubles(max(packed * self.v.width, 1))
+        self.v.weights = self.doubles(self.v.width if packed else 1)
+        self.v.numbers = self.doubles(RC_BATCH)
+        self.v.steps = self.doubles(RC_BATCH)
+        self.v.batch_winners = <int32_t *> self.doubles(RC_BATCH)
+        self.v.batch_losers = <int32_t *> self.doubles(RC_BATCH)
         self.ready = np.zeros(max(self.bounds.shape[0] - 1, 1), dtype=np.uint8)
         return 0
 
-    # -------------------------------------------------------------------- opening and closing
+    cdef double *doubles(self, int64_t size) except NULL:
+        """Zeros, or room for anything else of their size."""
+        import numpy as np
+
+        cdef double[::1] array = np.zeros(size)
+        self.memory.append(array)
+        return &array[0]
+
+    # -------------------------------------------------------------------- visits
 
     cdef bint start(self, PairState state, int64_t q, double eta, double unit) noexcept nogil:
         """Begin to visit a query; whether its scores are numbers."""
@@ -432,24 +405,39 @@ cdef class PairData:
         v.version = 1
         v.judged = False
         count_by(&state.m, unit)
-        if v.way != PLAIN:
-            rc_score_docs(self.X, v.docs, v.n, state.m.weights, &self.scores[0])
+        if v.way == PACKED:
+            rc_unfold_docs(self.X, v.docs, v.n, v.width, v.unfolded)
+            memcpy(v.weights, state.m.weights, self.X.n_features * sizeof(double))
+            memset(v.beta, 0, v.padded * sizeof(double))
+        elif v.way != PLAIN:
+            rc_score_docs(self.X, v.docs, v.n, state.m.weights, v.scores)
             for k in range(v.n):
-                sum += self.scores[k] - self.scores[k]
-                self.stamps[k] = 1
+                sum += v.scores[k] - v.scores[k]
+                v.stamps[k] = 1
         if v.way == GRAM:
             for k in range(v.n, v.padded):
-                self.scores[k] = 0
-            memset(&self.alpha[0], 0, v.padded * sizeof(double))
-            memset(&self.beta[0], 0, v.padded * sizeof(double))
+                v.scores[k] = 0
+            memset(v.alpha, 0, v.padded * sizeof(double))
+            memset(v.beta, 0, v.padded * sizeof(double))
             v.G = self.gram(q)
             if self.winners is None and self.lexicographic:
                 for k in range(v.padded):
-                    self.padded_labels[k] = v.labels[k] if k < v.n else INFINITY
+                    v.padded_labels[k] = v.labels[k] if k < v.n else INFINITY
         if not self.lexicographic:
-            self.begin_walk(<uint64_t> state.counts[5])
+            begin_walk(v, self.seed, <uint64_t> state.counts[5])
         v.open = sum == 0
         return v.open
+
+    cdef double *gram(self, int64_t q) noexcept nogil:
+        """The Gram matrix of the query's documents, kept or made."""
+        cdef double *G = &self.own_gram[0]
+        if self.cached[q] >= 0:
+            G = &self.cache[self.cached[q]]
+            if self.ready[q]:
+                return G
+            self.ready[q] = True
+        make_gram(&self.v, G)
+        return G
 
     cdef void look_ahead(self, int64_t q) noexcept nogil:
         """Say what the visit of query q, which is to come next, will read."""
@@ -477,250 +465,6 @@ cdef class PairData:
         for k in range(first + 1, stop):
             row = min(row, self.docs[k])
         return row
-
-    cdef void begin_walk(self, uint64_t visit) noexcept nogil:
-        cdef Visit *v = &self.v
-        cdef uint64_t stream = rc_stream(self.seed, visit)
-        cdef int64_t k, i, j, first = 0, n_levels = 0
-        cdef double pairs = 0
-        cdef int32_t name
-        cdef rc_level *level
-        if v.winners == NULL:
-            for k in range(v.n):
-                self.names[k] = <int32_t> k
-            for k in range(1, v.n + 1):
-                if k < v.n and v.labels[k] == v.labels[first]:
-                    continue
-                i = k - 1
-                while i > first:
-                    j = first + rc_below(&stream, i - first + 1)
-                    name = self.names[i]
-                    self.names[i] = self.names[j]
-                    self.names[j] = name
-                    i -= 1
-                if k < v.n:
-                    level = &self.levels[n_levels]
-                    level.first_pair = pairs
-                    level.width = <double> (v.n - k)
-                    level.inverse = 1.0 / level.width
-                    level.origin = pairs - <double> first * level.width
-                    pairs += <double> (k - first) * level.width
-                    n_levels += 1
-                first = k
-        v.n_levels = n_levels
-        for k in range(n_levels, 8):
-            self.levels[k].first_pair = INFINITY
-        if v.left:
-            rc_walk_start(&v.walk, <uint64_t> v.left, &stream)
-
-    cdef double *gram(self, int64_t q) noexcept nogil:
-        """The Gram matrix of the query's documents."""
-        cdef Visit *v = &self.v
-        cdef double *G = &self.own_gram[0]
-        cdef int64_t first = 0, depth, i, j, p = v.padded
-        cdef rc_row x
-        if self.cached[q] >= 0:
-            G = &self.cache[self.cached[q]]
-            if self.ready[q]:
-                return G
-            self.ready[q] = True
-        memset(G, 0, p * p * sizeof(double))
-        if self.X.indptr == NULL:
-            while first < self.X.n_features:
-                depth = min(<int64_t> RC_DEPTH, self.X.n_features - first)
-                rc_pack_docs(self.X, v.docs, v.n, first, depth, &self.panels[0])
-                rc_gram_panels(&self.panels[0], p, depth, G)
-                first += depth
-            rc_mirror(G, p)
-            return G
-        for i in range(v.n):  # each row in turn is spread out, and back to zeros afterwards
-            x = rc_rows_get(self.X, v.docs[i])
-            rc_axpy(x, 1.0, &self.panels[0])
-            for j in range(i, v.n):
-                G[i * p + j] = rc_dot(rc_rows_get(self.X, v.docs[j]), &self.panels[0])
-                G[j * p + i] = G[i * p + j]
-            rc_axpy(x, -1.0, &self.panels[0])
-        return G
-
-    cdef bint close(self, PairState state) noexcept nogil:
-        """End a visit: the weights catch up. Whether the last scores are numbers."""
-        cdef Visit *v = &self.v
-        cdef int64_t k
-        cdef double sum = 0
-        if v.way == GRAM and v.mistakes:
-            rc_add_docs(self.X, v.docs, &self.alpha[0], v.n, state.m.weights)
-            if state.m.weight_sums != NULL:
-                rc_add_docs(self.X, v.docs, &self.beta[0], v.n, state.m.weight_sums)
-        if v.way != PLAIN:
-            for k in range(v.n):
-                sum += self.scores[k] - self.scores[k]
-        v.open = False
-        state.counts[5] += 1
-        return sum == 0
-
-    # -------------------------------------------------------------------- pairs
-
-    cdef void fill(self) noexcept nogil:
-        """Put the next pairs and their steps into the batch."""
-        cdef Visit *v = &self.v
-        cdef int64_t n = min(v.left, <int64_t> RC_BATCH), k = 0, at
-        cdef int32_t *winners = &self.batch_winners[0]
-        cdef int32_t *losers = &self.batch_losers[0]
-        cdef const int32_t *names = &self.names[0]
-        if not self.lexicographic:
-            rc_walk_numbers(&v.walk, &self.numbers[0])
-        if v.winners != NULL:
-            for k in range(n):
-                at = v.listed + k if self.lexicographic else <int64_t> self.numbers[k]
-                winners[k] = v.winners[at]
-                losers[k] = v.losers[at]
-                self.steps[k] = v.eta if v.pair_weights == NULL else v.eta * v.pair_weights[at]
-            v.listed += n
-        elif not self.lexicographic:
-            rc_walk_pairs(&self.numbers[0], self.levels, v.n_levels, v.n, winners, losers)
-            for k in range(n):
-                winners[k] = names[winners[k]]
-                losers[k] = names[losers[k]]
-        else:
-            while k < n and v.i < v.n:
-                while k < n and v.j < v.n:
-                    if v.labels[v.j] < v.labels[v.i]:
-                        winners[k] = <int32_t> v.i
-                        losers[k] = <int32_t> v.j
-                        k += 1
-                    v.j += 1
-                if v.j == v.n:
-                    v.i += 1
-                    v.j = 0
-            n = k
-        if v.winners == NULL and v.doc_weights != NULL:
-            for k in range(n):
-                self.steps[k] = v.eta * (v.doc_weights[winners[k]] * v.doc_weights[losers[k]])
-        v.at = 0
-        v.filled = n
-        v.left -= n
-
-    cdef inline double step(self, int64_t i, int64_t j) noexcept nogil:
-        if self.v.doc_weights == NULL:
-            return self.v.eta
-        return self.v.eta * (self.v.doc_weights[i] * self.v.doc_weights[j])
-
-    cdef Outcome mistake(
-        self, PairState state, int64_t i, int64_t j, double step
-    ) noexcept nogil:
-        """End the present hypothesis: have it judged or kept, then move the weights."""
-        cdef Visit *v = &self.v
-        cdef rc_pair_state *m = &state.m
-        cdef double before
-        if not v.judged:
-            if successes(m) > v.judge_above:
-                return CANDIDATE
-            if m.capacity:
-                if m.kept == m.capacity:
-                    return FULL
-                self.copy(m, enter(m, m.kept))
-        v.judged = False
-        if v.way == GRAM:
-            rc_ask_ahead(&v.gram_ahead)
-            rc_ask_ahead(&v.rows_ahead)
-            rc_shift_scores(&self.scores[0], v.G + i * v.padded, v.G + j * v.padded, step, v.padded)
-            self.alpha[i] += step
-            self.alpha[j] -= step
-            if m.weight_sums != NULL:
-                before = so_far(m) * step
-                self.beta[i] += before
-                self.beta[j] -= before
-        else:
-            move(m, rc_rows_get(self.X, v.docs[i]), rc_rows_get(self.X, v.docs[j]), step)
-            v.version += 1
-        pass_away(m)
-        v.mistakes += 1
-        return REACHED
-
-    cdef void copy(self, const rc_pair_state *m, double *to) noexcept nogil:
-        """The present hypothesis."""
-        memcpy(to, m.weights, m.n_features * sizeof(double))
-        if self.v.open and self.v.way == GRAM and self.v.mistakes:
-            rc_add_docs(self.X, self.v.docs, &self.alpha[0], self.v.n, to)
-
-    cdef bint violated(self, const rc_pair_state *m, int64_t i, int64_t j) noexcept nogil:
-        """Whether a pair is ranked wrongly, looked up in one of the slower ways."""
-        cdef Visit *v = &self.v
-        if v.way == PLAIN:
-            return not (
-                rc_dot(rc_rows_get(self.X, v.docs[i]), m.weights)
-                - rc_dot(rc_rows_get(self.X, v.docs[j]), m.weights)
-                > m.margin
-            )
-        return not (self.renewed(m, i) - self.renewed(m, j) > m.margin)
-
-    cdef double renewed(self, const rc_pair_state *m, int64_t k) noexcept nogil:
-        """A score of the present weights, computed where that was not done yet."""
-        if self.stamps[k] != self.v.version:
-            self.stamps[k] = self.v.version
-            self.scores[k] = rc_dot(rc_rows_get(self.X, self.v.docs[k]), m.weights)
-        return self.scores[k]
-
-    cdef Outcome batch(self, PairState state) noexcept nogil:
-        """Look at the pairs of the batch."""
-        cdef Visit *v = &self.v
-        cdef rc_pair_state *m = &state.m
-        cdef const double *s = &self.scores[0]
-        cdef const int32_t *winners = &self.batch_winners[0]
-        cdef const int32_t *losers = &self.batch_losers[0]
-        cdef double margin = m.margin
-        cdef int64_t at, filled = v.filled
-        cdef bint listed = v.pair_weights != NULL or v.doc_weights != NULL
-        cdef Outcome outcome
-        while True:
-            at = v.at
-            if v.way == GRAM:
-                while at < filled and s[winners[at]] - s[losers[at]] > margin:
-                    at += 1
-            else:
-                while at < filled and not self.violated(m, winners[at], losers[at]):
-                    at += 1
-            m.run += at - v.at
-            m.right += at - v.at
-            m.n_pairs += at - v.at
-            v.at = at
-            if at == filled:
-                return REACHED
-            outcome = self.mistake(
-                state, winners[at], losers[at], self.steps[at] if listed else v.eta
-            )
-            if outcome != REACHED:
-                return outcome
-            m.n_pairs += 1
-            v.at += 1
-
-    cdef Outcome scan(self, PairState state) noexcept nogil:
-        """Look at the pairs of the winner v.i, in lexicographic order."""
-        cdef Visit *v = &self.v
-        cdef rc_pair_state *m = &state.m
-        cdef const double *labels = &self.padded_labels[0]
-        cdef int64_t j, n
-        cdef Outcome outcome
-        while True:
-            n = 0
-            j = rc_next_violation(
-                &self.scores[0], labels, v.j, v.padded, self.scores[v.i], labels[v.i], m.margin, &n
-            )
-            m.run += n
-            m.right += n
-            m.n_pairs += n
-            v.left -= n
-            v.j = j
-            if j == v.padded:
-                v.i += 1
-                v.j = 0
-                return REACHED
-            outcome = self.mistake(state, v.i, j, self.step(v.i, j))
-            if outcome != REACHED:
-                return outcome
-            m.n_pairs += 1
-            v.left -= 1
-            v.j += 1
 
 
 def learn(
@@ -790,15 +534,15 @@ def learn(
                 if data.lexicographic and data.v.way == GRAM and data.v.winners == NULL:
                     if data.v.i == data.v.n:
                         break
-                    outcome = data.scan(state)
+                    outcome = scan(&data.v, &state.m)
                 else:
                     if data.v.at == data.v.filled:
                         if data.v.left == 0:
                             break
-                        data.fill()
+                        fill(&data.v)
                         if data.v.filled == 0:
                             break
-                    outcome = data.batch(state)
+                    outcome = batch(&data.v, &state.m)
                 budget -= state.m.n_pairs - seen + 1
                 if outcome == REACHED and budget <= 0:
                     outcome = PAUSED
@@ -808,7 +552,8 @@ def learn(
                 break
             mistakes[k] += data.v.mistakes
             start += 1
-            if not data.close(state):
+            state.counts[5] += 1
+            if not close_visit(&data.v, &state.m):
                 outcome = OVERFLOWED
                 break
     state.write()
@@ -834,7 +579,7 @@ def candidate(PairState state not None, PairData data not None, double[::1] out 
     """
     if out.shape[0] != state.m.n_features:
         raise ValueError(f"out has {out.shape[0]} entries; it needs {state.m.n_features}")
-    data.copy(&state.m, &out[0])
+    copy_hypothesis(&data.v, &state.m, &out[0])
     data.v.judged = True
     return successes(&state.m)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankcore import datasets, metrics, progress
+    from rankcore import datasets, metrics, plotting, progress
     from rankcore.ensemble import OAPBPM, OAPBagging, OAPVoting
     from rankcore.mixing import merge
     from rankcore.ordinal import CuSumRank, PRank
@@ -32,7 +32,7 @@ _HOME = {
     "merge": "rankcore.mixing",
     "save": "rankcore.persistence",
 }
-_MODULES = ["datasets", "metrics", "progress"]
+_MODULES = ["datasets", "metrics", "plotting", "progress"]
 
 __all__ = [
     "OAPBPM",
@@ -50,6 +50,7 @@ __all__ = [
     "load",
     "merge",
     "metrics",
+    "plotting",
     "progress",
     "save",
 ]

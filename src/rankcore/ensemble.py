@@ -26,11 +26,12 @@ from rankcore.voted import OUTPUTS, VotesRanks
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
-# The weights of a tile should stay in the second-level cache, and a tile visits all its members
-# for each example: so many bytes at most, unless the tile has the fewest members.
+# A tile visits all its members for each example, so its weights should stay in the nearest caches:
+# so many bytes at most, unless the tile has the fewest members, a line of cache. One wide tile
+# costs less than two: what an example costs beside its members is paid for each tile.
 TILE_BYTES = 2**16
-MIN_WIDTH = 8  # doubles in a line of cache
-MAX_WIDTH = 64
+LANES = 8  # doubles in a line of cache
+MAX_WIDTH = 128
 
 
 class OAP(ThresholdClassifier):
@@ -119,7 +120,7 @@ class OAP(ThresholdClassifier):
         n_tiles = math.ceil(self.n_estimators / width)
         sums = ["", "_sums"] if self.average_members else [""]
         by_feature: dict[str, np.ndarray] = {
-            f"weights{name}": np.zeros((n_tiles, n_features, width)) for name in sums
+            f"weights{name}": zeros_by_line((n_tiles, n_features, width)) for name in sums
         }
         by_feature["mean"] = np.zeros(n_features)
         shape = (n_tiles, n_ranks - 1, width)
@@ -184,11 +185,12 @@ class OAP(ThresholdClassifier):
         n, others = state.settings["n_estimators"], state.others
         scale = state.settings["threshold_scale"] ** 2
         weights = state.by_feature["weights"]
-        n_tiles = len(weights)
-        n_jobs = min(effective_n_jobs(self.n_jobs), n_tiles)
-        edges = np.linspace(0, n_tiles, n_jobs + 1).astype(int).tolist()
+        lines = math.ceil(n / LANES)
+        n_jobs = min(effective_n_jobs(self.n_jobs), lines)
+        edges = (np.linspace(0, lines, n_jobs + 1).astype(int) * LANES).tolist()
+        edges[-1] = len(weights) * weights.shape[2]
 
-        def learn_tiles(first: int, last: int) -> tuple[int, np.ndarray]:
+        def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
             moved = np.zeros((stop - start, others["totals"].size), dtype=np.int32)
             reached = kernels.learn_members(
                 rows,
@@ -216,10 +218,10 @@ class OAP(ThresholdClassifier):
             return reached, moved
 
         if n_jobs == 1:
-            results = [learn_tiles(0, n_tiles)]
+            results = [learn_some(0, edges[-1])]
         else:
             with ThreadPoolExecutor(n_jobs) as pool:
-                results = list(pool.map(learn_tiles, edges[:-1], edges[1:]))
+                results = list(pool.map(learn_some, edges[:-1], edges[1:]))
         reached = min(reached for reached, _ in results)
         if reached < stop:
             return reached
@@ -487,9 +489,17 @@ history_, loss_curve_
         return votes[:n]
 
 
+def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
+    """Zeros that begin where a line of cache does; eight lanes across two lines cost twice."""
+    n = math.prod(shape)
+    buffer = np.zeros(n + LANES - 1)
+    first = -(buffer.ctypes.data // 8) % LANES
+    return buffer[first : first + n].reshape(shape)
+
+
 def tile_width(n_features: int, n_members: int) -> int:
     """How many members share a tile: all that a cache holds, in fours, of about equal tiles."""
-    width = max(MIN_WIDTH, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
+    width = max(LANES, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
     n_tiles = math.ceil(n_members / width)
     return 4 * math.ceil(n_members / n_tiles / 4)
 

@@ -15,6 +15,8 @@ from rankcore.metrics.queries import Queries
 
 # A Gram matrix of more documents than this (128 MiB) is not worth its room.
 GRAM_DOCS = 4096
+# More values than this (32 MiB) of a query are not laid out.
+PACKED_VALUES = 2**22
 # Documents are padded to whole vectors of this many.
 PANEL = 8
 # Pair numbers are exact beyond what anybody visits.
@@ -88,7 +90,7 @@ class Pairing:
         lexicographic : bool
             Whether pairs come in order; otherwise they are walked through, by ``seed``.
         seed : int
-        solver : {"auto", "gram", "lazy", "plain"}
+        solver : {"auto", "gram", "packed", "lazy", "plain"}
         passes : int
             How often each query will be visited.
         memory_limit : int
@@ -99,7 +101,7 @@ class Pairing:
         PairData
         """
         n_docs = np.diff(self.bounds)
-        ways = self._ways(n_docs, rows, solver, passes)
+        ways = self._ways(n_docs, rows, solver, passes, lexicographic)
         cached = np.full(n_docs.size, -1, dtype=np.int64)
         size = 0
         if passes > 1:
@@ -128,19 +130,31 @@ class Pairing:
         )
 
     def _ways(
-        self, n_docs: NDArray[np.int64], rows: Rows, solver: str, passes: int
+        self,
+        n_docs: NDArray[np.int64],
+        rows: Rows,
+        solver: str,
+        passes: int,
+        lexicographic: bool,
     ) -> NDArray[np.uint8]:
-        """The way of least work for each query."""
+        """The way of least work for each query; the same on every machine."""
+        dense = rows.columns is None
+        if solver == "packed" and not dense:
+            solver = "lazy"
         if solver != "auto":
             return np.full(n_docs.size, WAYS[solver], dtype=np.uint8)
         # Inner products: half of n^2 for a Gram matrix, up to two a pair and pass without. Those of
-        # dense rows are made in blocks, eight times as fast. What is kept is not asked: the same
-        # way on every machine.
-        speed = 8 if rows.columns is None else 1
-        gram = n_docs.astype(np.float64) ** 2 / 2 / speed
+        # dense rows are made in blocks, eight times as fast.
+        gram = n_docs.astype(np.float64) ** 2 / 2 / (8 if dense else 1)
         lazy = 2.0 * self.n_pairs * min(passes, 4)
         worth = (gram <= lazy) & (n_docs <= GRAM_DOCS)
-        return np.where(worth, WAYS["gram"], WAYS["lazy"]).astype(np.uint8)
+        ways = np.where(worth, WAYS["gram"], WAYS["lazy"])
+        if dense and not lexicographic:
+            # A mistake costs n_docs with a Gram matrix; here it costs n_features, as does a pair.
+            packed = (n_docs > 2 * rows.n_features) & (self.n_pairs > 4 * n_docs)
+            packed &= n_docs * (rows.n_features + PANEL) <= PACKED_VALUES
+            ways[packed] = WAYS["packed"]
+        return ways.astype(np.uint8)
 
 
 def pair_by_label(
@@ -220,7 +234,7 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
 
 def _sum_by(of: Any, values: Any, n_queries: int) -> NDArray[np.float64]:
     # `of` ascends, so it is the same in both orders of the documents.
-    return np.bincount(of, weights=values, minlength=n_queries)
+    return np.bincount(of, weights=values, minlength=n_queries).astype(np.float64)
 
 
 def pair_by_list(
@@ -289,7 +303,7 @@ def pair_by_list(
             total if weighted else None,
         ),
         counts[useful].astype(np.int64),
-        np.bincount(query[pairs[:, 0]], weights=total, minlength=n_queries)[useful],
+        _sum_by(query[pairs[:, 0]], total, n_queries)[useful],
         np.flatnonzero(useful),
     )
 

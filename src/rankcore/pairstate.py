@@ -36,6 +36,9 @@ class PairwiseState:
     members : list of (ndarray, float, int, float)
         Hypotheses kept by competition, each never changed: weights, successes, which one it was,
         and what it is chosen by.
+    longest : list of float
+        The most successes there have been, as many as members, where these are chosen by something
+        else.
     every : tuple of three ndarrays, or None
         Weights, successes and numbers of all hypotheses so far, where none is dropped, with free
         room at the end.
@@ -53,6 +56,7 @@ class PairwiseState:
     settings: dict[str, Any]
     seed: int
     members: list[tuple[NDArray[np.float64], float, int, float]] = field(default_factory=list)
+    longest: list[float] = field(default_factory=list)
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     epochs: list[list[int]] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
@@ -71,17 +75,21 @@ class PairwiseState:
 
     def bind(self, margin: float) -> PairState:
         """The arrays as the kernel takes them."""
-        every = self.every or (None, None, None)
-        return PairState(self.weights, self.sums, *every, self.clock, self.counts, float(margin))
+        members, survived, born = self.every or (None, None, None)
+        return PairState(
+            self.weights, self.sums, members, survived, born, self.clock, self.counts, float(margin)
+        )
 
     def bar(self) -> float:
-        """Successes that a hypothesis must exceed to be offered a place."""
+        """Successes that a hypothesis must exceed to be offered a place.
+
+        Those of the last member that successes would choose: so few are asked for their quality.
+        """
         capacity = self.settings["capacity"]
         if capacity is None:
             return np.inf
-        if len(self.members) < capacity:
-            return -1.0
-        return min(member[1] for member in self.members)
+        lives = self.longest if self.settings["judged"] else [m[1] for m in self.members]
+        return -1.0 if len(lives) < capacity else min(lives)
 
     def offer(
         self,
@@ -96,6 +104,9 @@ class PairwiseState:
         value = successes if quality is None else float(quality(weights))
         if value != value:
             raise ValueError(f"the quality {quality!r} gave nan")
+        if quality is not None:
+            lives = sorted([*self.longest, successes], reverse=True)
+            self.longest = lives[: self.settings["capacity"]]
         member = (weights, successes, int(self.counts[4]), value)
         if len(self.members) < self.settings["capacity"]:
             self.members = [*self.members, member]
@@ -162,11 +173,11 @@ class PairwiseState:
     def parameters(self) -> tuple[Any, ...]:
         """What learning changes, as it is now. Members and hypotheses are only ever added."""
         own = [array.copy() for array in (self.weights, self.sums, self.clock, self.counts)]
-        return (*own, self.members, self.every)
+        return (*own, self.members, self.longest, self.every)
 
     def put_back(self, saved: tuple[Any, ...]) -> None:
         """Become what `parameters` returned."""
-        weights, sums, clock, counts, self.members, self.every = saved
+        weights, sums, clock, counts, self.members, self.longest, self.every = saved
         self.weights[:], self.sums[:], self.clock[:], self.counts[:] = weights, sums, clock, counts
 
     def snapshot(self) -> Callable[[], None]:
@@ -203,6 +214,7 @@ class PairwiseState:
         arrays["successes"] = np.array([m[1] for m in members], dtype=np.float64)
         arrays["born"] = np.array([m[2] for m in members], dtype=np.int64)
         arrays["values"] = np.array([m[3] for m in members], dtype=np.float64)
+        arrays["longest"] = np.array(self.longest, dtype=np.float64)
         return arrays
 
     @classmethod
@@ -240,6 +252,8 @@ class PairwiseState:
             state.every = members, successes, born
         else:
             values = like(arrays, "values", np.empty(n_members)).tolist()
+            n_longest = n_members if settings["judged"] else 0
+            state.longest = like(arrays, "longest", np.empty(n_longest)).tolist()
             parts = zip(members, successes.tolist(), born.tolist(), values, strict=True)
             state.members = [(np.ascontiguousarray(w), s, b, v) for w, s, b, v in parts]
         expected = n_members if settings["capacity"] is None else 0

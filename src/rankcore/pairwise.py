@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
+from sklearn.utils.validation import check_scalar, validate_data
 
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows, project
@@ -32,7 +32,7 @@ from rankcore.ranking import (
 __all__ = ["Committee", "PairwisePerceptron"]
 
 VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
-SOLVERS = ("auto", "gram", "lazy", "plain")
+SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 # Pairs to look at between two looks at pending signals: some milliseconds' worth.
 BUDGET = 500_000
 
@@ -88,7 +88,7 @@ class PairwisePerceptron(Ranker):
     quality : str or callable, optional
         What the committee and the pocket choose hypotheses by, in place of successes: a measure
         such as "map" on the ``eval_set``, or a function of the weights, greater for better. Asked
-        only for hypotheses that survive longer than the shortest-lived member.
+        only of hypotheses that would join the committee by successes, which are few.
     max_hypotheses : int, optional
         Voters kept by "voted", those of most successes. By default all.
     early_stopping_rounds : int, optional
@@ -98,7 +98,7 @@ class PairwisePerceptron(Ranker):
         What is measured on the ``eval_set`` after each pass: a name that
         `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid. Greater is
         better.
-    solver : {"auto", "gram", "lazy", "plain"}, default="auto"
+    solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
         How scores are come by; the decisions are the same (see Notes).
     memory_limit : int, optional
         Bytes to keep from pass to pass for speed (Gram matrices), and for the hypotheses of
@@ -141,10 +141,12 @@ class PairwisePerceptron(Ranker):
     them, and the margin is in the same units as the score.
 
     Scores of a query are kept while it is visited. With "gram" a mistake renews them all through
-    the query's Gram matrix, at n_docs multiplications, and a pair costs a comparison; with "lazy"
-    an outdated score costs O(non-zeros) when it is looked at; with "plain" every score does. "auto"
-    takes for each query the way of less work, whatever the memory. Sums are formed in another order
-    by "gram", so scores may differ in their last digits from those of "plain", and a decision could
+    the query's Gram matrix, at n_docs multiplications, and a pair costs a comparison. With "packed"
+    the documents of the query are laid out for inner products in vector lanes, at n_features
+    multiplications a pair (dense rows; others are "lazy"). With "lazy" an outdated score costs
+    O(non-zeros) when it is looked at; with "plain" every score does. "auto" takes for each query
+    the way of less work, whatever the memory. Sums are formed in another order by "gram" and
+    "packed", so scores may differ in their last digits from those of "plain", and a decision could
     fall otherwise if the scores of a pair differed by ``margin`` to 15 digits; on data whose sums
     are exact the models are equal to the bit. "lazy" and "plain" always are.
 
@@ -296,7 +298,7 @@ class PairwisePerceptron(Ranker):
                     best, best_epoch, best_value = state.parameters(), epoch, value
             if self.verbose:
                 self._tell(state, epoch)
-            stop = [bool(callback(shadow)) for callback in callbacks or []]
+            stop = [bool(callback(copy(shadow))) for callback in callbacks or []]
             stale = best is not None and epoch - best_epoch >= int(self.early_stopping_rounds or 0)
             if any(stop) or stale or (state.epochs[-1][1] == 0 and validation is None):
                 break
@@ -362,9 +364,7 @@ class PairwisePerceptron(Ranker):
                 state.streaming = True
             state.epochs[-1][4] += skipped
             data = self._bind_data(pairing, rows, state, 1)
-            self._run_pass(
-                state, data, pairing, pairing.visited(), self._quality(None), 1, 1
-            )
+            self._run_pass(state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
         except BaseException:
             restore()
             raise
@@ -478,7 +478,9 @@ class PairwisePerceptron(Ranker):
         if not isinstance(self.quality, str):
             return self.quality
         if validation is None:
-            raise ValueError(f"quality={self.quality!r} is measured on an eval_set, which is missing")
+            raise ValueError(
+                f"quality={self.quality!r} is measured on an eval_set, which is missing"
+            )
         judge = Validation(validation.rows, validation.labels, validation.queries, self.quality)
 
         def value(weights: NDArray[np.float64]) -> float:

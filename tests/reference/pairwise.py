@@ -45,8 +45,8 @@ def averaged(run):
 
 def best(run, k):
     """The k hypotheses of most successes; of equal ones the earlier."""
-    order = sorted(range(len(run["counts"])), key=lambda l: (-run["counts"][l], l))
-    return order[:k]
+    counts = run["counts"]
+    return sorted(range(len(counts)), key=lambda born: (-counts[born], born))[:k]
 
 
 def pocket(run):
@@ -70,7 +70,7 @@ def borda(X, run, k):
     members = best(run, k)
     counts = run["counts"][members]
     weights = counts if counts.sum() else np.ones(len(members))
-    places = np.array([ranks(X @ run["hypotheses"][l]) for l in members])
+    places = np.array([ranks(X @ run["hypotheses"][m]) for m in members])
     return -np.average(places, axis=0, weights=weights)
 
 
@@ -125,9 +125,12 @@ def shuffled_pairs(labels, seed, visit):
         for i in range(len(level) - 1, 0, -1):
             j = below(stream, i + 1)
             level[i], level[j] = level[j], level[i]
-    lower = [sum(levels[l + 1 :], []) for l in range(len(levels))]
     numbered = [
-        (winner, loser) for l, level in enumerate(levels) for winner in level for loser in lower[l]
+        (winner, loser)
+        for at, level in enumerate(levels)
+        for winner in level
+        for lower in levels[at + 1 :]
+        for loser in lower
     ]
     return [numbered[k] for k in walk(stream, len(numbered))]
 

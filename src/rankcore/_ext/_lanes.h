@@ -1,9 +1,12 @@
-/* Many models side by side: their scores and updates in vector lanes. Private.
+/* Many PRanks side by side, one to a lane: what they draw, score and learn. Private.
  *
- * Weight j of a column is at weights[column * stride + j]. Lanes are handled in blocks of four
- * neighbours; `lanes` lists the ones that matter, ascending, and the blocks without any are
- * skipped. The sums are formed in the order of rc_dot: each lane gets, to the bit, the score that
- * rc_dot gives its model.
+ * Lane j of column f is at f * width + j, lane j of threshold r at r * width + j. The width is a
+ * multiple of 4, or 1 where it says so. Each lane gets, to the bit, what one PRank by itself would:
+ * its score is summed in the order of rc_dot, and a lane that does not learn has zeros added, which
+ * changes no number (no weight is ever -0).
+ *
+ * Everything in a lane is a double, counts and integer steps too: far below 2**53 they are exact,
+ * and comparisons, sums and products then all have the same number of lanes to a register.
  */
 #ifndef RANKCORE_LANES_H
 #define RANKCORE_LANES_H
@@ -12,88 +15,392 @@
 
 #include "_clones.h"
 
-/* In clones: scoring a tile of eight then takes 1.4 instead of 2.4 ns a non-zero. Wider registers
- * change no sum. */
-RC_INLINE_ double rc_value_(rc_row x, int64_t i)
+/* A unit is what is handled at once: four lanes where the compiler has vectors (it splits them for
+ * narrower registers), else one. A comparison yields all ones or zeros; RC_IF_ is its second
+ * argument where the mask is set, else 0. Macros, since no ABI is at ease with vector arguments. */
+#if defined(__GNUC__)
+#define RC_UNIT_ 4
+typedef double rc_unit_ __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t rc_mask_ __attribute__((vector_size(32), aligned(8), may_alias));
+#define RC_WHERE_(comparison) ((rc_mask_)(comparison))
+#define RC_IF_(mask, a) ((rc_unit_)((mask) & (rc_mask_)(a)))
+#define RC_ANY_(mask) (((mask)[0] | (mask)[1] | (mask)[2] | (mask)[3]) != 0)
+#define RC_FETCH_(address) __builtin_prefetch((const void *)(address))
+#else
+#define RC_UNIT_ 1
+typedef double rc_unit_;
+typedef int64_t rc_mask_;
+#define RC_WHERE_(comparison) (-(rc_mask_)(comparison))
+#define RC_IF_(mask, a) ((mask) ? (a) : 0.0)
+#define RC_ANY_(mask) ((mask) != 0)
+#define RC_FETCH_(address) ((void)(address))
+#endif
+#define RC_AT_(p) (*(rc_unit_ *)(p))
+#define RC_OF_(p) (*(const rc_unit_ *)(p))
+
+/* ------------------------------------------------------------------------ draws */
+
+/* The finaliser of splitmix64 (Steele, Lea and Flood 2014): a good hash of 64 bits. */
+RC_INLINE_ uint64_t rc_mix_(uint64_t z)
 {
-    return x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i] : ((const double *)x.data)[i];
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
 }
 
-RC_INLINE_ int64_t rc_column_(rc_row x, int64_t i) { return x.indices ? x.indices[i] : i; }
-
-/* Scores of `width` neighbouring lanes. A constant width of 4 keeps the four partial sums of each
- * in vector registers. */
-RC_INLINE_ void rc_lane_block_(rc_row x, const double *weights, int64_t stride, const int width,
-                               double *scores)
+/* Writes how often each of the members first .. first + n - 1 takes the example at time t: once for
+ * each entry of `cumulative` (at most 2**32) that its 32-bit draw reaches. Two members share the 64
+ * bits of one hash; `first` is even. Writes an even number of members, `draws` is scratch for as
+ * many. Returns how often the one does that takes it most. O(n * n_cumulative). */
+RC_INLINE_ int64_t rc_draws_(uint64_t seed, int64_t t, int64_t first, int64_t n,
+                             const uint64_t *cumulative, int64_t n_cumulative, uint64_t *draws,
+                             int64_t *times)
 {
-    double s0[4] = {0.0}, s1[4] = {0.0}, s2[4] = {0.0}, s3[4] = {0.0};
+    const uint64_t key = rc_mix_(seed + UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(t + 1));
+    int64_t p, i, j, most = 0;
+    for (p = 0; p < (n + 1) / 2; p++) {
+        const uint64_t pair = (uint64_t)(first / 2 + p + 1);
+        const uint64_t bits = rc_mix_(key ^ (UINT64_C(0xD1342543DE82EF95) * pair));
+        draws[2 * p] = bits & UINT32_MAX;
+        draws[2 * p + 1] = bits >> 32;
+        times[2 * p] = times[2 * p + 1] = 0;
+    }
+    /* Both are at most 2**32, so that a difference below zero has the highest bit set. */
+    for (i = 0; i < n_cumulative; i++)
+        for (j = 0; j < n; j++)
+            times[j] += (int64_t)(~(draws[j] - cumulative[i]) >> 63);
+    for (j = 0; j < n; j++)
+        most |= times[j];
+    if (most > 1) /* several bits at least: find the largest itself */
+        for (most = 1, j = 0; j < n; j++)
+            most = times[j] > most ? times[j] : most;
+    return most;
+}
+
+/* The same, to call from elsewhere. */
+RC_CLONES_ static int64_t rc_lane_draws(uint64_t seed, int64_t t, int64_t first, int64_t n,
+                                        const uint64_t *cumulative, int64_t n_cumulative,
+                                        uint64_t *draws, int64_t *times)
+{
+    return rc_draws_(seed, t, first, n, cumulative, n_cumulative, draws, times);
+}
+
+/* ------------------------------------------------------------------------ rows */
+
+RC_INLINE_ double rc_value_(rc_row x, int64_t i, const int single)
+{
+    return single ? (double)((const float *)x.data)[i] : ((const double *)x.data)[i];
+}
+
+RC_INLINE_ int64_t rc_column_(rc_row x, int64_t i, const int sparse)
+{
+    return sparse ? x.indices[i] : i;
+}
+
+/* Calls an inline function with the kind of row as constants, so that no loop asks for it. */
+#define RC_BY_KIND_(function, ...)                \
+    do {                                          \
+        const int single = x.dtype == RC_FLOAT32; \
+        if (x.indices && single)                  \
+            function(x, 1, 1, __VA_ARGS__);       \
+        else if (x.indices)                       \
+            function(x, 1, 0, __VA_ARGS__);       \
+        else if (single)                          \
+            function(x, 0, 1, __VA_ARGS__);       \
+        else                                      \
+            function(x, 0, 0, __VA_ARGS__);       \
+    } while (0)
+
+/* Scores of `units` neighbouring units: a constant, so that the partial sums stay in registers. */
+RC_INLINE_ void rc_unit_scores_(rc_row x, const int sparse, const int single, const int units,
+                                const double *weights, int64_t width, double *scores)
+{
+    rc_unit_ s0[2], s1[2], s2[2], s3[2];
     int64_t i;
     int j;
+    for (j = 0; j < units; j++)
+        s0[j] = s1[j] = s2[j] = s3[j] = (rc_unit_){0};
     for (i = 0; i + 4 <= x.n; i += 4) {
-        const double *w0 = weights + rc_column_(x, i) * stride;
-        const double *w1 = weights + rc_column_(x, i + 1) * stride;
-        const double *w2 = weights + rc_column_(x, i + 2) * stride;
-        const double *w3 = weights + rc_column_(x, i + 3) * stride;
-        const double v0 = rc_value_(x, i), v1 = rc_value_(x, i + 1);
-        const double v2 = rc_value_(x, i + 2), v3 = rc_value_(x, i + 3);
-        for (j = 0; j < width; j++) {
-            s0[j] += v0 * w0[j];
-            s1[j] += v1 * w1[j];
-            s2[j] += v2 * w2[j];
-            s3[j] += v3 * w3[j];
+        if (sparse) { /* as rc_dot does: the row after next, or so */
+            RC_FETCH_((uintptr_t)x.data + (single ? 4 : 8) * (uintptr_t)i + 1024);
+            RC_FETCH_((uintptr_t)x.indices + 4 * (uintptr_t)i + 1024);
+        }
+        const double *w0 = weights + rc_column_(x, i, sparse) * width;
+        const double *w1 = weights + rc_column_(x, i + 1, sparse) * width;
+        const double *w2 = weights + rc_column_(x, i + 2, sparse) * width;
+        const double *w3 = weights + rc_column_(x, i + 3, sparse) * width;
+        const double v0 = rc_value_(x, i, single), v1 = rc_value_(x, i + 1, single);
+        const double v2 = rc_value_(x, i + 2, single), v3 = rc_value_(x, i + 3, single);
+        for (j = 0; j < units; j++) {
+            s0[j] += v0 * RC_OF_(w0 + RC_UNIT_ * j);
+            s1[j] += v1 * RC_OF_(w1 + RC_UNIT_ * j);
+            s2[j] += v2 * RC_OF_(w2 + RC_UNIT_ * j);
+            s3[j] += v3 * RC_OF_(w3 + RC_UNIT_ * j);
         }
     }
     for (; i < x.n; i++) {
-        const double *w = weights + rc_column_(x, i) * stride;
-        const double v = rc_value_(x, i);
-        for (j = 0; j < width; j++)
-            s0[j] += v * w[j];
+        const double *w = weights + rc_column_(x, i, sparse) * width;
+        const double v = rc_value_(x, i, single);
+        for (j = 0; j < units; j++)
+            s0[j] += v * RC_OF_(w + RC_UNIT_ * j);
     }
-    for (j = 0; j < width; j++)
-        scores[j] = (s0[j] + s2[j]) + (s1[j] + s3[j]);
+    for (j = 0; j < units; j++)
+        RC_AT_(scores + RC_UNIT_ * j) = (s0[j] + s2[j]) + (s1[j] + s3[j]);
 }
 
-/* Writes the scores of at least the n lanes listed; scores[j] is lane j's. The stride is a
- * multiple of 4, or 1. */
-RC_CLONES_ static void rc_lane_scores(rc_row x, const double *weights, int64_t stride,
-                                      const int32_t *lanes, int64_t n, double *scores)
+/* weights += a * x in `units` neighbouring units. */
+RC_INLINE_ void rc_unit_axpys_(rc_row x, const int sparse, const int single, const int units,
+                               const double *a, double *weights, int64_t width)
 {
-    int64_t r, block = -1;
-    if (stride > 1 && n > 1 && x.n < 32) { /* a block costs less than a mispredicted branch */
-        for (block = 0; block < stride / 4; block++)
-            rc_lane_block_(x, weights + 4 * block, stride, 4, scores + 4 * block);
-        return;
-    }
-    for (r = 0; r < n; r++) {
-        if (stride == 1) {
-            rc_lane_block_(x, weights, 1, 1, scores);
-        } else if (lanes[r] / 4 != block) {
-            block = lanes[r] / 4;
-            rc_lane_block_(x, weights + 4 * block, stride, 4, scores + 4 * block);
-        }
-    }
-}
-
-/* weights of lane lanes[r] += values[r] * x, for r < n. Its neighbours get a zero added, which
- * changes no number: no weight is ever -0. */
-RC_CLONES_ static void rc_lane_axpys(rc_row x, const double *values, const int32_t *lanes,
-                                     int64_t n, double *weights, int64_t stride)
-{
-    int64_t i, r = 0;
+    rc_unit_ change[2];
+    int64_t i;
     int j;
-    while (r < n) {
-        const int64_t block = lanes[r] / 4;
-        double *w = weights + 4 * block;
-        double a[4] = {0.0, 0.0, 0.0, 0.0};
-        for (; r < n && lanes[r] / 4 == block; r++)
-            a[lanes[r] % 4] = values[r];
-        for (i = 0; i < x.n; i++) {
-            double *wi = w + rc_column_(x, i) * stride;
-            const double v = rc_value_(x, i);
-            for (j = 0; j < 4; j++)
-                wi[j] += a[j] * v;
-        }
+    for (j = 0; j < units; j++)
+        change[j] = RC_OF_(a + RC_UNIT_ * j);
+    for (i = 0; i < x.n; i++) {
+        double *w = weights + rc_column_(x, i, sparse) * width;
+        const double v = rc_value_(x, i, single);
+        for (j = 0; j < units; j++)
+            RC_AT_(w + RC_UNIT_ * j) += change[j] * v;
     }
 }
+
+/* Scores of n lanes; two units at a time, a line of cache. */
+RC_INLINE_ void rc_scores_(rc_row x, int64_t n, const double *weights, int64_t width,
+                           double *scores)
+{
+    int64_t j;
+    for (j = 0; j + 2 * RC_UNIT_ <= n; j += 2 * RC_UNIT_)
+        RC_BY_KIND_(rc_unit_scores_, 2, weights + j, width, scores + j);
+    if (j < n)
+        RC_BY_KIND_(rc_unit_scores_, 1, weights + j, width, scores + j);
+}
+
+/* Writes the scores of a row in all lanes. O(x.n * width). */
+RC_CLONES_ static void rc_lane_scores(rc_row x, const double *weights, int64_t width,
+                                      double *scores)
+{
+    if (width == 1)
+        scores[0] = rc_dot(x, weights);
+    else
+        rc_scores_(x, width, weights, width, scores);
+}
+
+/* ------------------------------------------------------------------------ learning */
+
+/* PRanks side by side while they learn. Arrays of lanes unless they say more. */
+typedef struct rc_lanes {
+    double *weights;     /* of every column */
+    double *weight_sums; /* the same, or NULL: sum of changes times examples taken before */
+    double *steps;       /* n_ranks - 1 times, integers: a threshold is scale * steps */
+    double *late;        /* n_ranks - 1 times, or NULL: sum of steps times `taken` before */
+    double *before;      /* examples taken before `taken` began to count; used for the sums */
+    double *taken;       /* examples taken */
+    double *rank_loss;   /* of these */
+    double *mistakes;    /* of these */
+    double *survived;    /* examples ranked rightly since the last mistake */
+    int64_t *times;      /* how often the lane takes the example; 0 beyond the last member */
+    double *scores;      /* scratch */
+    double *wrong;       /* scratch: 1 for a mistake, else 0 */
+    double *changes;     /* scratch: of the weights along the example */
+    int64_t *units;      /* scratch: first lanes of units */
+    int64_t n;           /* lanes, a multiple of 4 */
+    int64_t width;       /* from one column's weights to the next; of the other arrays it is n */
+    double scale;
+    int32_t n_ranks;
+    int32_t ties_err;
+} rc_lanes;
+
+/* Judges the lanes that take the example once more, keeps the books and lists the units with a lane
+ * that is wrong. Returns their number, or -1 if a score overflowed. */
+RC_INLINE_ int64_t rc_lane_judge_(const rc_lanes m, int32_t rank, int64_t round)
+{
+    const rc_unit_ zero = {0};
+    const rc_unit_ one = zero + 1.0;
+    /* The thresholds ascend, so the two around the true rank tell. */
+    const double *low = rank > 0 ? m.steps + (rank - 1) * m.n : NULL;
+    const double *high = rank < m.n_ranks - 1 ? m.steps + rank * m.n : NULL;
+    rc_mask_ overflow = {0};
+    int64_t j, n_wrong = 0;
+    for (j = 0; j < m.n; j += RC_UNIT_) {
+        const rc_mask_ takes = RC_WHERE_(*(const rc_mask_ *)(m.times + j) > round);
+        const rc_unit_ s = RC_OF_(m.scores + j);
+        const rc_unit_ took = RC_IF_(takes, one);
+        rc_mask_ wrong = {0};
+        if (low)
+            wrong |= RC_WHERE_(s < m.scale * RC_OF_(low + j));
+        if (high)
+            wrong |= RC_WHERE_(s >= m.scale * RC_OF_(high + j));
+        wrong &= takes;
+        overflow |= takes & ~RC_WHERE_(s - s == zero);
+        RC_AT_(m.wrong + j) = RC_IF_(wrong, one);
+        RC_AT_(m.taken + j) += took;
+        RC_AT_(m.mistakes + j) += RC_IF_(wrong, one);
+        RC_AT_(m.survived + j) = RC_IF_(~wrong, RC_OF_(m.survived + j) + took);
+        /* Written always, kept when wrong: no branch to mispredict. */
+        m.units[n_wrong] = j;
+        n_wrong += RC_ANY_(wrong);
+    }
+    return RC_ANY_(overflow) ? -1 : n_wrong;
+}
+
+/* Moves threshold r of the lanes that are wrong, as move_thresholds in _prank.pxd does; the sum of
+ * the steps. */
+RC_INLINE_ int32_t rc_lane_move_(const rc_lanes m, int64_t n_wrong, int32_t r, const int above)
+{
+    const rc_mask_ ties = (rc_mask_){0} - m.ties_err;
+    const rc_unit_ zero = {0};
+    rc_unit_ total = zero;
+    double sums[RC_UNIT_];
+    int64_t u;
+    for (u = 0; u < n_wrong; u++) {
+        const int64_t j = m.units[u], at = r * m.n + j;
+        const rc_unit_ s = RC_OF_(m.scores + j);
+        const rc_unit_ wrong = RC_OF_(m.wrong + j);
+        const rc_unit_ b = m.scale * RC_OF_(m.steps + at);
+        const rc_mask_ crosses = above ? RC_WHERE_(s < b) : RC_WHERE_(s >= b);
+        rc_unit_ step = RC_IF_(crosses, wrong);
+        RC_AT_(m.rank_loss + j) += step;
+        if (above)
+            step += RC_IF_(RC_WHERE_(s == b) & ties, wrong);
+        else
+            step = zero - step;
+        RC_AT_(m.steps + at) -= step;
+        RC_AT_(m.changes + j) += step;
+        total += step;
+        if (m.late) /* the example is counted already */
+            RC_AT_(m.late + at) += (RC_OF_(m.taken + j) - 1.0) * step;
+    }
+    RC_AT_(sums) = total;
+    for (u = 1; u < RC_UNIT_; u++)
+        sums[0] += sums[u];
+    return (int32_t)sums[0];
+}
+
+/* weights += changes * x in the units listed; neighbours, a line of cache, at once. */
+RC_INLINE_ void rc_lane_axpys_(const rc_lanes m, rc_row x, int64_t n_wrong, double *weights)
+{
+    int64_t u;
+    for (u = 0; u < n_wrong; u++) {
+        const int64_t j = m.units[u];
+        if (u + 1 < n_wrong && m.units[u + 1] == j + RC_UNIT_ && j % (2 * RC_UNIT_) == 0) {
+            RC_BY_KIND_(rc_unit_axpys_, 2, m.changes + j, weights + j, m.width);
+            u++;
+        } else
+            RC_BY_KIND_(rc_unit_axpys_, 1, m.changes + j, weights + j, m.width);
+    }
+}
+
+/* Reads the n lanes of every column once, in order. Rows ask for columns at random, each a wait for
+ * memory; in order they are fetched ahead, and wait in the cache. O(n_columns * n). */
+static inline void rc_lane_fetch(const double *weights, int64_t n_columns, int64_t n, int64_t width)
+{
+    double sum = 0.0;
+    volatile double kept; /* so that the reads are not optimised away */
+    int64_t i, j;
+    for (i = 0; i < n_columns; i++)
+        for (j = 0; j < n; j += 8)
+            sum += weights[i * width + j];
+    kept = sum;
+    (void)kept;
+}
+
+/* Every lane learns the example as often as `times` says, at most `most` times; adds the steps of
+ * their thresholds to `moved` (n_ranks - 1). 0, or -1 if a score overflowed, which leaves the lanes
+ * half-learned. O(most * n * (x.n + n_ranks)). */
+RC_INLINE_ int rc_learn_(const rc_lanes m, rc_row x, int32_t rank, int64_t most, int32_t *moved)
+{
+    int64_t round, j, u, n_wrong;
+    int32_t r;
+    for (round = 0; round < most; round++) {
+        rc_scores_(x, m.n, m.weights, m.width, m.scores);
+        n_wrong = rc_lane_judge_(m, rank, round);
+        if (n_wrong <= 0) {
+            if (n_wrong < 0)
+                return -1;
+            continue;
+        }
+        for (u = 0; u < n_wrong; u++)
+            RC_AT_(m.changes + m.units[u]) = (rc_unit_){0};
+        for (r = 0; r < rank; r++)
+            moved[r] += rc_lane_move_(m, n_wrong, r, 1);
+        for (; r < m.n_ranks - 1; r++)
+            moved[r] += rc_lane_move_(m, n_wrong, r, 0);
+        rc_lane_axpys_(m, x, n_wrong, m.weights);
+        if (m.weight_sums) {
+            for (u = 0; u < n_wrong; u++) { /* the example is counted already */
+                j = m.units[u];
+                RC_AT_(m.changes + j) *= RC_OF_(m.before + j) + RC_OF_(m.taken + j) - 1.0;
+            }
+            rc_lane_axpys_(m, x, n_wrong, m.weight_sums);
+        }
+    }
+    return 0;
+}
+
+/* Who learns from which rows. */
+typedef struct rc_lesson {
+    const rc_rows *rows;
+    const int32_t *ranks; /* of all rows */
+    const int32_t *order; /* row at each position, or NULL for the rows as they come */
+    int64_t start, stop;  /* positions */
+    int64_t t;            /* examples before `start` */
+    uint64_t seed;
+    const uint64_t *cumulative; /* see rc_lane_draws */
+    int64_t n_cumulative;
+    int64_t first;  /* member of the first lane */
+    int64_t n;      /* members; the lanes beyond are padding */
+    int32_t *moved; /* (stop - start) * (n_ranks - 1) */
+} rc_lesson;
+
+/* Asks for the weights of a sparse row's columns, while the row before it is being learned. A tile
+ * of one line a column is what the nearest cache cannot hold. */
+RC_INLINE_ void rc_lane_ahead_(const rc_lanes m, const rc_lesson *l, int64_t i)
+{
+    if (m.width <= 8 && l->rows->indices && i < l->stop) {
+        const rc_row x = rc_rows_get(l->rows, l->order ? l->order[i] : i);
+        int64_t j;
+        for (j = 0; j < x.n; j++)
+            RC_FETCH_(m.weights + x.indices[j] * m.width);
+    }
+}
+
+/* Draws and rows in one loop: a call for each of them cost more than a draw. */
+RC_INLINE_ int64_t rc_lesson_(const rc_lanes m, const rc_lesson *l)
+{
+    int64_t i;
+    for (i = l->start; i < l->stop; i++) {
+        const int64_t row = l->order ? l->order[i] : i;
+        const int64_t most = rc_draws_(l->seed, l->t + i - l->start, l->first, l->n, l->cumulative,
+                                       l->n_cumulative, (uint64_t *)m.units, m.times);
+        if (l->ranks[row] < 0 || l->ranks[row] >= m.n_ranks)
+            return i;
+        rc_lane_ahead_(m, l, i + 1);
+        if (most && rc_learn_(m, rc_rows_get(l->rows, row), l->ranks[row], most,
+                              l->moved + (i - l->start) * (m.n_ranks - 1)) < 0)
+            return i;
+    }
+    return l->stop;
+}
+
+/* The lanes learn what they draw of the examples, and add their steps to `moved`. Returns `stop`,
+ * or the first position they could not learn, and are then half through with. */
+RC_CLONES_ static int64_t rc_lane_learn(const rc_lanes *lanes, const rc_lesson *lesson)
+{
+    rc_lanes m = *lanes; /* here no store can be taken for a change of a pointer */
+    if (m.n == 8 && m.width == 8) {
+        m.n = m.width = 8; /* a constant: all loops over lanes are unrolled */
+        return rc_lesson_(m, lesson);
+    }
+    return rc_lesson_(m, lesson);
+}
+
+#undef RC_BY_KIND_
+#undef RC_AT_
+#undef RC_OF_
+#undef RC_IF_
+#undef RC_ANY_
+#undef RC_FETCH_
+#undef RC_WHERE_
 
 #endif /* RANKCORE_LANES_H */

@@ -40,35 +40,35 @@ typedef int32_t rc_four_i32 __attribute__((vector_size(16)));
 /* The four partial sums of rc_dot are the lanes, so the score has its bits; four documents at a
  * time, because each addition waits for the one before it. */
 #if defined(__GNUC__)
-#define RC_SCORE4_(TYPE, FOUR)                                                               \
-    do {                                                                                     \
-        const TYPE *v0 = (const TYPE *)X->data + docs[k] * X->stride;                        \
-        const TYPE *v1 = (const TYPE *)X->data + docs[k + 1] * X->stride;                    \
-        const TYPE *v2 = (const TYPE *)X->data + docs[k + 2] * X->stride;                    \
-        const TYPE *v3 = (const TYPE *)X->data + docs[k + 3] * X->stride;                    \
-        rc_four s0 = {0.0}, s1 = {0.0}, s2 = {0.0}, s3 = {0.0}, u;                           \
-        FOUR x0, x1, x2, x3;                                                                 \
-        for (f = 0; f + 4 <= X->n_features; f += 4) {                                        \
-            RC_LOAD_(u, w + f);                                                              \
-            RC_LOAD_(x0, v0 + f);                                                            \
-            RC_LOAD_(x1, v1 + f);                                                            \
-            RC_LOAD_(x2, v2 + f);                                                            \
-            RC_LOAD_(x3, v3 + f);                                                            \
-            s0 += __builtin_convertvector(x0, rc_four) * u;                                  \
-            s1 += __builtin_convertvector(x1, rc_four) * u;                                  \
-            s2 += __builtin_convertvector(x2, rc_four) * u;                                  \
-            s3 += __builtin_convertvector(x3, rc_four) * u;                                  \
-        }                                                                                    \
-        for (; f < X->n_features; f++) {                                                     \
-            s0[0] += (double)v0[f] * w[f];                                                   \
-            s1[0] += (double)v1[f] * w[f];                                                   \
-            s2[0] += (double)v2[f] * w[f];                                                   \
-            s3[0] += (double)v3[f] * w[f];                                                   \
-        }                                                                                    \
-        scores[k] = (s0[0] + s0[2]) + (s0[1] + s0[3]);                                       \
-        scores[k + 1] = (s1[0] + s1[2]) + (s1[1] + s1[3]);                                   \
-        scores[k + 2] = (s2[0] + s2[2]) + (s2[1] + s2[3]);                                   \
-        scores[k + 3] = (s3[0] + s3[2]) + (s3[1] + s3[3]);                                   \
+#define RC_SCORE4_(TYPE, FOUR)                                            \
+    do {                                                                  \
+        const TYPE *v0 = (const TYPE *)X->data + docs[k] * X->stride;     \
+        const TYPE *v1 = (const TYPE *)X->data + docs[k + 1] * X->stride; \
+        const TYPE *v2 = (const TYPE *)X->data + docs[k + 2] * X->stride; \
+        const TYPE *v3 = (const TYPE *)X->data + docs[k + 3] * X->stride; \
+        rc_four s0 = {0.0}, s1 = {0.0}, s2 = {0.0}, s3 = {0.0}, u;        \
+        FOUR x0, x1, x2, x3;                                              \
+        for (f = 0; f + 4 <= X->n_features; f += 4) {                     \
+            RC_LOAD_(u, w + f);                                           \
+            RC_LOAD_(x0, v0 + f);                                         \
+            RC_LOAD_(x1, v1 + f);                                         \
+            RC_LOAD_(x2, v2 + f);                                         \
+            RC_LOAD_(x3, v3 + f);                                         \
+            s0 += __builtin_convertvector(x0, rc_four) * u;               \
+            s1 += __builtin_convertvector(x1, rc_four) * u;               \
+            s2 += __builtin_convertvector(x2, rc_four) * u;               \
+            s3 += __builtin_convertvector(x3, rc_four) * u;               \
+        }                                                                 \
+        for (; f < X->n_features; f++) {                                  \
+            s0[0] += (double)v0[f] * w[f];                                \
+            s1[0] += (double)v1[f] * w[f];                                \
+            s2[0] += (double)v2[f] * w[f];                                \
+            s3[0] += (double)v3[f] * w[f];                                \
+        }                                                                 \
+        scores[k] = (s0[0] + s0[2]) + (s0[1] + s0[3]);                    \
+        scores[k + 1] = (s1[0] + s1[2]) + (s1[1] + s1[3]);                \
+        scores[k + 2] = (s2[0] + s2[2]) + (s2[1] + s2[3]);                \
+        scores[k + 3] = (s3[0] + s3[2]) + (s3[1] + s3[3]);                \
     } while (0)
 #endif
 
@@ -90,21 +90,21 @@ RC_WIDE_ static void rc_score_docs(const rc_rows *X, const int64_t *docs, int64_
         scores[k] = rc_dot(rc_rows_get(X, docs[k]), w);
 }
 
-#define RC_ADD4_(TYPE)                                                         \
-    do {                                                                       \
-        const TYPE *a = (const TYPE *)X->data + docs[k] * X->stride;           \
-        const TYPE *b = (const TYPE *)X->data + docs[k + 1] * X->stride;       \
-        const TYPE *c = (const TYPE *)X->data + docs[k + 2] * X->stride;       \
-        const TYPE *d = (const TYPE *)X->data + docs[k + 3] * X->stride;       \
-        const double p = by[k], q = by[k + 1], r = by[k + 2], s = by[k + 3];   \
-        for (f = 0; f < X->n_features; f++)                                    \
+#define RC_ADD4_(TYPE)                                                                   \
+    do {                                                                                 \
+        const TYPE *a = (const TYPE *)X->data + docs[k] * X->stride;                     \
+        const TYPE *b = (const TYPE *)X->data + docs[k + 1] * X->stride;                 \
+        const TYPE *c = (const TYPE *)X->data + docs[k + 2] * X->stride;                 \
+        const TYPE *d = (const TYPE *)X->data + docs[k + 3] * X->stride;                 \
+        const double p = by[k], q = by[k + 1], r = by[k + 2], s = by[k + 3];             \
+        for (f = 0; f < X->n_features; f++)                                              \
             w[f] = (((w[f] + p * (double)a[f]) + q * (double)b[f]) + r * (double)c[f]) + \
-                   s * (double)d[f];                                           \
+                   s * (double)d[f];                                                     \
     } while (0)
 
 /* w += by[k] * row docs[k], for k < n in this order; rows of a zero are left out. */
-RC_WIDE_ static void rc_add_docs(const rc_rows *X, const int64_t *docs, const double *by,
-                                   int64_t n, double *restrict w)
+RC_WIDE_ static void rc_add_docs(const rc_rows *X, const int64_t *docs, const double *by, int64_t n,
+                                 double *restrict w)
 {
     int64_t k = 0, f;
     while (k < n) {
@@ -127,7 +127,7 @@ RC_WIDE_ static void rc_add_docs(const rc_rows *X, const int64_t *docs, const do
 /* Puts columns first .. first + depth - 1 of the documents into panels: value f of document
  * p * 8 + j at panels[(p * depth + f) * 8 + j], zeros for documents beyond the last. */
 RC_WIDE_ static void rc_pack_docs(const rc_rows *X, const int64_t *docs, int64_t n, int64_t first,
-                                    int64_t depth, double *panels)
+                                  int64_t depth, double *panels)
 {
     int64_t k, f;
     for (k = 0; k < (n + RC_PANEL - 1) / RC_PANEL * RC_PANEL; k++) {
@@ -180,7 +180,7 @@ RC_INLINED_ void rc_gram_tile_(const double *left, const double *right, int64_t 
 
 /* Adds the products of packed documents to the upper triangle of G, n_padded a multiple of 8. */
 RC_WIDE_ static void rc_gram_panels(const double *panels, int64_t n_padded, int64_t depth,
-                                      double *G)
+                                    double *G)
 {
     const int64_t n_panels = n_padded / RC_PANEL, size = depth * RC_PANEL;
     int64_t p, q;
@@ -265,8 +265,55 @@ RC_WIDE_ static int64_t rc_next_violation(const double *scores, const double *la
     return n_padded;
 }
 
-/* Bytes that the next visit will read, asked of memory a little at a time: rows of a Gram matrix are
- * met in no order that the CPU could guess. */
+/* Documents as doubles, `width` apart: a multiple of 8, with zeros behind the last feature. */
+RC_WIDE_ static void rc_unfold_docs(const rc_rows *X, const int64_t *docs, int64_t n, int64_t width,
+                                    double *unfolded)
+{
+    int64_t k, f;
+    for (k = 0; k < n; k++, unfolded += width) {
+        for (f = 0; f < X->n_features; f++)
+            unfolded[f] = X->dtype == RC_FLOAT32
+                              ? (double)((const float *)X->data)[docs[k] * X->stride + f]
+                              : ((const double *)X->data)[docs[k] * X->stride + f];
+        for (; f < width; f++)
+            unfolded[f] = 0.0;
+    }
+}
+
+/* The first of the pairs at .. stop - 1 whose difference the weights do not put above the margin;
+ * `stop` if there is none. Eight partial sums, added in pairs. */
+RC_WIDE_ static int64_t rc_next_wrong(const double *unfolded, int64_t width, const double *weights,
+                                      const int32_t *winners, const int32_t *losers, int64_t at,
+                                      int64_t stop, double margin)
+{
+    for (; at < stop; at++) {
+        const double *x = unfolded + winners[at] * width, *y = unfolded + losers[at] * width;
+        double sums[RC_PANEL] = {0.0};
+        int64_t f;
+#if defined(__GNUC__)
+        rc_eight sum = {0.0};
+        for (f = 0; f < width; f += RC_PANEL) {
+            rc_eight w, a, b;
+            RC_LOAD_(w, weights + f);
+            RC_LOAD_(a, x + f);
+            RC_LOAD_(b, y + f);
+            sum += w * (a - b);
+        }
+        RC_STORE_(sums, sum);
+#else
+        for (f = 0; f < width; f++)
+            sums[f % RC_PANEL] += weights[f] * (x[f] - y[f]);
+#endif
+        if (!(((sums[0] + sums[4]) + (sums[2] + sums[6])) +
+                  ((sums[1] + sums[5]) + (sums[3] + sums[7])) >
+              margin))
+            return at;
+    }
+    return stop;
+}
+
+/* Bytes that the next visit will read, asked of memory a little at a time: rows of a Gram matrix
+ * are met in no order that the CPU could guess. */
 typedef struct rc_ahead {
     const char *next;
     const char *stop;
@@ -321,8 +368,8 @@ static inline double rc_unit(uint64_t *state)
     return (double)(int64_t)(rc_draw(state) >> 11) * 0x1p-53;
 }
 
-/* Winners of one label: pairs first_pair and on, `width` losers each, those up to the last document.
- * Pair number k of them is winner (k - origin) / width, rounded down. */
+/* Winners of one label: pairs first_pair and on, `width` losers each, those up to the last
+ * document. Pair number k of them is winner (k - origin) / width, rounded down. */
 typedef struct rc_level {
     double first_pair;
     double width;

@@ -40,6 +40,13 @@ cdef extern from "_pairs.h" nogil:
     void rc_shift_scores(
         double *scores, const double *g, const double *h, double a, int64_t n
     ) noexcept
+    void rc_unfold_docs(
+        const rc_rows *X, const int64_t *docs, int64_t n, int64_t width, double *unfolded
+    ) noexcept
+    int64_t rc_next_wrong(
+        const double *unfolded, int64_t width, const double *weights, const int32_t *winners,
+        const int32_t *losers, int64_t at, int64_t stop, double margin,
+    ) noexcept
     int64_t rc_next_violation(
         const double *scores, const double *labels, int64_t j, int64_t n_padded, double score,
         double label, double margin, int64_t *passed,

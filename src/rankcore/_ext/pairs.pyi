@@ -17,7 +17,7 @@ class PairState:
         weights: NDArray[np.float64],
         sums: NDArray[np.float64],
         members: NDArray[np.float64] | None,
-        successes: NDArray[np.float64] | None,
+        survived: NDArray[np.float64] | None,
         born: NDArray[np.int64] | None,
         clock: NDArray[np.float64],
         counts: NDArray[np.int64],

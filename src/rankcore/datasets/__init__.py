@@ -1,5 +1,31 @@
-"""Data sets: seeded generators."""
+"""Data sets: readers and writers of ranking files, seeded generators."""
 
-from rankcore.datasets.generators import make_oap_synthetic, make_ordinal, quadratic_features
+from rankcore.datasets.generators import (
+    make_letor,
+    make_oap_synthetic,
+    make_ordinal,
+    quadratic_features,
+)
+from rankcore.datasets.judgments import JoinedRun, Qrels, Run, join_run
+from rankcore.datasets.letor import LetorData, iter_letor, load_letor
+from rankcore.datasets.letor_writer import dump_letor
+from rankcore.datasets.trec import read_qrels, read_run, write_qrels, write_run
 
-__all__ = ["make_oap_synthetic", "make_ordinal", "quadratic_features"]
+__all__ = [
+    "JoinedRun",
+    "LetorData",
+    "Qrels",
+    "Run",
+    "dump_letor",
+    "iter_letor",
+    "join_run",
+    "load_letor",
+    "make_letor",
+    "make_oap_synthetic",
+    "make_ordinal",
+    "quadratic_features",
+    "read_qrels",
+    "read_run",
+    "write_qrels",
+    "write_run",
+]

@@ -95,22 +95,23 @@ typedef struct rc_mcp_state {
  * a success and counts `unit`. The caller owns every array. Start from zeros, with everything above
  * `kept` set. */
 typedef struct rc_pair_state {
-    double *weights;     /* n_features: the present hypothesis */
-    double *weight_sums; /* n_features or NULL: sum over updates of (successes before it) * change */
-    double *members;     /* capacity * n_features: past hypotheses; NULL if capacity is 0 */
-    double *successes;   /* capacity: what each of them counted */
-    int64_t *born;       /* capacity: which hypothesis it is, counted from 0 */
+    double *weights; /* n_features: the present hypothesis */
+    double
+        *weight_sums;  /* n_features or NULL: sum over updates of (successes before it) * change */
+    double *members;   /* capacity * n_features: past hypotheses; NULL if capacity is 0 */
+    double *successes; /* capacity: what each of them counted */
+    int64_t *born;     /* capacity: which hypothesis it is, counted from 0 */
     int64_t capacity;
     int64_t n_features;
-    double margin;         /* a pair whose scores differ by this or less is a mistake; 0 for none */
-    int64_t kept;          /* members there are */
-    double streak;         /* successes of the present hypothesis counted at earlier units ... */
-    double total;          /* ... and of all so far */
-    double unit;           /* what a success counts at present ... */
-    int64_t run;           /* ... and how many of these the present hypothesis has had */
-    int64_t right;         /* ... and all together */
-    int64_t n_pairs;       /* pairs seen */
-    int64_t n_mistakes;    /* of them ranked wrongly; as many hypotheses have passed */
+    double margin;      /* a pair whose scores differ by this or less is a mistake; 0 for none */
+    int64_t kept;       /* members there are */
+    double streak;      /* successes of the present hypothesis counted at earlier units ... */
+    double total;       /* ... and of all so far */
+    double unit;        /* what a success counts at present ... */
+    int64_t run;        /* ... and how many of these the present hypothesis has had */
+    int64_t right;      /* ... and all together */
+    int64_t n_pairs;    /* pairs seen */
+    int64_t n_mistakes; /* of them ranked wrongly; as many hypotheses have passed */
 } rc_pair_state;
 
 typedef struct rc_capi {
@@ -185,10 +186,10 @@ static inline int32_t rc_mcp_update(rc_mcp_state *state, rc_row x, int32_t rank)
     return rc_api->mcp_update(state, x, rank);
 }
 
-/* One online step of a pairwise perceptron: `winner` should score above `loser`. A mistake offers the
- * present hypothesis a place among the members (the free one, or that of the fewest successes if it
- * has more), then moves the weights by step * (winner - loser); else the hypothesis counts `unit`
- * more successes. Returns 1 for a mistake, 0 for none, -1 and changes nothing when a score
+/* One online step of a pairwise perceptron: `winner` should score above `loser`. A mistake offers
+ * the present hypothesis a place among the members (the free one, or that of the fewest successes
+ * if it has more), then moves the weights by step * (winner - loser); else the hypothesis counts
+ * `unit` more successes. Returns 1 for a mistake, 0 for none, -1 and changes nothing when a score
  * overflowed. Both rows need distinct columns inside the state. O(winner.n + loser.n), and
  * O(n_features + capacity) where a hypothesis is kept. */
 static inline int32_t rc_pair_update(rc_pair_state *state, rc_row winner, rc_row loser, double step,

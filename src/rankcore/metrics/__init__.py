@@ -1,8 +1,19 @@
 """Evaluators: how well predicted ranks or scores match the true ones."""
 
+from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import CONVENTIONS, Convention
 from rankcore.metrics.evaluation import Evaluation, evaluate
-from rankcore.metrics.ordinal import accuracy_within, rank_loss
+from rankcore.metrics.ordinal import (
+    accuracy_within,
+    confusion_by_rank,
+    macro_rank_loss,
+    max_rank_loss,
+    quadratic_weighted_kappa,
+    rank_loss,
+    ranked_probability_score,
+)
+from rankcore.metrics.pairwise import kendall_tau, margin_loss, pairwise_misranking
+from rankcore.metrics.positions import weighted_ranking_loss
 from rankcore.metrics.ranking import (
     average_precision,
     dcg_score,
@@ -15,7 +26,7 @@ from rankcore.metrics.ranking import (
     reciprocal_rank,
 )
 from rankcore.metrics.scorers import make_scorer
-from rankcore.metrics.significance import Comparison, compare
+from rankcore.metrics.significance import Comparison, compare, compare_evaluations
 
 __all__ = [
     "CONVENTIONS",
@@ -23,17 +34,28 @@ __all__ = [
     "Convention",
     "Evaluation",
     "accuracy_within",
+    "auc_score",
     "average_precision",
     "compare",
+    "compare_evaluations",
+    "confusion_by_rank",
     "dcg_score",
     "evaluate",
     "hit_rate",
+    "kendall_tau",
+    "macro_rank_loss",
     "make_scorer",
+    "margin_loss",
+    "max_rank_loss",
     "ndcg_score",
+    "pairwise_misranking",
     "phi_measure",
     "precision_at_k",
+    "quadratic_weighted_kappa",
     "r_precision",
     "rank_loss",
+    "ranked_probability_score",
     "recall_at_k",
     "reciprocal_rank",
+    "weighted_ranking_loss",
 ]

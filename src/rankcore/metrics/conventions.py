@@ -50,6 +50,8 @@ class Convention:
         NDCG of a negative gain: an error, or worth nothing (to DCG too).
     rel : float
         The smallest label that binary measures call relevant.
+    cutoff : int, optional
+        The ``k`` of NDCG and AP where none is named; None: all positions.
     short_ndcg : {"value", "zero"}
         NDCG@k of a query of fewer than ``k`` documents: what the formula gives, or 0.
     precision_divisor : {"k", "available"}
@@ -87,6 +89,7 @@ class Convention:
     single: str = "value"
     negative: str = "raise"
     rel: float = 1.0
+    cutoff: int | None = None
     short_ndcg: str = "value"
     precision_divisor: str = "k"
     ap_divisor: str = "relevant"
@@ -104,6 +107,8 @@ class Convention:
             raise ValueError(f"empty must be a finite number, skip or raise; found {self.empty!r}")
         if not _is_finite(self.rel):
             raise ValueError(f"rel must be a finite number; found {self.rel!r}")
+        if self.cutoff is not None and not (type(self.cutoff) is int and self.cutoff >= 1):
+            raise ValueError(f"cutoff must be an integer of at least 1; found {self.cutoff!r}")
         if self.ap_divisor == "found" and self.ties == "average":
             raise ValueError(
                 "ap_divisor='found' has no expectation in closed form: choose ties='first', say"
@@ -145,6 +150,7 @@ def _is_finite(value: Any) -> bool:
 _XGBOOST = Convention(
     ties="first",
     empty=1.0,
+    cutoff=32,
     precision_divisor="available",
     ap_divisor="reachable",
     single_precision=True,
@@ -166,7 +172,7 @@ CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
         "letor3": _LETOR,
         "letor4": replace(_LETOR, short_ndcg="zero"),
         # The order of rows holds for up to 15 documents a query; its sort is not stable.
-        "ranx": Convention(gain="linear", ties="first"),
+        "ranx": Convention(gain="linear", ties="first", negative="zero"),
     }
 )
 

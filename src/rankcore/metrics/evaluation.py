@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.measuring import measure_queries
 from rankcore.metrics.names import Measure, parse
+from rankcore.metrics.pairwise import kendall_tau, pairwise_misranking
 from rankcore.metrics.queries import query_mean
 from rankcore.metrics.tables import Table
 
-_PAIR_MEASURES = {"auc", "misranking", "kendall_tau"}
+_PAIR_MEASURES: dict[str, Callable[..., Any]] = {
+    "auc": auc_score,
+    "misranking": pairwise_misranking,
+    "kendall_tau": kendall_tau,
+}
 
 
 class Evaluation(Mapping[str, float]):
@@ -197,7 +203,12 @@ def evaluate(
         if m.kind in _PAIR_MEASURES:
             if retrieved is not None:
                 raise ValueError(f"{name} compares the scores of all documents; drop retrieved=")
-            ids, per_query[name] = _pair_measure(name, m, y, s, qid, n_jobs)
+            options = {}
+            if m.kind == "auc":
+                options["rel"] = meant.rel if m.rel is None else m.rel
+            ids, per_query[name] = _PAIR_MEASURES[m.kind](
+                y, s, qid=qid, per_query=True, n_jobs=n_jobs, **options
+            )
     return Evaluation({name: per_query[name] for name in measures}, ids, meant, query_weight)
 
 
@@ -206,9 +217,3 @@ def _parse_all(metrics: str | Iterable[str]) -> dict[str, Measure]:
     if not names:
         raise ValueError("metrics is empty; name at least one, such as 'ndcg@10'")
     return {name: measure for given in names for name, measure in parse(given)}
-
-
-def _pair_measure(
-    name: str, measure: Measure, y: Any, s: Any, qid: Any, n_jobs: int | None
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    raise NotImplementedError(name)

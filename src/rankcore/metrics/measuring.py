@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ Floats = NDArray[np.float64]
 
 _NO_CUT = np.iinfo(np.int64).max
 _GAINED = {"dcg", "ndcg"}
+_CUT_BY_DEFAULT = {"ndcg", "average_precision"}
 # Binary measures that need no relevant document to be defined.
 _DEFINED = {"precision", "hit"}
 # As the kernel's struct has it.
@@ -76,6 +78,11 @@ def measure_queries(
     queries = group_rows(qid, labels.size)
     rows = queries.rows if docid is None else _rows_by_id(queries, docid)
     mask = None if retrieved is None else _as_mask(retrieved, labels.size)
+    if convention.cutoff is not None:
+        measures = [
+            replace(m, k=convention.cutoff) if m.k is None and m.kind in _CUT_BY_DEFAULT else m
+            for m in measures
+        ]
     gains = _given_gains(measures, convention, labels)
     sizes = np.diff(queries.bounds)
     plan = _plan(measures, convention)

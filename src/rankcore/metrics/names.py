@@ -90,7 +90,8 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     Returns
     -------
     list of (str, Measure)
-        One pair, named as it was asked for; of a list of cut-offs one pair each.
+        One pair, named as it was asked for; of a list of cut-offs one pair each, named as
+        trec_eval names them.
 
     Raises
     ------
@@ -126,10 +127,10 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     cuts = [int(k) for k in form["cuts"].split(",")]
     if min(cuts) < 1:
         raise ValueError(f"{name!r}: a cut-off is at least 1")
-    if len(cuts) == 1:
+    stem, mark = name.strip()[: form.start("cuts") - 1], name.strip()[form.start("cuts") - 1]
+    if len(cuts) == 1 and mark != ".":
         return [(name, replace(measure, k=cuts[0]))]
-    stem, end = name[: form.start("cuts") - 1].strip(), form["minus"] or ""
-    mark = "_" if name[form.start("cuts") - 1] == "." else name[form.start("cuts") - 1]
+    mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 asks for what is called P_5
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
 
 

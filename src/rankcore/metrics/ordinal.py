@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 
-def rank_loss(y: Any, predicted: Any, *, sample_weight: Any = None) -> float:
+def rank_loss(y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None) -> float:
     """Mean distance between true and predicted ranks (mean absolute error).
 
     Parameters
     ----------
-    y, predicted : array-like of numbers, shape (n,)
-        True and predicted ranks; predictions may be fractional.
+    y, predicted : array-like, shape (n,)
+        True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
+        any labels.
+    labels : array-like, shape (k,), optional
+        All labels, lowest first: a label's rank is then its place among them. Needed for strings.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights of the rows.
 
@@ -25,29 +32,35 @@ def rank_loss(y: Any, predicted: Any, *, sample_weight: Any = None) -> float:
     Raises
     ------
     ValueError
-        On empty input, different lengths, NaN or infinity, or weights that are negative or all 0.
+        On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
+        weights that are negative or all 0.
+    TypeError
+        For labels that are not numbers, without ``labels``.
 
     Examples
     --------
     >>> from rankcore.metrics import rank_loss
     >>> rank_loss([1, 2, 5], [1, 3, 3])
     1.0
+    >>> rank_loss(["low", "high"], ["mid", "high"], labels=["low", "mid", "high"])
+    0.5
     """
-    distance = _distance(y, predicted)
+    truth, guess = _ranks(y, predicted, labels)
+    distance = np.abs(truth - guess)
     return float(np.average(distance, weights=_weights(sample_weight, distance.size)))
 
 
-def accuracy_within(y: Any, predicted: Any, d: float = 1, *, sample_weight: Any = None) -> float:
+def accuracy_within(
+    y: Any, predicted: Any, d: float = 1, *, labels: Any = None, sample_weight: Any = None
+) -> float:
     """Share of predictions at most ``d`` ranks off.
 
     Parameters
     ----------
-    y, predicted : array-like of numbers, shape (n,)
-        True and predicted ranks.
+    y, predicted, labels, sample_weight
+        As `rank_loss`.
     d : float
         Distance that still counts as right; 0 is plain accuracy.
-    sample_weight : array-like, shape (n,), optional
-        Non-negative weights of the rows.
 
     Returns
     -------
@@ -56,7 +69,7 @@ def accuracy_within(y: Any, predicted: Any, d: float = 1, *, sample_weight: Any 
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         As `rank_loss`, and for a negative ``d``.
 
     Examples
@@ -67,25 +80,349 @@ def accuracy_within(y: Any, predicted: Any, d: float = 1, *, sample_weight: Any 
     """
     if not d >= 0:
         raise ValueError(f"d must be at least 0, found {d!r}")
-    distance = _distance(y, predicted)
-    return float(np.average(distance <= d, weights=_weights(sample_weight, distance.size)))
+    truth, guess = _ranks(y, predicted, labels)
+    within = np.abs(truth - guess) <= d
+    return float(np.average(within, weights=_weights(sample_weight, within.size)))
 
 
-def _distance(y: Any, predicted: Any) -> np.ndarray:
-    y, predicted = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
-    if y.ndim != 1 or y.shape != predicted.shape:
+def macro_rank_loss(
+    y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None
+) -> float:
+    """Rank loss of each true rank, averaged over ranks (Baccianella, Esuli and Sebastiani 2009).
+
+    A rare rank counts as much as a frequent one, so that always predicting the most frequent one
+    does not look good.
+
+    Parameters
+    ----------
+    y, predicted, labels, sample_weight
+        As `rank_loss`.
+
+    Returns
+    -------
+    float
+        At least 0, which is perfect. Ranks that do not occur in ``y``, or weigh nothing, are left
+        out.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rank_loss`.
+
+    Examples
+    --------
+    >>> from rankcore.metrics import macro_rank_loss
+    >>> macro_rank_loss([1, 1, 1, 3], [1, 1, 1, 1])
+    1.0
+    """
+    return float(_losses_by_rank(y, predicted, labels, sample_weight).mean())
+
+
+def max_rank_loss(
+    y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None
+) -> float:
+    """Rank loss of the true rank that is predicted worst (Cruz-Ramírez et al. 2014).
+
+    Parameters
+    ----------
+    y, predicted, labels, sample_weight
+        As `rank_loss`.
+
+    Returns
+    -------
+    float
+        At least 0, which is perfect. Ranks that do not occur in ``y``, or weigh nothing, are left
+        out.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rank_loss`.
+
+    Examples
+    --------
+    >>> from rankcore.metrics import max_rank_loss
+    >>> max_rank_loss([1, 1, 1, 3], [1, 1, 1, 1])
+    2.0
+    """
+    return float(_losses_by_rank(y, predicted, labels, sample_weight).max())
+
+
+def quadratic_weighted_kappa(
+    y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None
+) -> float:
+    """Cohen's kappa with quadratic weights (Cohen, 1968).
+
+    One less the mean squared distance between the places of true and predicted labels over that
+    of predictions that are independent of the truth and as frequent.
+
+    Parameters
+    ----------
+    y, predicted : array-like, shape (n,)
+        True and predicted labels.
+    labels : array-like, shape (k,), optional
+        All labels, lowest first. None: the numbers that occur in ``y`` or ``predicted``, in their
+        order; the distance of two is by how many places they differ.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        At most 1, which is perfect; 0 is what independence would give. NaN if all true and
+        predicted labels are one and the same.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rank_loss`.
+
+    Examples
+    --------
+    >>> from rankcore.metrics import quadratic_weighted_kappa
+    >>> round(quadratic_weighted_kappa([1, 2, 3, 3], [1, 2, 2, 3]), 4)
+    0.8
+    """
+    truth, guess = _columns(y, predicted)
+    known = _known(truth, guess, labels)
+    a, b = (
+        _places(name, x, known).astype(np.float64)
+        for name, x in (("y", truth), ("predicted", guess))
+    )
+    weights = _weights(sample_weight, a.size)
+    if weights is not None:
+        a, b, weights = a[weights > 0], b[weights > 0], weights[weights > 0]
+    # From the lowest place on: what is all the same has means, and deviations, of exactly 0.
+    lowest = min(a.min(), b.min())
+    a, b = a - lowest, b - lowest
+    mean_a, mean_b = np.average(a, weights=weights), np.average(b, weights=weights)
+    chance = np.average((a - mean_a) ** 2 + (b - mean_b) ** 2, weights=weights)
+    chance += (mean_a - mean_b) ** 2
+    seen = np.average((a - b) ** 2, weights=weights)
+    return float(1.0 - seen / chance) if chance > 0 else float("nan")
+
+
+def ranked_probability_score(
+    y: Any,
+    proba: Any,
+    *,
+    labels: Any = None,
+    normalize: bool = False,
+    sample_weight: Any = None,
+) -> float:
+    """Mean squared distance of cumulative probabilities from the truth (Epstein 1969; Murphy 1971).
+
+    For each row, the sum over the thresholds between neighbouring ranks of ``(P - I)**2``: ``P`` is
+    the probability of a rank below the threshold, ``I`` is 1 if the true rank is below it, else 0.
+    It is smallest in expectation for the true probabilities.
+
+    Parameters
+    ----------
+    y : array-like, shape (n,)
+        True labels.
+    proba : array-like of numbers, shape (n, k)
+        Probabilities of the ranks, lowest first; each row adds up to 1.
+    labels : array-like, shape (k,), optional
+        The labels of the columns, lowest first. None: the distinct numbers in ``y``, which must be
+        k then.
+    normalize : bool
+        Whether to divide by the number of thresholds, k - 1, so that 1 is the worst.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        From 0, which is perfect, to k - 1.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, a label that is not among ``labels``, numbers that are no
+        probabilities, or weights that are negative or all 0.
+    TypeError
+        For labels that are not numbers, without ``labels``.
+
+    Examples
+    --------
+    >>> from rankcore.metrics import ranked_probability_score
+    >>> y, proba = [1, 3], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
+    >>> ranked_probability_score(y, proba, labels=[1, 2, 3])
+    0.25
+    """
+    truth = _column("y", y)
+    table = np.asarray(proba)
+    if table.dtype.kind not in "biuf":
+        raise TypeError(f"proba must be real numbers, found {table.dtype}")
+    if table.ndim != 2 or table.shape[0] != truth.size or table.shape[1] < 2:
         raise ValueError(
-            f"y and predicted must be one-dimensional and of one length; found shapes {y.shape} "
-            f"and {predicted.shape}"
+            f"proba must have a row for each of the {truth.size} labels and a column for each of "
+            f"two or more ranks; found shape {table.shape}"
         )
-    if y.size == 0:
-        raise ValueError("y and predicted are empty; a mean needs at least one row")
-    if not (np.isfinite(y).all() and np.isfinite(predicted).all()):
-        raise ValueError("y and predicted must be finite; found NaN or infinity")
-    return np.abs(y - predicted)
+    table = table.astype(np.float64, copy=False)
+    known = _known(truth, truth, labels)
+    if known.size != table.shape[1]:
+        raise ValueError(
+            f"proba has {table.shape[1]} columns for {known.size} labels"
+            + (" in y; name all of them in labels=" if labels is None else "")
+        )
+    place = _places("y", truth, known)
+    # Probabilities computed as float32 add up to 1 only that nearly.
+    if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= 1e-5).all()):
+        raise ValueError("proba must not be negative, and each row must add up to 1")
+    below = np.cumsum(table[:, :-1], axis=1)
+    below -= place[:, None] <= np.arange(known.size - 1)
+    scores = (below**2).sum(axis=1) / (known.size - 1 if normalize else 1)
+    return float(np.average(scores, weights=_weights(sample_weight, truth.size)))
 
 
-def _weights(sample_weight: Any, n: int) -> np.ndarray | None:
+def confusion_by_rank(
+    y: Any,
+    predicted: Any,
+    *,
+    labels: Any = None,
+    normalize: str | None = None,
+    sample_weight: Any = None,
+) -> Floats:
+    """How often each rank was predicted as each: near the diagonal is nearly right.
+
+    Parameters
+    ----------
+    y, predicted : array-like, shape (n,)
+        True and predicted labels.
+    labels : array-like, shape (k,), optional
+        All labels, lowest first. None: the numbers that occur in ``y`` or ``predicted``.
+    normalize : {"true", "pred", "all"}, optional
+        Make every row, every column, or everything add up to 1; what has nothing in it stays 0.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    ndarray, shape (k, k)
+        Entry ``[i, j]`` is the weight of rows of label ``i`` predicted as ``j``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rank_loss`, and for an unknown ``normalize``.
+
+    Examples
+    --------
+    >>> from rankcore.metrics import confusion_by_rank
+    >>> confusion_by_rank(["low", "mid", "mid"], ["low", "mid", "low"], labels=["low", "mid"])
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    if normalize not in (None, "true", "pred", "all"):
+        raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; found {normalize!r}")
+    truth, guess = _columns(y, predicted)
+    known = _known(truth, guess, labels)
+    k = known.size
+    cell = _places("y", truth, known) * k + _places("predicted", guess, known)
+    weights = _weights(sample_weight, truth.size)
+    counts = np.bincount(cell, weights, minlength=k * k).reshape(k, k).astype(np.float64)
+    if normalize is None:
+        return counts
+    axis = {"true": 1, "pred": 0, "all": None}[normalize]
+    total = counts.sum(axis=axis, keepdims=True)
+    return np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+
+
+# Measures of predicted ranks by name, and whether greater is better.
+ORDINAL: dict[str, tuple[Callable[..., float], bool]] = {
+    "rank_loss": (rank_loss, False),
+    "macro_rank_loss": (macro_rank_loss, False),
+    "max_rank_loss": (max_rank_loss, False),
+    "quadratic_weighted_kappa": (quadratic_weighted_kappa, True),
+    "accuracy_within": (accuracy_within, True),
+}
+
+
+def _losses_by_rank(y: Any, predicted: Any, labels: Any, sample_weight: Any) -> Floats:
+    """Rank loss of every true rank that occurs."""
+    truth, guess = _ranks(y, predicted, labels)
+    weights = _weights(sample_weight, truth.size)
+    if weights is None:
+        weights = np.ones(truth.size)
+    _, rank = np.unique(truth, return_inverse=True)
+    total = np.bincount(rank, weights)
+    occurs = total > 0
+    return np.bincount(rank, weights * np.abs(truth - guess))[occurs] / total[occurs]
+
+
+def _ranks(y: Any, predicted: Any, labels: Any) -> tuple[Floats, Floats]:
+    """True and predicted ranks as numbers."""
+    truth, guess = _columns(y, predicted)
+    if labels is None:
+        return _as_numbers("y", truth), _as_numbers("predicted", guess)
+    known = _known(truth, guess, labels)
+    return (
+        _places("y", truth, known).astype(np.float64),
+        _places("predicted", guess, known).astype(np.float64),
+    )
+
+
+def _columns(y: Any, predicted: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    truth, guess = _column("y", y), _column("predicted", predicted)
+    if truth.size != guess.size:
+        raise ValueError(
+            f"y has {truth.size} rows and predicted has {guess.size}; they must be as many"
+        )
+    return truth, guess
+
+
+def _column(name: str, x: Any) -> NDArray[Any]:
+    array = np.asarray(x)
+    if array.dtype.kind == "O":  # of pandas, say: strings or numbers after all
+        array = np.array(array.tolist())
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; found shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; a mean needs at least one row")
+    return array
+
+
+def _as_numbers(name: str, x: NDArray[Any]) -> Floats:
+    if x.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} must be real numbers, found {x.dtype}; name other labels in labels=, lowest "
+            "first"
+        )
+    numbers = x.astype(np.float64, copy=False)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite; found NaN or infinity")
+    return numbers
+
+
+def _known(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
+    """The labels that there are, lowest first."""
+    if labels is None:
+        return np.union1d(_as_numbers("y", truth), _as_numbers("predicted", guess))
+    known = np.asarray(labels)
+    if known.ndim != 1 or known.size == 0:
+        raise ValueError(f"labels must list the labels, lowest first; found {labels!r}")
+    if np.unique(known).size != known.size:
+        raise ValueError(f"labels repeats a label: {known.tolist()}")
+    for name, x in (("y", truth), ("predicted", guess)):
+        if (x.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
+            raise TypeError(f"{name} has {x.dtype} labels, and labels are {known.dtype}")
+    return known
+
+
+def _places(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
+    """Where among the known labels each label is."""
+    sorter = np.argsort(known, kind="stable")
+    place = np.searchsorted(known, x, sorter=sorter)
+    found = sorter[np.minimum(place, known.size - 1)]
+    unknown = known[found] != x
+    if unknown.any():
+        odd = x[unknown][:1].tolist()[0]
+        raise ValueError(f"{name} has {odd!r}, which is not among the labels {known.tolist()}")
+    return found
+
+
+def _weights(sample_weight: Any, n: int) -> Floats | None:
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -94,6 +431,3 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray | None:
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError("sample_weight must be finite, not negative, and not all zero")
     return weights
-
-
-ORDINAL = {"rank_loss": (rank_loss, False), "accuracy_within": (accuracy_within, True)}

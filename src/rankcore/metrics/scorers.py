@@ -131,8 +131,8 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     >>> y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=200), [-1, 0, 1])
     >>> scorer = rc.metrics.make_scorer("ndcg@5")
     >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     scores = cross_val_score(rc.PRank(max_iter=5, average=True), X, y,
-    ...                              scoring=scorer, cv=GroupKFold(4), params={"qid": qid, "groups": qid})
+    ...     scores = cross_val_score(rc.PRank(max_iter=5, average=True), X, y, scoring=scorer,
+    ...                              cv=GroupKFold(4), params={"qid": qid, "groups": qid})
     >>> bool((scores > 0.9).all())
     True
     """

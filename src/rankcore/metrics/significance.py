@@ -100,6 +100,22 @@ class Comparison:
     def __getitem__(self, i: int) -> Contrast:
         return self.contrasts[i]
 
+    def differences(self, contrast: int = 0) -> Floats:
+        """Differences of the queries that a contrast is about.
+
+        Parameters
+        ----------
+        contrast : int
+
+        Returns
+        -------
+        ndarray, shape (n_queries,)
+            ``b - a`` where both are defined, in the order of ``a``'s queries.
+        """
+        c = self.contrasts[contrast]
+        a, b = _paired(self.evaluations[c.a], self.evaluations[c.b], c.measure)
+        return (b - a)[~(np.isnan(a) | np.isnan(b))]
+
     def _table(self) -> Table:
         level = f"{self.confidence_level:.0%} interval"
         headings = ("measure", "a", "b", "mean a", "mean b", "b - a", level, "p", "Holm")
@@ -224,45 +240,101 @@ def compare(
     >>> found[0].difference > 0, found[0].p_value
     (True, 0.0001)
     """
-    if len(scores) < 2:
-        raise ValueError(f"scores must hold two systems or more to compare; found {len(scores)}")
-    if baseline is not None and baseline not in scores:
-        raise ValueError(f"baseline {baseline!r} is none of the systems {', '.join(scores)}")
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
-        raise TypeError(f"n_resamples must be an integer; found {n_resamples!r}")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1; found {n_resamples}")
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     meant = resolve(convention)
     evaluations = {
         system: evaluate(y, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs)
         for system, s in scores.items()
     }
+    return compare_evaluations(
+        evaluations,
+        baseline=baseline,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        random_state=random_state,
+    )
+
+
+def compare_evaluations(
+    evaluations: Mapping[str, Evaluation],
+    *,
+    baseline: str | None = None,
+    n_resamples: int = 9999,
+    confidence_level: float = 0.95,
+    random_state: int = 0,
+) -> Comparison:
+    """Compare what `evaluate` found for several systems, on the queries they have in common.
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        One of each system, by its name; at least two, of the same measures.
+    baseline, n_resamples, confidence_level, random_state
+        As of `compare`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        For fewer than two systems, different measures, no query in common, and as `compare`.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> a = rc.metrics.evaluate([1, 0, 1, 0], [2, 1, 1, 2], qid=["p", "p", "q", "q"], metrics="mrr")
+    >>> b = rc.metrics.evaluate([0, 1, 1, 0], [1, 2, 2, 1], qid=["q", "q", "p", "p"], metrics="mrr")
+    >>> rc.metrics.compare_evaluations({"a": a, "b": b})[0].difference
+    0.25
+    """
+    if len(evaluations) < 2:
+        raise ValueError(f"there must be two systems or more to compare; found {len(evaluations)}")
+    if baseline is not None and baseline not in evaluations:
+        raise ValueError(f"baseline {baseline!r} is none of the systems {', '.join(evaluations)}")
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
+        raise TypeError(f"n_resamples must be an integer; found {n_resamples!r}")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1; found {n_resamples}")
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
+    measures = list(next(iter(evaluations.values())))
+    for system, evaluation in evaluations.items():
+        if list(evaluation) != measures:
+            raise ValueError(f"{system} has {', '.join(evaluation)}, not {', '.join(measures)}")
     pairs = (
-        list(combinations(scores, 2))
+        list(combinations(evaluations, 2))
         if baseline is None
-        else [(baseline, other) for other in scores if other != baseline]
+        else [(baseline, other) for other in evaluations if other != baseline]
     )
     found = [
         _contrast(
             measure,
             (a, b),
-            evaluations[a].per_query[measure],
-            evaluations[b].per_query[measure],
+            *_paired(evaluations[a], evaluations[b], measure),
             int(n_resamples),
             confidence_level,
             random_state,
         )
-        for measure in evaluations[pairs[0][0]]
+        for measure in measures
         for a, b in pairs
     ]
     corrected = holm([contrast["p_value"] for contrast in found])
     contrasts = [
         Contrast(**contrast, p_holm=p) for contrast, p in zip(found, corrected, strict=True)
     ]
-    return Comparison(contrasts, evaluations, confidence_level)
+    return Comparison(contrasts, dict(evaluations), confidence_level)
+
+
+def _paired(a: Evaluation, b: Evaluation, measure: str) -> tuple[Floats, Floats]:
+    """Values of the two in the queries they have in common, in the order of the first."""
+    place = {query: i for i, query in enumerate(b.qid.tolist())}
+    both = [(i, place[query]) for i, query in enumerate(a.qid.tolist()) if query in place]
+    if not both:
+        raise ValueError("the systems have no query in common")
+    first, second = np.array(both).T
+    return a.per_query[measure][first], b.per_query[measure][second]
 
 
 def _contrast(

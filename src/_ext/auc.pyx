@@ -1,0 +1,279 @@
+"""The area under the ROC curve: pairs of a positive and a negative row, in one sweep of the scores.
+
+A row's mark says both its class and its weight: that of a positive row is its weight, that of a
+negative row minus its weight. The rows of one huge query are first dealt out into buckets between
+splitters; then each bucket is swept like a query, in cache.
+"""
+
+from libc.math cimport isfinite
+from libc.stdint cimport int8_t, int64_t, uint16_t, uint64_t
+from libc.stdlib cimport free
+
+from rankcore._ext._by_score cimport Room, allocate, gather, longest_query, sort_descending
+from rankcore._ext._double cimport Double, add
+
+cdef extern from "_finite.h" nogil:
+    int rc_all_finite(const double *x, int64_t n)
+
+ctypedef fused mark_t:
+    int8_t  # 1 or -1: counts, summed as integers
+    double
+
+cdef enum:
+    STRETCH = 64  # groups whose weights are summed without compensation
+    SPLITTERS = 1023  # a power of two less one, as a search by halving likes it
+    CELLS = 4096  # of equal width, where that search begins
+
+N_SPLITTERS = SPLITTERS
+N_CELLS = CELLS
+COLUMNS = 6
+
+
+cdef void _sweep(
+    const Room *room, const mark_t *mark, const int64_t *rows, int64_t n, double *sums
+) noexcept nogil:
+    """Fill in pairs with the positive row above, pairs that tie (both as a sum of two numbers), and
+    the weights of the classes."""
+    cdef int64_t i = 0, row, count_p, count_q, above = 0, below = 0, greater = 0, equal = 0
+    cdef int64_t groups = 0
+    cdef uint64_t key
+    cdef double p, q, above_here = 0.0, below_here = 0.0, greater_here = 0.0, equal_here = 0.0
+    cdef Double sum_above = Double(0.0, 0.0), sum_below = Double(0.0, 0.0)
+    cdef Double sum_greater = Double(0.0, 0.0), sum_equal = Double(0.0, 0.0)
+    while i < n:
+        key = room.key[room.place[i]]
+        p = q = 0.0
+        count_p = count_q = 0
+        while i < n and room.key[room.place[i]] == key:
+            row = rows[room.place[i]] if rows else room.place[i]
+            if mark_t is int8_t:
+                count_p += mark[row] > 0
+                count_q += mark[row] < 0
+            elif mark[row] > 0:
+                p += mark[row]
+            else:
+                q -= mark[row]
+            i += 1
+        if mark_t is int8_t:
+            greater += count_q * above
+            equal += count_q * count_p
+            above += count_p
+            below += count_q
+        else:
+            # All terms have one sign: what is rounded here stays as small beside the sums.
+            greater_here += q * (sum_above.high + above_here)
+            equal_here += q * p
+            above_here += p
+            below_here += q
+            groups += 1
+            if groups % STRETCH == 0 or i == n:
+                add(&sum_greater, greater_here)
+                add(&sum_equal, equal_here)
+                add(&sum_above, above_here)
+                add(&sum_below, below_here)
+                greater_here = equal_here = above_here = below_here = 0.0
+    if mark_t is int8_t:
+        sums[0], sums[2], sums[4], sums[5] = <double> greater, <double> equal, above, below
+        sums[1], sums[3] = greater - <int64_t> sums[0], equal - <int64_t> sums[2]
+    else:
+        sums[0], sums[1] = sum_greater.high, sum_greater.low
+        sums[2], sums[3] = sum_equal.high, sum_equal.low
+        sums[4], sums[5] = sum_above.high, sum_below.high
+
+
+def sum_pairs(
+    const double[::1] scores not None,
+    const mark_t[::1] marks not None,
+    const int64_t[::1] rows,
+    const int64_t[::1] bounds not None,
+    int64_t first,
+    int64_t last,
+    double[:, ::1] sums not None,
+):
+    """Sum up the pairs of the queries from ``first`` up to ``last``.
+
+    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
+    these places. Its row of ``sums`` gets the weight of the pairs whose positive row has the
+    greater score, as the sum of two numbers; that of those that tie, likewise; and the weight of
+    the positive rows and of the negative ones. The GIL is released.
+
+    Returns
+    -------
+    int
+        The first query with a score that is not finite; -1 if there is none.
+    """
+    cdef Room room
+    cdef int64_t i = first, n, n_rows = scores.shape[0]
+    cdef int64_t longest = longest_query(bounds, first, last, n_rows)
+    cdef const double *score
+    cdef const int64_t *row = NULL
+    cdef bint whole = True
+    if marks.shape[0] != n_rows or (rows is not None and rows.shape[0] != n_rows):
+        raise ValueError("scores, marks and rows differ in length")
+    if sums.shape[0] < last or sums.shape[1] != COLUMNS:
+        raise ValueError("sums has the wrong shape")
+    if first == last or longest == 0:
+        return -1
+    if rows is not None:
+        row = &rows[0]
+    if not allocate(&room, longest):
+        raise MemoryError()
+    with nogil:
+        while i < last:
+            n = bounds[i + 1] - bounds[i]
+            score = gather(&scores[0], row, room.score, bounds[i], n, n_rows)
+            whole = score != NULL
+            if not whole or not rc_all_finite(score, n):
+                break
+            sort_descending(&room, score, n)
+            if row:
+                _sweep(&room, &marks[0], row + bounds[i], n, &sums[i, 0])
+            else:
+                _sweep(&room, &marks[0] + bounds[i], row, n, &sums[i, 0])
+            i += 1
+        free(room.block)
+    if not whole:
+        raise IndexError("rows names a row that there is not")
+    return i if i < last else -1
+
+
+cdef struct Splitters:
+    const double *value
+    const uint16_t *start  # by cell, how many splitters are in those before
+    double low
+    double cells_each
+    int64_t half  # a power of two: no cell has twice as many splitters
+
+
+cdef inline int64_t _cell(double x, double low, double cells_each) noexcept nogil:
+    """The cell of a number; never less for a greater one, whatever is rounded."""
+    return <int64_t> min(max(0.0, (x - low) * cells_each), CELLS - 1.0)
+
+
+cdef inline int64_t _bucket(const Splitters *s, double x) noexcept nogil:
+    """How many splitters are at most x."""
+    cdef int64_t below = s.start[_cell(x, s.low, s.cells_each)], half = s.half
+    while half:
+        below += half & -<int64_t> (s.value[below + half - 1] <= x)
+        half >>= 1
+    return below
+
+
+cdef Splitters _splitters(
+    const double[::1] values,
+    const uint16_t[::1] starts,
+    double low,
+    double cells_each,
+    int64_t half,
+) except *:
+    if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS:
+        raise ValueError("these are no splitters")
+    if not 0 <= half <= SPLITTERS // 2 + 1:
+        raise ValueError("these are no splitters")
+    return Splitters(&values[0], &starts[0], low, cells_each, half)
+
+
+def place_splitters(
+    const double[::1] values not None,
+    uint16_t[::1] starts not None,
+    double low,
+    double cells_each,
+):
+    """Fill in how many splitters are in the cells before each; how far a search must halve.
+
+    ``values`` are the splitters, ascending, filled up with infinities to twice as many as there may
+    be: a search looks at some of these.
+    """
+    cdef int64_t cell, most = 0, i = 0, half = 1
+    if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS:
+        raise ValueError("these are no splitters")
+    for cell in range(CELLS):
+        starts[cell] = <uint16_t> i
+        while i < SPLITTERS and isfinite(values[i]) and _cell(values[i], low, cells_each) <= cell:
+            i += 1
+        most = max(most, i - starts[cell])
+    while 2 * half <= most:
+        half *= 2
+    return half
+
+
+def count_buckets(
+    const double[::1] scores not None,
+    const double[::1] values not None,
+    const uint16_t[::1] starts not None,
+    double low,
+    double cells_each,
+    int64_t half,
+    int64_t[::1] counts not None,
+):
+    """Count the rows between the splitters of `place_splitters`; those on a splitter are left out.
+
+    Bucket ``i`` lies above ``i`` splitters. The GIL is released.
+
+    Returns
+    -------
+    bool
+        Whether all scores are finite; else nothing is counted.
+    """
+    cdef int64_t i, b
+    cdef bint finite = True
+    cdef Splitters s = _splitters(values, starts, low, cells_each, half)
+    if counts.shape[0] != SPLITTERS + 1:
+        raise ValueError("counts has the wrong length")
+    if scores.shape[0] == 0:
+        return True
+    with nogil:
+        finite = rc_all_finite(&scores[0], scores.shape[0])
+        for i in range(scores.shape[0] if finite else 0):
+            b = _bucket(&s, scores[i])
+            counts[b] += b == 0 or s.value[b - 1] != scores[i]
+    return finite
+
+
+def deal(
+    const double[::1] scores not None,
+    const mark_t[::1] marks not None,
+    const double[::1] values not None,
+    const uint16_t[::1] starts not None,
+    double low,
+    double cells_each,
+    int64_t half,
+    int64_t[::1] places not None,
+    double[::1] dealt_scores not None,
+    mark_t[::1] dealt_marks not None,
+    double[:, ::1] tied not None,
+):
+    """Put rows where their bucket goes on, which is ``places[i]`` for bucket ``i`` and moves on.
+
+    Of rows on a splitter the weight of the positive and of the negative ones is added to its row of
+    ``tied`` instead. The GIL is released.
+    """
+    cdef int64_t i, b, n = scores.shape[0], room = dealt_scores.shape[0]
+    cdef double x, m
+    cdef bint fits = True
+    cdef Splitters s = _splitters(values, starts, low, cells_each, half)
+    if places.shape[0] != SPLITTERS + 1:
+        raise ValueError("places has the wrong length")
+    if marks.shape[0] != n or dealt_marks.shape[0] != room:
+        raise ValueError("scores and marks differ in length")
+    if tied.shape[0] != SPLITTERS or tied.shape[1] != 2:
+        raise ValueError("tied has the wrong shape")
+    with nogil:
+        for i in range(n):
+            x = scores[i]
+            b = _bucket(&s, x)
+            if b > 0 and s.value[b - 1] == x:
+                m = marks[i]
+                if m > 0:
+                    tied[b - 1, 0] += m
+                else:
+                    tied[b - 1, 1] -= m
+            elif 0 <= places[b] < room:
+                dealt_scores[places[b]] = x
+                dealt_marks[places[b]] = marks[i]
+                places[b] += 1
+            else:
+                fits = False
+                break
+    if not fits:
+        raise ValueError("a bucket has more rows than were counted")

@@ -1,0 +1,334 @@
+"""Measures of pairs of rows with different labels, by sorting instead of pairing: O(n log n).
+
+All of them walk down the scores of a query. Discordant pairs are the inversions that a merge sort
+of the labels undoes (Knight 1966); of few labels, and for the margin loss, a Fenwick tree (1994)
+sums up the rows passed so far.
+"""
+
+from libc.math cimport NAN, isfinite
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from rankcore._ext._by_score cimport (
+    HUGE,
+    NO_MEMORY,
+    NOTHING,
+    Data,
+    Query,
+    Room,
+    allocate,
+    data_of,
+    find_levels,
+    load,
+    longest_query,
+    sort_descending,
+)
+from rankcore._ext._double cimport Double, add, add_product
+
+cdef enum:
+    SHORT = 16  # runs that insertion sorts faster than merging
+    FEW = 256  # levels of labels whose counts stay in the nearest cache
+
+# By their numbers, what can be wrong with a query.
+TROUBLES = ["", "memory", "row", "score", "label", "huge"]
+
+cdef enum:
+    PAIRS
+    DISCORDANT
+    TIED
+    APART
+    COLUMNS
+
+N_COLUMNS = COLUMNS
+
+
+# ---------------------------------------------------------------- counts
+
+
+cdef int64_t _sort_labels(double *x, double *spare, int64_t n) noexcept nogil:
+    """Sort descending; how many pairs were in ascending order."""
+    cdef int64_t i, j, k, start, middle, stop, width = SHORT, undone = 0
+    cdef int64_t later
+    cdef double moved, left, right
+    start = 0
+    while start < n:
+        for i in range(start + 1, min(start + SHORT, n)):
+            moved = x[i]
+            j = i
+            while j > start and x[j - 1] < moved:
+                x[j] = x[j - 1]
+                j -= 1
+            x[j] = moved
+            undone += i - j
+        start += SHORT
+    while width < n:
+        start = 0
+        while start + width < n:
+            middle, stop = start + width, min(start + 2 * width, n)
+            if x[middle - 1] < x[middle]:
+                for i in range(start, middle):
+                    spare[i] = x[i]
+                i, j, k = start, middle, start
+                while i < middle and j < stop:
+                    # Without a branch: which of the two comes next is anybody's guess.
+                    left, right = spare[i], x[j]
+                    later = left < right
+                    x[k] = right if later else left
+                    undone += (middle - i) & -later
+                    j += later
+                    i += 1 - later
+                    k += 1
+                while i < middle:
+                    x[k] = spare[i]
+                    i += 1
+                    k += 1
+            start = stop
+        width *= 2
+    return undone
+
+
+cdef inline int64_t _pairs(int64_t n) noexcept nogil:
+    """Pairs of n rows; the product of the two factors may not fit."""
+    return n // 2 * (n - 1) if n % 2 == 0 else (n - 1) // 2 * n
+
+
+cdef int64_t _equal_pairs(const double *x, int64_t n) noexcept nogil:
+    """Pairs of equal numbers, where equals are neighbours."""
+    cdef int64_t i = 0, start, pairs = 0
+    while i < n:
+        start = i
+        while i < n and x[i] == x[start]:
+            i += 1
+        pairs += _pairs(i - start)
+    return pairs
+
+
+cdef int64_t _pass_levels(Room *room, int64_t n_levels, int64_t n, int64_t *ties) noexcept nogil:
+    """Count the discordant pairs and, into `ties`, the pairs of one score: all, and of one label.
+
+    A Fenwick tree over few levels is faster than a merge sort of the rows: O(n log n_levels).
+    """
+    cdef int64_t *tree = <int64_t *> room.packed
+    cdef int64_t *here = <int64_t *> room.spare  # in the group of one score, by level
+    cdef int64_t i, level, start, stop = 0, discordant = 0
+    memset(tree, 0, (n_levels + 1) * sizeof(int64_t))
+    memset(here, 0, n_levels * sizeof(int64_t))
+    while stop < n:
+        start = stop
+        while stop < n and room.key[room.place[stop]] == room.key[room.place[start]]:
+            level = room.level[room.place[stop]] + 1
+            discordant += start
+            while level > 0:
+                discordant -= tree[level]
+                level -= level & -level
+            stop += 1
+        for i in range(start, stop):
+            level = room.level[room.place[i]]
+            ties[1] += here[level]
+            here[level] += 1
+            level += 1
+            while level <= n_levels:
+                tree[level] += 1
+                level += level & -level
+        for i in range(start, stop):
+            here[room.level[room.place[i]]] = 0
+        ties[0] += _pairs(stop - start)
+    return discordant
+
+
+cdef int64_t _merge_levels(Room *room, int64_t n, bint tied, int64_t *ties) noexcept nogil:
+    """As `_pass_levels`, by putting the levels in the order of their scores and sorting them."""
+    cdef double *label = <double *> room.packed
+    cdef double *spare = <double *> room.spare
+    cdef int64_t i, start, stop = 0
+    for i in range(n):
+        label[i] = -<double> room.level[room.place[i]]
+    while tied and stop < n:
+        start = stop
+        while stop < n and room.key[room.place[stop]] == room.key[room.place[start]]:
+            stop += 1
+        if stop - start > 1:
+            _sort_labels(label + start, spare, stop - start)
+            ties[0] += _pairs(stop - start)
+            ties[1] += _equal_pairs(label + start, stop - start)
+    return _sort_labels(label, spare, n)
+
+
+cdef void _count(Room *room, Query *q, int64_t *counts) noexcept nogil:
+    """Count pairs with different labels, those of them discordant or tied, and pairs apart."""
+    cdef int64_t n_levels = find_levels(room, q), level, stop
+    cdef const int64_t *before = <const int64_t *> room.label
+    cdef int64_t ties[2]
+    cdef bint tied
+    counts[PAIRS] = counts[APART] = _pairs(q.n)
+    for level in range(n_levels):
+        stop = before[level + 1] if level + 1 < n_levels else q.n
+        counts[PAIRS] -= _pairs(stop - before[level])
+    ties[0] = ties[1] = 0
+    tied = sort_descending(room, q.score, q.n)
+    if n_levels <= FEW:
+        counts[DISCORDANT] = _pass_levels(room, n_levels, q.n, ties)
+    else:
+        counts[DISCORDANT] = _merge_levels(room, q.n, tied, ties)
+    counts[TIED] = ties[0] - ties[1]
+    counts[APART] -= ties[0]
+
+
+def count_pairs(
+    const double[::1] scores not None,
+    const double[::1] labels not None,
+    const int64_t[::1] rows,
+    const int64_t[::1] bounds not None,
+    int64_t first,
+    int64_t last,
+    int64_t[:, ::1] counts not None,
+):
+    """Count the pairs of the queries from ``first`` up to ``last``.
+
+    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
+    these places. Its row of ``counts`` gets the pairs with different labels, how many of these are
+    in the wrong order and how many have one score, and all pairs with different scores. The GIL is
+    released.
+
+    Returns
+    -------
+    trouble : int
+        Index into `TROUBLES`; 0 if all went well.
+    query : int
+        The query in which it came up.
+    """
+    cdef Data data = data_of(scores, labels, rows, bounds)
+    cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)
+    cdef int32_t trouble = NOTHING
+    cdef Room room
+    cdef Query q
+    if counts.shape[0] < last or counts.shape[1] != COLUMNS:
+        raise ValueError("counts has the wrong shape")
+    if not allocate(&room, longest):
+        return NO_MEMORY, first
+    with nogil:
+        while i < last:
+            trouble = load(&data, &room, i, &q)
+            if trouble:
+                break
+            _count(&room, &q, &counts[i, 0])
+            i += 1
+        free(room.block)
+    return trouble, i
+
+
+cdef struct Node:
+    int64_t passed
+    int64_t near
+    Double sum  # of the scores of the near ones
+
+
+# ---------------------------------------------------------------- margin loss
+
+
+cdef inline void _pass(Node *tree, int64_t n, int64_t level, double score) noexcept nogil:
+    """Add a row that is now above."""
+    level += 1
+    while level <= n:
+        tree[level].passed += 1
+        tree[level].near += 1
+        add(&tree[level].sum, score)
+        level += level & -level
+
+
+cdef inline void _leave(Node *tree, int64_t n, int64_t level, double score) noexcept nogil:
+    """Take out of the near ones a row that is now a whole margin above."""
+    level += 1
+    while level <= n:
+        tree[level].near -= 1
+        add(&tree[level].sum, -score)
+        level += level & -level
+
+
+cdef bint _margin_loss(
+    Room *room, Query *q, Node *tree, double rho, double *value
+) noexcept nogil:
+    """Find the mean loss over pairs with different labels, NaN without any; whether it is finite.
+
+    For every row, the better rows above it are passed; those less than rho above are near. Better
+    rows that were not passed cost 1, near ones 1 - distance / rho.
+    """
+    cdef int64_t n_levels = find_levels(room, q)
+    cdef int64_t *before = <int64_t *> room.label
+    cdef int64_t i, at, start, stop = 0, left = 0, passed, near, n = q.n
+    cdef int64_t pairs = 0, wrong = 0
+    cdef double score
+    cdef Double sums, short_of = Double(0.0, 0.0)
+    sort_descending(room, q.score, n)
+    memset(tree, 0, (n_levels + 1) * sizeof(Node))
+    while stop < n:
+        start = stop
+        score = q.score[room.place[start]]
+        while left < start and q.score[room.place[left]] - score >= rho:
+            _leave(tree, n_levels, room.level[room.place[left]], q.score[room.place[left]])
+            left += 1
+        while stop < n and q.score[room.place[stop]] == score:
+            at = room.level[room.place[stop]]
+            pairs += before[at]
+            passed = near = 0
+            sums = Double(0.0, 0.0)
+            while at > 0:
+                passed += tree[at].passed
+                if tree[at].near:
+                    near += tree[at].near
+                    add(&sums, tree[at].sum.high)
+                    add(&sums, tree[at].sum.low)
+                at -= at & -at
+            wrong += before[room.level[room.place[stop]]] - passed
+            if near:
+                add_product(&short_of, near, rho)
+                add_product(&short_of, near, score)
+                add(&short_of, -sums.high)
+                add(&short_of, -sums.low)
+            stop += 1
+        for i in range(start, stop):
+            _pass(tree, n_levels, room.level[room.place[i]], score)
+    value[0] = (wrong + max(0.0, short_of.high / rho)) / pairs if pairs else NAN
+    return isfinite(short_of.high)
+
+
+def margin_losses(
+    const double[::1] scores not None,
+    const double[::1] labels not None,
+    const int64_t[::1] rows,
+    const int64_t[::1] bounds not None,
+    int64_t first,
+    int64_t last,
+    double rho,
+    double[::1] values not None,
+):
+    """Margin loss of the queries from ``first`` up to ``last``, which are those of `count_pairs`.
+
+    NaN for a query without pairs of different labels.
+    """
+    cdef Data data = data_of(scores, labels, rows, bounds)
+    cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)
+    cdef int32_t trouble = NOTHING
+    cdef Room room
+    cdef Query q
+    cdef Node *tree = NULL
+    if values.shape[0] < last:
+        raise ValueError("values has the wrong length")
+    if not allocate(&room, longest):
+        return NO_MEMORY, first
+    with nogil:
+        tree = <Node *> malloc((longest + 2) * sizeof(Node))
+        if tree == NULL:
+            trouble = NO_MEMORY
+        while trouble == NOTHING and i < last:
+            trouble = load(&data, &room, i, &q)
+            if trouble:
+                break
+            if not _margin_loss(&room, &q, tree, rho, &values[i]):
+                trouble = HUGE
+                break
+            i += 1
+        free(tree)
+        free(room.block)
+    return trouble, i

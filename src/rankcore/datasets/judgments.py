@@ -1,0 +1,359 @@
+"""Judgments and runs as columns, and how the two are joined for evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from rankcore.datasets.ids import as_words, first_rows
+
+
+class RepeatedPairError(ValueError):
+    """A query has a document twice, in these rows."""
+
+    def __init__(self, message: str, row: int, first: int) -> None:
+        super().__init__(message)
+        self.row = row
+        self.first = first
+
+
+class _Pairs:
+    """What judgments and runs share: a number for each pair of a query and a document."""
+
+    qid: np.ndarray
+    docid: np.ndarray
+    _number: ClassVar[str]  # the attribute with the numbers
+    _column: ClassVar[str]  # and its name in data frames
+
+    def __len__(self) -> int:
+        return len(self.qid)
+
+    def __repr__(self) -> str:
+        n_queries = np.count_nonzero(first_rows(None, self.qid) == np.arange(len(self)))
+        return f"{type(self).__name__}({len(self)} documents, {n_queries} queries)"
+
+    def _set(self, values: np.ndarray) -> None:
+        """Check the columns and set them."""
+        qid, docid = as_words("qid", self.qid), as_words("docid", self.docid)
+        if not qid.shape == docid.shape == values.shape:
+            raise ValueError(
+                f"qid, docid and {self._number} must have one length, found shapes {qid.shape}, "
+                f"{docid.shape} and {values.shape}"
+            )
+        firsts = first_rows(first_rows(None, qid), docid)
+        repeated = firsts != np.arange(len(qid))
+        if repeated.any():
+            row = int(repeated.argmax())
+            raise RepeatedPairError(
+                f"document {str(docid[row])!r} of query {str(qid[row])!r} is in rows "
+                f"{firsts[row]} and {row}; a pair must occur once",
+                row,
+                int(firsts[row]),
+            )
+        for name, column in [("qid", qid), ("docid", docid), (self._number, values)]:
+            object.__setattr__(self, name, column)
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Nested dicts, from query to document to number, as pytrec_eval and ranx take them.
+
+        Returns
+        -------
+        dict of dict
+        """
+        result: dict[str, dict[str, Any]] = {}
+        columns = self.qid.tolist(), self.docid.tolist(), getattr(self, self._number).tolist()
+        for query, document, number in zip(*columns, strict=True):
+            result.setdefault(query, {})[document] = number
+        return result
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with the columns of ir_measures.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``query_id``, ``doc_id``, and ``relevance`` or ``score``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas as pd
+
+        columns = {"query_id": self.qid.astype(object), "doc_id": self.docid.astype(object)}
+        return pd.DataFrame({**columns, self._column: getattr(self, self._number)})
+
+    @staticmethod
+    def _from_dict(nested: Mapping[Any, Mapping[Any, Any]]) -> list[list[Any]]:
+        rows = [
+            (query, document, number)
+            for query, documents in nested.items()
+            for document, number in documents.items()
+        ]
+        return [[row[i] for row in rows] for i in range(3)]
+
+    @classmethod
+    def _from_frame(cls, frame: Any) -> list[np.ndarray]:
+        names = ["query_id", "doc_id", cls._column]
+        for name in names:
+            if name not in frame.columns:
+                raise ValueError(
+                    f"the frame must have the columns {', '.join(names)}; found "
+                    f"{', '.join(map(str, frame.columns))}"
+                )
+        return [np.asarray(frame[name]) for name in names]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Qrels(_Pairs):
+    """Relevance judgments.
+
+    Attributes
+    ----------
+    qid, docid : ndarray of str, shape (n,)
+        Query and document of each judgment. A pair occurs once. Integers become str.
+    rel : ndarray of int64, shape (n,)
+        Relevance: whole numbers, in some collections negative ones, too.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the columns are not of that form.
+
+    Examples
+    --------
+    >>> from rankcore.datasets import Qrels
+    >>> Qrels.from_dict({"q1": {"d1": 1, "d2": 0}})
+    Qrels(2 documents, 1 queries)
+    """
+
+    qid: np.ndarray
+    docid: np.ndarray
+    rel: np.ndarray
+    _number: ClassVar[str] = "rel"
+    _column: ClassVar[str] = "relevance"
+
+    def __post_init__(self) -> None:
+        rel = np.asarray(self.rel)
+        if rel.size and (
+            rel.dtype.kind not in "fiub"
+            or not (np.abs(rel) < 2**53).all()
+            or (rel != np.floor(rel)).any()
+        ):
+            raise ValueError("rel must hold whole numbers")
+        self._set(rel.astype(np.int64))
+
+    @classmethod
+    def from_dict(cls, nested: Mapping[Any, Mapping[Any, Any]]) -> Qrels:
+        """Take judgments from nested dicts.
+
+        Parameters
+        ----------
+        nested : mapping
+            From query to a mapping from document to relevance.
+
+        Returns
+        -------
+        Qrels
+        """
+        qid, docid, rel = cls._from_dict(nested)
+        return cls(as_words("qid", qid), as_words("docid", docid), np.array(rel))
+
+    @classmethod
+    def from_frame(cls, frame: Any) -> Qrels:
+        """Take judgments from a data frame with the columns of ir_measures.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame
+            With the columns ``query_id``, ``doc_id`` and ``relevance``.
+
+        Returns
+        -------
+        Qrels
+        """
+        qid, docid, rel = cls._from_frame(frame)
+        return cls(qid, docid, rel)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(_Pairs):
+    """What a system retrieved.
+
+    Attributes
+    ----------
+    qid, docid : ndarray of str, shape (n,)
+        Query and document of each row. A pair occurs once. Integers become str.
+    score : ndarray of float64, shape (n,)
+        Finite; the higher, the better. As for trec_eval the order of the rows means nothing.
+    tag : str
+        The name of the run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the columns are not of that form.
+
+    Examples
+    --------
+    >>> from rankcore.datasets import Run
+    >>> Run.from_dict({"q1": {"d1": 0.5, "d2": 2}}).to_dict()
+    {'q1': {'d1': 0.5, 'd2': 2.0}}
+    """
+
+    qid: np.ndarray
+    docid: np.ndarray
+    score: np.ndarray
+    tag: str = "rankcore"
+    _number: ClassVar[str] = "score"
+    _column: ClassVar[str] = "score"
+
+    def __post_init__(self) -> None:
+        score = np.asarray(self.score)
+        if score.size and (score.dtype.kind not in "fiub" or not np.isfinite(score).all()):
+            raise ValueError("score must hold finite numbers")
+        self._set(score.astype(np.float64))
+
+    @classmethod
+    def from_dict(cls, nested: Mapping[Any, Mapping[Any, Any]], tag: str = "rankcore") -> Run:
+        """Take a run from nested dicts.
+
+        Parameters
+        ----------
+        nested : mapping
+            From query to a mapping from document to score.
+        tag : str
+
+        Returns
+        -------
+        Run
+        """
+        qid, docid, score = cls._from_dict(nested)
+        return cls(as_words("qid", qid), as_words("docid", docid), np.array(score), tag)
+
+    @classmethod
+    def from_frame(cls, frame: Any, tag: str = "rankcore") -> Run:
+        """Take a run from a data frame with the columns of ir_measures.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame
+            With the columns ``query_id``, ``doc_id`` and ``score``.
+        tag : str
+
+        Returns
+        -------
+        Run
+        """
+        qid, docid, score = cls._from_frame(frame)
+        return cls(qid, docid, score, tag)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinedRun:
+    """A run with its judgments, in the form in which ``metrics.evaluate`` takes them.
+
+    The rows of a query are next to each other: first the documents that the run has, in its order,
+    then the judged ones that it lacks. The latter are in no ranking, but they count among what
+    there was to find: in the number of relevant documents, and in the ideal ranking.
+
+    Attributes
+    ----------
+    y : ndarray of int64, shape (n,)
+        Relevance; 0 for documents that nobody judged.
+    s : ndarray of float64, shape (n,)
+        Score; 0 where ``retrieved`` is False, and without meaning there.
+    qid, docid : ndarray of str, shape (n,)
+    retrieved : ndarray of bool, shape (n,)
+        Whether the run has the document.
+    """
+
+    y: np.ndarray
+    s: np.ndarray
+    qid: np.ndarray
+    docid: np.ndarray
+    retrieved: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"JoinedRun({len(self.y)} rows, {np.count_nonzero(self.retrieved)} retrieved)"
+
+
+def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero") -> JoinedRun:
+    """Put a run and judgments together by trec_eval's rules.
+
+    Documents that were not judged count as not relevant. Relevant documents that were not
+    retrieved count among the relevant ones. Queries that were not judged are left out.
+
+    Parameters
+    ----------
+    run : Run
+    qrels : Qrels
+    missing : {"zero", "skip"}
+        Judged queries for which the run has nothing: kept without a retrieved document, so that
+        measures are 0 there, as ``trec_eval -c`` and ir_measures do; or left out, as trec_eval
+        does without ``-c``, which lets a run gain by keeping silent.
+
+    Returns
+    -------
+    JoinedRun
+        Queries in the order of the run, then those that it lacks in the order of the qrels.
+
+    Raises
+    ------
+    ValueError
+        If the two have no query in common.
+
+    Notes
+    -----
+    O(n) expected, O(n log n) where the rows of a query are not next to each other.
+
+    Examples
+    --------
+    >>> from rankcore.datasets import Qrels, Run, join_run
+    >>> qrels = Qrels.from_dict({"q1": {"d1": 1, "d2": 2}, "q2": {"d5": 1}})
+    >>> run = Run.from_dict({"q1": {"d2": 0.5, "d9": 0.7}, "q3": {"d1": 1}})
+    >>> joined = join_run(run, qrels)
+    >>> for row in zip(joined.qid, joined.docid, joined.y, joined.s, joined.retrieved):
+    ...     print(*row)
+    q1 d2 2 0.5 True
+    q1 d9 0 0.7 True
+    q1 d1 1 0.0 False
+    q2 d5 1 0.0 False
+    >>> join_run(run, qrels, missing="skip").qid.tolist()
+    ['q1', 'q1', 'q1']
+    """
+    if missing not in ("zero", "skip"):
+        raise ValueError(f"missing must be 'zero' or 'skip', found {missing!r}")
+    n = len(qrels)
+    qid = np.concatenate([qrels.qid, run.qid])
+    docid = np.concatenate([qrels.docid, run.docid])
+    y = np.concatenate([qrels.rel, np.zeros(len(run), np.int64)])
+    s = np.concatenate([np.zeros(n), run.score])
+    queries = first_rows(None, qid)
+    pairs = first_rows(queries, docid)
+    judged = np.flatnonzero(pairs[n:] < n)
+    y[n + judged] = y[pairs[n + judged]]
+
+    in_run = np.zeros(len(qid), bool)  # by a query's first row
+    in_run[queries[n:]] = True
+    keep = queries < n
+    keep[pairs[n + judged]] = False  # judgments that a row of the run has taken over
+    if missing == "skip":
+        keep &= in_run[queries]
+    if not (in_run[:n].any() or len(run) == 0):
+        example = "no query" if n == 0 else repr(str(qrels.qid[0]))
+        raise ValueError(
+            "the run and the qrels have no query in common: the run begins with "
+            f"{str(run.qid[0])!r}, the qrels with {example}"
+        )
+    # The place of a query: that of its first row in the run, or else behind all of them.
+    place = np.arange(len(qid)) + len(run)
+    place[queries[n:][::-1]] = np.arange(len(run))[::-1]
+    rows = np.concatenate([np.arange(n, len(qid)), np.arange(n)])  # the run's first
+    rows = rows[keep[rows]]
+    rows = rows[np.argsort(place[queries[rows]], kind="stable")]
+    return JoinedRun(y[rows], s[rows], qid[rows], docid[rows], rows >= n)

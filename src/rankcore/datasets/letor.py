@@ -1,0 +1,330 @@
+"""LETOR and svmlight files: rows with labels, query ids, document ids and comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from rankcore.datasets.letor_blocks import Block, Collected, Options, blocks, check_count
+from rankcore.datasets.streams import Source, open_lines
+
+_PAIR = re.compile(r"([\w.-]+)\s*=\s*(\S+)")
+
+
+@dataclass(frozen=True, eq=False)
+class LetorData:
+    """Rows of a LETOR or svmlight file.
+
+    Attributes
+    ----------
+    X : scipy.sparse.csr_matrix or ndarray, shape (n_rows, n_features)
+        float32 or float64. CSR is canonical: columns ascend and do not repeat.
+    y : ndarray of float64, shape (n_rows,)
+        Labels.
+    qid : ndarray, shape (n_rows,), or None
+        Query ids: int64 where all are integers, otherwise str as written. None without ``qid:``.
+    docid : ndarray of str, shape (n_rows,), or None
+        Document ids from the comments, empty where a row has none. None where no row has one.
+    comments : list of str or None
+        Each row's comment, empty where there is none. None unless asked for.
+    """
+
+    X: Any
+    y: np.ndarray
+    qid: np.ndarray | None
+    docid: np.ndarray | None
+    comments: list[str] | None
+
+    def __repr__(self) -> str:
+        n_rows, n_features = self.X.shape
+        form = "dense" if isinstance(self.X, np.ndarray) else "CSR"
+        parts = [f"{n_rows} x {n_features} {form} {self.X.dtype}"]
+        for name in ["qid", "docid", "comments"]:
+            if getattr(self, name) is not None:
+                parts.append(name)
+        return f"LetorData({', '.join(parts)})"
+
+    def comment_fields(self) -> dict[str, np.ndarray]:
+        r"""Columns of the ``key = value`` pairs in the comments.
+
+        Returns
+        -------
+        dict of ndarray, shape (n_rows,)
+            By key, in order of first appearance. float64 where all values are numbers (NaN where
+            a row has none), otherwise str (empty where a row has none); ``docid`` is always str.
+
+        Raises
+        ------
+        ValueError
+            If the comments were not read: pass ``comments=True``.
+
+        Examples
+        --------
+        >>> import io
+        >>> from rankcore.datasets import load_letor
+        >>> file = io.BytesIO(b"1 qid:7 1:2 #docid = GX1 inc = 1 prob = 0.25\n")
+        >>> load_letor(file, comments=True).comment_fields()
+        {'docid': array(['GX1'], dtype='<U3'), 'inc': array([1.]), 'prob': array([0.25])}
+        """
+        if self.comments is None:
+            raise ValueError("the comments were not read: pass comments=True")
+        columns: dict[str, dict[int, str]] = {}
+        for row, comment in enumerate(self.comments):
+            for key, value in _PAIR.findall(comment):
+                columns.setdefault(key, {})[row] = value
+        return {key: _column(key, found, len(self.comments)) for key, found in columns.items()}
+
+
+def _column(key: str, found: dict[int, str], n_rows: int) -> np.ndarray:
+    if key.lower() != "docid":
+        try:
+            numbers = np.full(n_rows, np.nan)
+            numbers[list(found)] = [float(value) for value in found.values()]
+            return numbers
+        except ValueError:
+            pass  # not all are numbers
+    return np.array([found.get(row, "") for row in range(n_rows)])
+
+
+def load_letor(
+    source: Source,
+    *,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    dense: bool = False,
+    zero_based: bool | Literal["auto"] = "auto",
+    docid: bool = True,
+    comments: bool = False,
+    ensure_all_finite: bool | Literal["allow-nan"] = True,
+    n_jobs: int | None = None,
+) -> LetorData:
+    r"""Read a LETOR or svmlight file.
+
+    A line is ``label qid:id number:value ... # comment``; all but the label may be missing.
+    Features ascend within a line, and either all rows have a query id or none. Empty lines and
+    lines that only hold a comment are skipped.
+
+    Parameters
+    ----------
+    source : path or binary file
+        gzip and bzip2 are told by the first bytes, whatever the name.
+    n_features : int, optional
+        Columns of X; by default as many as the file needs. Files do not mention the features that
+        are zero in all of it, so say it for a part of a data set.
+    dtype : float32 or float64
+        Of X. float64 has the nearest double of each number, float32 that double rounded again, as
+        in scikit-learn.
+    dense : bool, default=False
+        Whether X is an ndarray instead of CSR.
+    zero_based : bool or "auto"
+        Whether the first feature is written as number 0. ``"auto"``: if 0 occurs.
+    docid : bool, default=True
+        Whether to look for document ids in the comments: the value of ``docid = value``, or else
+        the first word if nothing is assigned to it, as in ``# 7555 rambo``.
+    comments : bool, default=False
+        Whether to keep the comments, too (see `LetorData.comment_fields`).
+    ensure_all_finite : bool or "allow-nan"
+        True refuses NaN and infinity. ``"allow-nan"`` takes NaN for a feature, False both for
+        features and labels.
+    n_jobs : int, optional
+        Threads that read at a time. None means 1, -1 all processors.
+
+    Returns
+    -------
+    LetorData
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is malformed: names the file, the line, what was found and what is accepted. Also if
+        it is damaged, empty, or has more than ``n_features``.
+
+    See Also
+    --------
+    iter_letor : The same in parts, for ``partial_fit``.
+
+    Notes
+    -----
+    O(bytes) time. Apart from the result, memory holds a block of the text, or the longest line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankcore.datasets import load_letor
+    >>> file = io.BytesIO(b"2 qid:7 1:0.5 3:-1 #docid = GX1\n0 qid:7 2:4 #docid = GX2\n")
+    >>> data = load_letor(file)
+    >>> data
+    LetorData(2 x 3 CSR float64, qid, docid)
+    >>> data.X.toarray()
+    array([[ 0.5,  0. , -1. ],
+           [ 0. ,  4. ,  0. ]])
+    >>> data.y, data.qid, data.docid
+    (array([2., 0.]), array([7, 7]), array(['GX1', 'GX2'], dtype='<U3'))
+    """
+    options = Options(
+        n_features, dtype, dense, zero_based, docid, comments, ensure_all_finite, n_jobs
+    )
+    return load(source, options)
+
+
+def iter_letor(
+    source: Source,
+    *,
+    n_features: int,
+    rows_per_batch: int = 10_000,
+    queries_per_batch: int | None = None,
+    dtype: Any = np.float64,
+    dense: bool = False,
+    zero_based: bool = False,
+    docid: bool = True,
+    comments: bool = False,
+    ensure_all_finite: bool | Literal["allow-nan"] = True,
+    n_jobs: int | None = None,
+) -> Iterator[LetorData]:
+    r"""Read a LETOR or svmlight file in batches of whole queries, for ``partial_fit``.
+
+    Parameters
+    ----------
+    source : path or binary file
+        As for `load_letor`.
+    n_features : int
+        Columns of every batch.
+    rows_per_batch : int
+        A batch ends with the first query that brings it to this many rows. Without query ids it
+        has just as many. The last one has what is left.
+    queries_per_batch : int, optional
+        A batch has this many queries instead.
+    dtype, dense, docid, comments, ensure_all_finite, n_jobs
+        As for `load_letor`.
+    zero_based : bool, default=False
+        Whether the first feature is written as number 0: a part does not tell.
+
+    Yields
+    ------
+    LetorData
+        A batch whose query ids are not all integers has them as str.
+
+    Raises
+    ------
+    OSError, ValueError
+        As for `load_letor`, though not for an empty file; also if a query goes on after another
+        one began: a batch could not hold it whole.
+
+    Notes
+    -----
+    O(bytes) time. Memory holds a batch, a block of the text, and the query ids seen.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankcore.datasets import iter_letor
+    >>> file = io.BytesIO(b"2 qid:7 1:1\n0 qid:7 2:4\n1 qid:8 1:3\n0 qid:9 2:1\n")
+    >>> [batch.qid.tolist() for batch in iter_letor(file, n_features=2, rows_per_batch=2)]
+    [[7, 7], [8, 9]]
+    """
+    if zero_based not in (True, False):
+        raise ValueError(f"zero_based must be True or False, found {zero_based!r}")
+    check_count("n_features", n_features)
+    check_count("rows_per_batch", rows_per_batch)
+    if queries_per_batch is not None:
+        check_count("queries_per_batch", queries_per_batch)
+    options = Options(
+        n_features, dtype, dense, zero_based, docid, comments, ensure_all_finite, n_jobs
+    )
+    return _batches(source, options, rows_per_batch, queries_per_batch)
+
+
+def load(
+    source: Source,
+    options: Options,
+    name: str | None = None,
+    report: Callable[[int], None] = lambda n_lines: None,
+) -> LetorData:
+    """What `load_letor` does, for callers who name the source or watch.
+
+    Parameters
+    ----------
+    source : path or binary file
+    options : Options
+    name : str, optional
+        What errors call the source.
+    report : callable
+        Called with the number of lines read so far, now and then.
+
+    Returns
+    -------
+    LetorData
+    """
+    with open_lines(source, name) as lines:
+        rows = Collected(options, lines.size)
+        for block in blocks(lines, options):
+            rows.add(block, 0, block.n_rows)
+            report(lines.n_lines)
+        if rows.n_rows == 0:
+            raise ValueError(f"{lines.name} holds no examples")
+        return LetorData(*rows.finish())
+
+
+def _batches(
+    source: Source, options: Options, n_rows: int, n_queries: int | None
+) -> Iterator[LetorData]:
+    with open_lines(source) as lines:
+        batch = Collected(options)
+        queries = _Queries(lines.name)
+        in_batch = 0
+        for block in blocks(lines, options):
+            if block.has_qid:
+                starts = queries.starts(block)
+            elif n_queries is None:
+                starts = iter(range(n_rows - batch.n_rows, block.n_rows, n_rows))
+            else:
+                raise ValueError(
+                    f"{lines.name}, line {block.first_row_line}: the row has no qid:, and "
+                    "queries_per_batch counts queries"
+                )
+            first = 0
+            for row in starts:
+                complete = (
+                    batch.n_rows + row - first >= n_rows
+                    if n_queries is None
+                    else in_batch == n_queries
+                )
+                if complete:
+                    batch.add(block, first, row)
+                    yield LetorData(*batch.finish())
+                    batch = Collected(options)
+                    first, in_batch = row, 0
+                in_batch += 1
+            batch.add(block, first, block.n_rows)
+        if batch.n_rows:
+            yield LetorData(*batch.finish())
+
+
+class _Queries:
+    """Where queries begin, in blocks of rows that come one after the other."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.seen: set[int | str] = set()
+        self.last: int | str | None = None
+
+    def starts(self, block: Block) -> Iterator[int]:
+        """The rows of a block with which a query begins, ascending."""
+        for row, start, stop, number, line, kind in block.runs.tolist():
+            query = number if kind else block.word(start, stop)
+            if query == self.last:
+                continue
+            if query in self.seen:
+                raise ValueError(
+                    f"{self.name}, line {block.first_line + line - 1}: query {query} goes on after "
+                    "another one began; a batch needs the rows of a query next to each other"
+                )
+            self.seen.add(query)
+            self.last = query
+            yield row

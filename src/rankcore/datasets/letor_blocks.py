@@ -1,0 +1,392 @@
+"""Blocks of LETOR text to arrays, and arrays of blocks to those of a file."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rankcore._ext.letor import parse, scatter
+from rankcore._ext.words import find_docids
+from rankcore.datasets.ids import MAX_ID, word, words_of
+from rankcore.datasets.streams import Lines
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+MAX_FEATURES = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a file is read: the arguments of `load_letor`."""
+
+    n_features: int | None
+    dtype: Any
+    dense: bool
+    zero_based: bool | Literal["auto"]
+    docid: bool
+    comments: bool
+    ensure_all_finite: bool | Literal["allow-nan"]
+    n_jobs: int | None
+
+    def __post_init__(self) -> None:
+        if self.n_features is not None:
+            check_count("n_features", self.n_features, MAX_FEATURES)
+        if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f"dtype must be float32 or float64, found {self.dtype!r}")
+        for name, third in [("zero_based", "auto"), ("ensure_all_finite", "allow-nan")]:
+            value = getattr(self, name)
+            if value is not True and value is not False and value != third:
+                raise ValueError(f"{name} must be True, False or {third!r}, found {value!r}")
+
+
+def check_count(name: str, value: Any, largest: int | None = None) -> None:
+    """Raise unless an argument is a whole number from 1 to ``largest``."""
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, found {value!r}") from None
+    if value < 1 or (largest is not None and value > largest):
+        most = "" if largest is None else f" and at most {largest}"
+        raise ValueError(f"{name} must be at least 1{most}, found {value}")
+
+
+class _Scratch:
+    """Arrays that the kernel fills: room for the rows of some lines of ``n`` bytes together."""
+
+    def __init__(self, n: int, n_rows: int, options: Options) -> None:
+        n_values = n // 4  # " 1:1"
+        self.n = n
+        self.n_rows = n_rows
+        self.labels = np.empty(n_rows)
+        self.ends = np.empty(n_rows, np.int64)
+        self.columns = np.empty(n_values, np.int32)
+        self.values: np.ndarray = np.empty(n_values, options.dtype)
+        self.runs = np.empty((n_rows, 6), np.int64)
+        self.comments: np.ndarray | None = None
+        if options.docid or options.comments:
+            self.comments = np.empty((n_rows, 2), np.int64)
+
+
+class Block:
+    """The rows of one block of text, in arrays that the next block overwrites.
+
+    Parameters
+    ----------
+    text : memoryview
+        Whole lines.
+    first_line : int
+        Number of the first of them.
+    taken : int
+        Bytes of the file up to and with this block.
+    name : str
+        What errors call the file.
+    options : Options
+    scratch : _Scratch
+    """
+
+    def __init__(
+        self,
+        text: memoryview,
+        first_line: int,
+        taken: int,
+        name: str,
+        options: Options,
+        scratch: _Scratch,
+    ) -> None:
+        self.text = text
+        self.first_line = first_line
+        self.taken = taken
+        self.name = name
+        self.scratch = scratch
+        finite = options.ensure_all_finite
+        (
+            self.n_rows,
+            n_values,
+            n_runs,
+            self.has_qid,
+            self.first_row_line,
+            self.has_zero,
+            self.largest,
+            self.largest_line,
+        ) = parse(
+            text,
+            name,
+            first_line,
+            first_number(options),
+            options.zero_based == "auto",
+            finite is not True,
+            finite is False,
+            scratch.labels,
+            scratch.ends,
+            scratch.columns,
+            scratch.values,
+            scratch.runs,
+            scratch.comments,
+        )
+        self.labels = scratch.labels[: self.n_rows]
+        self.ends = scratch.ends[: self.n_rows]
+        self.columns = scratch.columns[:n_values]
+        self.values = scratch.values[:n_values]
+        self.runs = scratch.runs[:n_runs]
+        self.comments = None if scratch.comments is None else scratch.comments[: self.n_rows]
+
+    def word(self, start: int, stop: int) -> str:
+        """Part of the text."""
+        return word(self.text, start, stop)
+
+    def check_id(self, start: int, stop: int) -> None:
+        """Raise if an id is too long for an array of ids."""
+        if stop - start > MAX_ID:
+            line = self.first_line + bytes(self.text[:start]).count(b"\n")
+            raise ValueError(
+                f"{self.name}, line {line}: an id of {stop - start} bytes, which begins with "
+                f"{self.word(start, start + 40)!r}; at most {MAX_ID} are supported "
+                "(docid=False ignores document ids)"
+            )
+
+
+def first_number(options: Options) -> int:
+    """The number that column 0 is taken to have in the text."""
+    return 0 if options.zero_based is True else 1
+
+
+def blocks(lines: Lines, options: Options) -> Iterator[Block]:
+    """Read block by block, in order; each is valid until the next one is asked for.
+
+    Raises
+    ------
+    ValueError
+        If a line is malformed, or does not go with the lines before it.
+    """
+    largest = zero = 0
+    has_qid: bool | None = None
+    for block in _parsed(lines, options):
+        if block.n_rows == 0:
+            continue
+        if has_qid is not None and block.has_qid != has_qid:
+            has, have = ("a", "none") if block.has_qid else ("no", "one")
+            raise ValueError(
+                f"{lines.name}, line {block.first_row_line}: the row has {has} qid:, while the "
+                f"rows before it have {have}; expected one in all or in none"
+            )
+        has_qid = block.has_qid
+        zero |= options.zero_based == "auto" and block.has_zero
+        largest = max(largest, block.largest)
+        n_columns = largest - first_number(options) + 1 + zero
+        n_features = MAX_FEATURES if options.n_features is None else options.n_features
+        if n_columns > n_features:
+            where = f", line {block.largest_line}" if block.largest == largest else ""
+            raise ValueError(
+                f"{lines.name}{where}: found feature {largest}; at most "
+                f"{n_features - n_columns + largest} is accepted with {n_features} features"
+            )
+        yield block
+
+
+def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
+    n_jobs = 1
+    if options.n_jobs is not None:
+        from joblib import effective_n_jobs
+
+        n_jobs = effective_n_jobs(options.n_jobs)
+    free: list[_Scratch] = []
+
+    def scratch_for(text: memoryview, first_line: int) -> _Scratch:
+        n, n_rows = len(text), lines.n_lines - first_line + 1
+        scratch = free.pop() if free else _Scratch(0, 0, options)
+        if scratch.n < n or scratch.n_rows < n_rows:
+            return _Scratch(n + n // 8, n_rows + n_rows // 8, options)
+        return scratch
+
+    if n_jobs == 1:
+        for text, first_line in lines:
+            scratch = scratch_for(text, first_line)
+            yield Block(text, first_line, lines.taken, lines.name, options, scratch)
+            free.append(scratch)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    pending: deque[Future[Block]] = deque()
+    with ThreadPoolExecutor(n_jobs) as pool:
+        for text, first_line in lines:
+            scratch = scratch_for(text, first_line)
+            arguments = text, first_line, lines.taken, lines.name, options, scratch
+            pending.append(pool.submit(Block, *arguments))
+            if len(pending) > n_jobs:
+                block = pending.popleft().result()
+                yield block
+                free.append(block.scratch)
+        while pending:
+            yield pending.popleft().result()
+
+
+class _Growing:
+    """An array that grows along its first axis."""
+
+    def __init__(self, dtype: Any, width: int | None = None) -> None:
+        self.shape: tuple[int, ...] = () if width is None else (width,)
+        self.dtype = dtype
+        self.n = 0
+        self.array: np.ndarray = np.empty((0, *self.shape), dtype)
+
+    def room(self, n: int, share: float) -> np.ndarray:
+        """Space for n more, of which ``share`` (0 if unknown) will then have come."""
+        start, self.n = self.n, self.n + n
+        if self.n > len(self.array):
+            expected = int(1.02 * self.n / share) if share else 0
+            old = self.array
+            self.array = np.empty((max(self.n, expected, 3 * start // 2), *self.shape), self.dtype)
+            self.array[:start] = old[:start]
+        return self.array[start : self.n]
+
+    def finish(self) -> np.ndarray:
+        """The array, without the space behind it."""
+        self.array.resize((self.n, *self.shape), refcheck=False)
+        return self.array
+
+
+class Collected:
+    """The rows of blocks, put together.
+
+    Parameters
+    ----------
+    options : Options
+    size : int
+        Bytes of the whole file; 0 if they are unknown, or other than what will be added.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows added so far.
+    """
+
+    def __init__(self, options: Options, size: int = 0) -> None:
+        self.options = options
+        self.size = size
+        self.n_rows = 0
+        self.shift = 0  # of the columns, if a number 0 turned up though 1 seemed to be the first
+        self.n_columns = 0  # before that shift
+        self.labels = _Growing(np.float64)
+        self.ends = _Growing(np.int64)
+        self.columns = _Growing(np.int32)
+        self.values = _Growing(options.dtype)
+        self.dense = _Growing(options.dtype, options.n_features or 0)
+        self.run_rows: list[np.ndarray] = []
+        self.run_ids: list[np.ndarray] = []
+        self.n_runs = 0
+        self.run_words: dict[int, str] = {}  # where str(id) is not the word
+        self.has_words = False  # that are no integers
+        self.docids: list[tuple[int, np.ndarray | None]] = []
+        self.comments: list[str] = []
+
+    def add(self, block: Block, first: int, last: int) -> None:
+        """Append rows first .. last - 1 of a block."""
+        n = last - first
+        if n == 0:
+            return
+        start, stop = int(block.ends[first - 1]) if first else 0, int(block.ends[last - 1])
+        share = block.taken / self.size if self.size else 0.0
+        self.labels.room(n, share)[:] = block.labels[first:last]
+        shift = max(self.shift, self.options.zero_based == "auto" and block.has_zero)
+        n_columns = max(self.n_columns, block.largest - first_number(self.options) + 1)
+        if self.options.dense:
+            self._make_wide(self.options.n_features or n_columns + shift, shift - self.shift)
+        self.shift, self.n_columns = shift, n_columns
+        if self.options.dense:
+            scatter(
+                block.ends[first:last],
+                block.columns,
+                block.values,
+                start,
+                self.shift,
+                self.dense.room(n, share),
+            )
+        else:
+            before = self.values.n
+            np.add(block.ends[first:last], before - start, out=self.ends.room(n, share))
+            self.columns.room(stop - start, share)[:] = block.columns[start:stop]
+            self.values.room(stop - start, share)[:] = block.values[start:stop]
+        if block.has_qid:
+            self._add_qids(block, first, last)
+        if block.comments is not None:
+            if self.options.docid:
+                self._add_docids(block, block.comments[first:last])
+            if self.options.comments:
+                spans = block.comments[first:last].tolist()
+                self.comments += [block.word(a, b) if a >= 0 else "" for a, b in spans]
+        self.n_rows += n
+
+    def _make_wide(self, width: int, move: int) -> None:
+        """Make the dense matrix wider, and move its columns."""
+        old = self.dense
+        if width > old.shape[0] or move:
+            self.dense = _Growing(self.options.dtype, width)
+            new = self.dense.room(old.n, 0.0)
+            new[:] = 0
+            # A column that moves out was never written: its number would have been too large.
+            kept = min(old.shape[0], width - move)
+            new[:, move : move + kept] = old.array[: old.n, :kept]
+
+    def _add_qids(self, block: Block, first: int, last: int) -> None:
+        starts = block.runs[:, 0]
+        one, other = starts.searchsorted([first + 1, last], side="left") - [1, 0]
+        runs = block.runs[one:other]
+        for run in np.flatnonzero(runs[:, 5] != 1).tolist():
+            _, start, stop, _, _, kind = runs[run].tolist()
+            block.check_id(start, stop)
+            self.run_words[self.n_runs + run] = block.word(start, stop)
+            self.has_words |= kind == 0
+        self.run_rows.append(np.maximum(runs[:, 0], first) + (self.n_rows - first))
+        self.run_ids.append(runs[:, 3].copy())
+        self.n_runs += len(runs)
+
+    def _add_docids(self, block: Block, comments: np.ndarray) -> None:
+        spans = np.empty_like(comments)
+        longest = find_docids(block.text, comments, spans)
+        found = None
+        if longest:
+            if longest > MAX_ID:
+                block.check_id(*spans[(spans[:, 1] - spans[:, 0]).argmax()].tolist())
+            found = words_of(block.text, spans, longest)
+        self.docids.append((len(spans), found))
+
+    def finish(self) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None, Any]:
+        """X, y, qid, docid and comments; nothing can be added afterwards."""
+        comments = self.comments if self.options.comments else None
+        return self._matrix(), self.labels.finish(), self._qids(), self._docids(), comments
+
+    def _matrix(self) -> Any:
+        if self.options.dense:
+            return self.dense.finish()
+        from scipy.sparse import csr_matrix
+
+        columns = self.columns.finish()
+        if self.shift:
+            columns += self.shift
+        ends = np.concatenate([[0], self.ends.finish()])
+        n_features = self.options.n_features or self.n_columns + self.shift
+        X = csr_matrix((self.values.finish(), columns, ends), shape=(self.n_rows, n_features))
+        X.has_canonical_format = True
+        return X
+
+    def _qids(self) -> np.ndarray | None:
+        if not self.run_ids:
+            return None
+        ids = np.concatenate(self.run_ids)
+        if self.has_words:
+            words = map(str, ids.tolist())
+            ids = np.array([self.run_words.get(run, word) for run, word in enumerate(words)])
+        starts = np.concatenate(self.run_rows)
+        return np.repeat(ids, np.diff(starts, append=self.n_rows))
+
+    def _docids(self) -> np.ndarray | None:
+        if all(found is None for _, found in self.docids):
+            return None
+        parts = [np.zeros(n, "U1") if found is None else found for n, found in self.docids]
+        return np.concatenate(parts)

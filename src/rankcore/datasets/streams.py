@@ -1,0 +1,231 @@
+"""Files as blocks of whole lines: paths and streams, plain, gzip or bzip2."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO, TypeAlias
+
+Source: TypeAlias = str | os.PathLike[str] | BinaryIO
+Target: TypeAlias = str | os.PathLike[str] | BinaryIO
+
+# Bytes of text handled at a time: what is made of them stays in the cache.
+BLOCK = 1 << 20
+
+
+def title(source: Source) -> str:
+    """What messages call a file.
+
+    Parameters
+    ----------
+    source : path or binary file
+
+    Returns
+    -------
+    str
+        The path, the file's ``name``, or ``"the stream"``.
+    """
+    name = getattr(source, "name", "the stream") if hasattr(source, "read") else source
+    return os.fsdecode(name) if isinstance(name, str | os.PathLike) else "the stream"
+
+
+class Lines:
+    """Blocks of whole lines from one source.
+
+    Parameters
+    ----------
+    read : callable
+        Takes a number of bytes, returns about as many, and none at the end.
+    name : str
+        What messages call the source.
+    size : int
+        Bytes to come; 0 if unknown.
+
+    Attributes
+    ----------
+    taken : int
+        Bytes handed out so far.
+    n_lines : int
+        Lines handed out so far.
+    """
+
+    def __init__(self, read: Any, name: str, size: int) -> None:
+        self.read = read
+        self.name = name
+        self.size = size
+        self.taken = 0
+        self.n_lines = 0
+
+    def __iter__(self) -> Iterator[tuple[memoryview, int]]:
+        """Hand out blocks that end in a newline, each with the number of its first line.
+
+        Raises
+        ------
+        TypeError
+            If the file was opened as text.
+        ValueError
+            If it is a damaged archive.
+        """
+        rest = b""
+        while text := self._next(rest):
+            if self.taken == 0 and text.startswith(b"\xef\xbb\xbf"):
+                text = text[3:]  # Windows marks UTF-8 so
+            cut = text.rfind(b"\n") + 1
+            rest = text[cut:]
+            if cut:
+                first_line = self.n_lines + 1
+                self.n_lines += text.count(b"\n")
+                self.taken += cut
+                yield memoryview(text)[:cut], first_line
+
+    def _next(self, rest: bytes) -> bytes:
+        """The rest and what follows it; a newline closes the last line if it has none."""
+        try:
+            # A long line is read in ever longer pieces, so that its parts are copied a few times.
+            new = self.read(max(BLOCK, len(rest)))
+        except (EOFError, zlib.error) as error:
+            raise ValueError(f"{self.name} is damaged: {error}") from error
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise ValueError(f"{self.name} is damaged: {error}") from error
+        if not _checked(new, self.name) and rest:
+            return rest + b"\n"
+        return rest + new
+
+
+def _checked(read: Any, name: str) -> bytes:
+    if not isinstance(read, bytes):
+        raise TypeError(
+            f"reading {name} gave {type(read).__name__} instead of bytes; open it in binary mode: "
+            "open(path, 'rb')"
+        )
+    return read
+
+
+class _Again:
+    """A stream whose first bytes were looked at."""
+
+    def __init__(self, start: bytes, stream: Any) -> None:
+        self.start = start
+        self.stream = stream
+
+    def read(self, n: int = -1) -> Any:
+        """Up to n bytes."""
+        if not self.start:
+            return self.stream.read(n)
+        n = len(self.start) if n < 0 else n
+        start, self.start = self.start[:n], self.start[n:]
+        return start
+
+
+class _Unzipped:
+    """A gzip stream unpacked; gzip.GzipFile takes half as long again, in small pieces."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.packed = b""
+        self.member: Any = None
+
+    def read(self, n: int) -> bytes:
+        """Up to n bytes; none at the end."""
+        while True:
+            self.packed = self.packed or self.stream.read(max(1, BLOCK // 4))
+            if not self.packed:
+                if self.member is None:
+                    return b""
+                raise EOFError("it ends within compressed data")
+            if self.member is None:
+                self.packed = self.packed.lstrip(b"\0")  # what may be between members
+                if not self.packed:
+                    continue
+                self.member = zlib.decompressobj(31)  # header and checksum included
+            text: bytes = self.member.decompress(self.packed, n)
+            self.packed = self.member.unconsumed_tail
+            if self.member.eof:
+                self.packed, self.member = self.member.unused_data, None
+            if text:
+                return text
+
+
+@contextmanager
+def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
+    """Open a source for reading; gzip and bzip2 are told by their first bytes.
+
+    Parameters
+    ----------
+    source : path or binary file
+        A file that was handed in stays open.
+    name : str, optional
+        What messages call it instead of its `title`.
+
+    Yields
+    ------
+    Lines
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    TypeError
+        If ``source`` is neither a path nor a file, or a file that was opened as text.
+    """
+    with ExitStack() as stack:
+        if hasattr(source, "read"):
+            stream: Any = source
+        elif isinstance(source, str | os.PathLike):
+            stream = stack.enter_context(open(source, "rb", buffering=0))
+        else:
+            kind = type(source).__name__
+            raise TypeError(f"expected a path or a file opened in binary mode, found {kind}")
+        name = title(source) if name is None else name
+        start = _checked(stream.read(3), name)
+        while len(start) < 3 and (more := _checked(stream.read(3 - len(start)), name)):
+            start += more  # a pipe hands out what it has
+        whole: Any = _Again(start, stream)
+        size = 0
+        if start.startswith(b"\x1f\x8b"):
+            whole = _Unzipped(whole)
+        elif start.startswith(b"BZh"):
+            whole = stack.enter_context(bz2.BZ2File(whole))
+        elif stream is not source:
+            status = os.fstat(stream.fileno())
+            size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        yield Lines(whole.read, name, size)
+
+
+@contextmanager
+def writable(target: Target) -> Iterator[Any]:
+    """Open a target for writing bytes.
+
+    Parameters
+    ----------
+    target : path or binary file
+        A path that ends in ``.gz`` is compressed. A file that was handed in stays open.
+
+    Yields
+    ------
+    binary file
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    TypeError
+        If ``target`` is neither a path nor a file.
+    """
+    if hasattr(target, "write"):
+        yield target
+        return
+    if not isinstance(target, str | os.PathLike):
+        raise TypeError(
+            f"expected a path or a file opened in binary mode, found {type(target).__name__}"
+        )
+    opened = gzip.open if os.fspath(target).endswith(".gz") else open
+    with opened(target, "wb") as stream:
+        yield stream

@@ -1,0 +1,268 @@
+"""TREC files of judgments (qrels) and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rankcore._ext.words import numbers, split
+from rankcore.datasets.ids import MAX_ID, first_rows, word, words_of, written
+from rankcore.datasets.judgments import Qrels, RepeatedPairError, Run
+from rankcore.datasets.streams import Source, Target, open_lines, writable
+
+Pairs = TypeVar("Pairs", Qrels, Run)
+
+# Rows turned into text at a time.
+BLOCK = 1 << 16
+
+
+def read_qrels(source: Source) -> Qrels:
+    r"""Read judgments: lines ``query iteration document relevance``.
+
+    Parameters
+    ----------
+    source : path or binary file
+        gzip and bzip2 are told by the first bytes, whatever the name. Words are divided by spaces
+        or tabs; empty lines are skipped.
+
+    Returns
+    -------
+    Qrels
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is malformed, or judges a document for a query twice; names file and line.
+
+    Notes
+    -----
+    O(bytes) time. Iterations are not kept: they are 0 or unused.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankcore.datasets import read_qrels
+    >>> read_qrels(io.BytesIO(b"301 0 FT911-1 1\n301 0 FT911-2 0\n")).to_dict()
+    {'301': {'FT911-1': 1, 'FT911-2': 0}}
+    """
+    table = _Table(source, "query iteration document relevance", (0, 2, 3))
+    rel = table.numbers
+    table.refuse((rel != np.floor(rel)) | (np.abs(rel) >= 2**53), "a whole number below 2**53")
+    return table.paired(lambda: Qrels(table.qid, table.docid, rel.astype(np.int64)))
+
+
+def read_run(source: Source) -> Run:
+    r"""Read a run: lines ``query Q0 document rank score tag``.
+
+    Parameters
+    ----------
+    source : path or binary file
+        As for `read_qrels`.
+
+    Returns
+    -------
+    Run
+        With the tag of the first line.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is malformed, or retrieves a document for a query twice; names file and line.
+
+    Notes
+    -----
+    O(bytes) time. Ranks are not kept: as for trec_eval the scores alone decide.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankcore.datasets import read_run
+    >>> run = read_run(io.BytesIO(b"301 Q0 FT911-1 1 9.5 bm25\n301 Q0 FT911-7 2 8 bm25\n"))
+    >>> run, run.tag, run.score
+    (Run(2 documents, 1 queries), 'bm25', array([9.5, 8. ]))
+    """
+    table = _Table(source, "query Q0 document rank score tag", (0, 2, 4))
+    return table.paired(lambda: Run(table.qid, table.docid, table.numbers, table.tag))
+
+
+def write_qrels(qrels: Qrels, target: Target) -> None:
+    """Write judgments as a TREC file.
+
+    Parameters
+    ----------
+    qrels : Qrels
+    target : path or binary file
+        A path that ends in ``.gz`` is compressed. A file that was handed in stays open.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    ValueError
+        If an id is no word.
+
+    Examples
+    --------
+    >>> import sys
+    >>> from rankcore.datasets import Qrels, write_qrels
+    >>> write_qrels(Qrels.from_dict({"q1": {"d1": 1}}), sys.stdout.buffer)  # doctest: +SKIP
+    q1 0 d1 1
+    """
+    _write(
+        target,
+        (
+            f"{query} 0 {document} {rel}\n"
+            for query, document, rel in zip(
+                written("qid", qrels.qid.tolist(), 0),
+                written("docid", qrels.docid.tolist(), 0),
+                qrels.rel.tolist(),
+                strict=True,
+            )
+        ),
+    )
+
+
+def write_run(run: Run, target: Target) -> None:
+    """Write a run as a TREC file, so that `read_run` gives back the same scores to the bit.
+
+    Parameters
+    ----------
+    run : Run
+        Written query by query in order of first appearance, the best document first and with
+        rank 1; equal scores in the order of the rows.
+    target : path or binary file
+        As for `write_qrels`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    ValueError
+        If an id or the tag is no word.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankcore.datasets import Run, write_run
+    >>> file = io.BytesIO()
+    >>> write_run(Run.from_dict({"q1": {"d1": 0.5, "d2": 2}}, tag="mine"), file)
+    >>> print(file.getvalue().decode(), end="")
+    q1 Q0 d2 1 2.0 mine
+    q1 Q0 d1 2 0.5 mine
+    """
+    (tag,) = written("tag", [run.tag], 0)
+    first = first_rows(None, run.qid)
+    order = np.lexsort((-run.score, first))
+    first = first[order]
+    places = np.arange(len(order))
+    starts = np.maximum.accumulate(np.where(np.diff(first, prepend=-1) != 0, places, 0))
+    _write(
+        target,
+        (
+            f"{query} Q0 {document} {rank} {score!r} {tag}\n"
+            for query, document, rank, score in zip(
+                written("qid", run.qid[order].tolist(), 0),
+                written("docid", run.docid[order].tolist(), 0),
+                (places - starts + 1).tolist(),
+                run.score[order].tolist(),
+                strict=True,
+            )
+        ),
+    )
+
+
+# ---------------------------------------------------------------- lines
+
+
+class _Table:
+    """Three words of each line of a file: query, document and a number.
+
+    Parameters
+    ----------
+    source : path or binary file
+    form : str
+        What a line is, word by word.
+    picked : tuple of three int
+        Where the query, the document and the number are.
+    """
+
+    def __init__(self, source: Source, form: str, picked: tuple[int, int, int]) -> None:
+        self.words = form.split()
+        self.picked = picked
+        self.tag = ""
+        parts: list[list[np.ndarray]] = [[], [], [], []]
+        with open_lines(source) as lines:
+            self.name = lines.name
+            for text, first_line in lines:
+                for part, found in zip(parts, self._read(text, first_line), strict=True):
+                    part.append(found)
+        dtypes: list[Any] = ["U1", "U1", np.float64, np.int64]
+        self.qid, self.docid, self.numbers, self.lines = (
+            np.concatenate([np.empty(0, dtype), *part])
+            for dtype, part in zip(dtypes, parts, strict=True)
+        )
+
+    def _read(self, text: memoryview, first_line: int) -> tuple[np.ndarray, ...]:
+        """Queries, documents, numbers and the numbers of the lines in a block."""
+        n_words = len(self.words)
+        room = len(text) // (2 * n_words) + 1
+        spans, lines = np.empty((room, n_words, 2), np.int64), np.empty(room, np.int64)
+        n = split(text, self.name, first_line, f"{n_words}: {' '.join(self.words)}", spans, lines)
+        spans, lines = spans[:n], lines[:n].copy()
+        ids = [self._ids(text, spans[:, place], lines) for place in self.picked[:2]]
+        values, place = np.empty(n), self.picked[2]
+        row = numbers(text, spans[:, place], values)
+        if row < n:
+            found = word(text, *spans[row, place].tolist())
+            raise ValueError(
+                f"{self.name}, line {lines[row]}: {self.words[place]} {found!r}; expected a finite "
+                "number"
+            )
+        if n and not self.tag:
+            self.tag = word(text, *spans[0, -1].tolist())
+        return *ids, values, lines
+
+    def _ids(self, text: memoryview, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
+        lengths = spans[:, 1] - spans[:, 0]
+        width = int(lengths.max(initial=1))
+        if width > MAX_ID:
+            row = int(lengths.argmax())
+            start = word(text, *spans[row].tolist())[:40]
+            raise ValueError(
+                f"{self.name}, line {lines[row]}: an id of {width} bytes, which begins with "
+                f"{start!r}; at most {MAX_ID} are supported"
+            )
+        return words_of(text, spans, width)
+
+    def refuse(self, wrong: np.ndarray, expected: str) -> None:
+        """Raise if a number is wrong."""
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ValueError(
+                f"{self.name}, line {self.lines[row]}: {self.words[self.picked[2]]} "
+                f"{self.numbers[row].item()!r}; expected {expected}"
+            )
+
+    def paired(self, make: Callable[[], Pairs]) -> Pairs:
+        """What ``make`` makes of the columns, where a repeated pair is told by its line."""
+        try:
+            return make()
+        except RepeatedPairError as error:
+            query, document = str(self.qid[error.row]), str(self.docid[error.row])
+            raise ValueError(
+                f"{self.name}, line {self.lines[error.row]}: document {document!r} of query "
+                f"{query!r} is in line {self.lines[error.first]}, too; a pair must occur once"
+            ) from None
+
+
+def _write(target: Target, lines: Iterator[str]) -> None:
+    with writable(target) as stream:
+        while block := list(islice(lines, BLOCK)):
+            stream.write("".join(block).encode("utf-8", "surrogateescape"))

@@ -1,0 +1,322 @@
+"""Measures of pairs of rows: how many, and by how much, are not in the order of their labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import concordance as kernels
+from rankcore.metrics.measuring import as_vector, named
+from rankcore.metrics.queries import Queries, group_rows, query_mean, run_blocks
+
+Floats = NDArray[np.float64]
+PerQuery = tuple[NDArray[Any], Floats]
+
+# What a pair of equal scores counts as an error, in halves.
+_TIES = {"error": 2, "half": 1, "correct": 0}
+
+
+def pairwise_misranking(
+    y: Any,
+    s: Any,
+    *,
+    qid: Any = None,
+    ties: str = "error",
+    pooled: bool = False,
+    per_query: bool = False,
+    query_weight: Any = None,
+    n_jobs: int | None = None,
+) -> float | PerQuery:
+    """Share of the pairs of rows with different labels that are in the wrong order.
+
+    With ties as errors this is the loss that RankBoost bounds (Freund, Iyer, Schapire and Singer,
+    2003). For two labels it is one minus the AUC: the pessimistic one for ``ties="error"``, the
+    optimistic one for ``"correct"``.
+
+    Parameters
+    ----------
+    y : array-like of numbers, shape (n,)
+        True labels, greater for better, of any number of levels; finite.
+    s : array-like of numbers, shape (n,)
+        Scores, greater for higher in the ranking; finite. Compared as float64.
+    qid : array-like, shape (n,), optional
+        The query each row belongs to: any type, any order; pairs are within queries. None: all
+        rows are one query.
+    ties : {"error", "half", "correct"}
+        What a pair of equal scores counts.
+    pooled : bool
+        Whether the result is the share among the pairs of all queries, in which a query counts as
+        much as it has pairs, instead of the mean over queries.
+    per_query : bool
+        Whether to return the value of every query instead of the mean.
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights of the queries, in order of first appearance.
+    n_jobs : int, optional
+        Threads; -1 for one per processor. The values do not depend on it.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        Between 0 and 1; NaN without any pair: such queries are left out of the mean. The latter
+        if ``per_query``, in order of first appearance.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, bad weights or unknown options.
+    TypeError
+        For labels or scores that are not real numbers.
+
+    Notes
+    -----
+    O(n log n) for a query of n rows, by a merge sort that counts inversions (Knight, 1966); 48
+    bytes a row of the longest query.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> rc.metrics.pairwise_misranking([2, 1, 0, 0], [0.5, 0.5, 0.7, 0.1])
+    0.6
+    """
+    if ties not in _TIES:
+        raise ValueError(f"ties must be one of {sorted(_TIES)}; found {ties!r}")
+    if pooled and per_query:
+        raise ValueError("pooled makes one value of all queries, per_query one of each; choose one")
+    queries, counts = _count_pairs(y, s, qid, n_jobs)
+    pairs, discordant, tied, _ = counts.T
+    errors = discordant + 0.5 * _TIES[ties] * tied
+    with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
+        values = errors / pairs
+    if per_query:
+        return queries.ids, values
+    mean = query_mean(values, query_weight)
+    if not pooled or math.isnan(mean):
+        return mean
+    weights = np.ones(pairs.size) if query_weight is None else np.asarray(query_weight, np.float64)
+    return float((weights * errors).sum() / (weights * pairs).sum())
+
+
+def kendall_tau(
+    y: Any,
+    s: Any,
+    *,
+    qid: Any = None,
+    per_query: bool = False,
+    query_weight: Any = None,
+    n_jobs: int | None = None,
+) -> float | PerQuery:
+    """Kendall's tau-b of labels and scores (Kendall, 1945).
+
+    The pairs in order less those in the wrong order, over the geometric mean of the pairs with
+    different labels and the pairs with different scores.
+
+    Parameters
+    ----------
+    y, s, qid, per_query, query_weight, n_jobs
+        As `pairwise_misranking`.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        Between -1 and 1; NaN if all labels or all scores are equal: such queries are left out of
+        the mean. The latter if ``per_query``, in order of first appearance.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `pairwise_misranking`.
+
+    Notes
+    -----
+    O(n log n) for a query of n rows (Knight, 1966); 48 bytes a row of the longest query.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> round(rc.metrics.kendall_tau([1, 2, 3, 4], [0.1, 0.4, 0.3, 0.9]), 4)
+    0.6667
+    """
+    queries, counts = _count_pairs(y, s, qid, n_jobs)
+    pairs, discordant, tied, apart = counts.T
+    with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
+        values = (pairs - tied - 2 * discordant) / np.sqrt(pairs) / np.sqrt(apart)
+    # The rounding of the roots may go beyond by one unit in the last place.
+    values = np.clip(values, -1.0, 1.0)
+    return (queries.ids, values) if per_query else query_mean(values, query_weight)
+
+
+def margin_loss(
+    y: Any,
+    s: Any,
+    rho: float = 1.0,
+    *,
+    qid: Any = None,
+    pairs: Any = None,
+    pairs_weight: Any = None,
+    per_query: bool = False,
+    query_weight: Any = None,
+    n_jobs: int | None = None,
+) -> float | PerQuery:
+    """Empirical margin loss of pairs: the mean of ``min(1, max(0, 1 - d / rho))``.
+
+    Here ``d`` is the score of the better row less that of the worse one: pairs in the wrong order
+    cost 1, pairs at least ``rho`` apart in the right one nothing (Mohri, Rostamizadeh and
+    Talwalkar, 2018, chapter 10). It is an upper bound of the misranking with ties as errors.
+
+    Parameters
+    ----------
+    y : array-like of numbers, shape (n,)
+        True labels, greater for better: all pairs with different labels are compared. Not looked
+        at, and may be None, if there are ``pairs``.
+    s : array-like of numbers, shape (n,)
+        Scores; finite.
+    rho : float
+        The margin, above 0.
+    qid : array-like, shape (n,), optional
+        The query each row belongs to: any type, any order; pairs are within queries. None: all
+        rows are one query.
+    pairs : array-like of int, shape (n_pairs, 2), optional
+        The rows to be compared: in each pair first the better one.
+    pairs_weight : array-like, shape (n_pairs,), optional
+        Non-negative weights of the pairs.
+    per_query, query_weight, n_jobs
+        As `pairwise_misranking`; ``pairs`` are measured in one thread.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        Between 0 and 1; NaN without any pair, or without any that weighs something: such queries
+        are left out of the mean. The latter if ``per_query``, in order of first appearance.
+
+    Raises
+    ------
+    ValueError
+        As `pairwise_misranking`, and for a ``rho`` that is not positive, scores too large to be
+        summed, or pairs of rows that there are not or that are of two queries.
+    TypeError
+        For labels or scores that are not real numbers, or rows that are not integers.
+
+    Notes
+    -----
+    O(n log L) for L levels of labels after sorting; 80 bytes a row of the longest query. The
+    distances within the margin are summed in double-double: what is rounded is the difference of
+    two scores when it is compared with ``rho``, where the loss is next to 0, and the result.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> rc.metrics.margin_loss([1, 1, 0], [1.0, 0.25, 0.0], rho=0.5)
+    0.25
+    """
+    if not isinstance(rho, Real) or not 0 < rho < math.inf:
+        raise ValueError(f"rho must be a positive number; found {rho!r}")
+    if pairs is not None:
+        queries, values = _margin_of_pairs(s, float(rho), qid, pairs, pairs_weight)
+        return (queries.ids, values) if per_query else query_mean(values, query_weight)
+    if pairs_weight is not None:
+        raise ValueError("pairs_weight weighs pairs; name them in pairs=")
+    labels, scores, queries = as_queries(y, s, qid)
+    values = np.empty(len(queries.ids))
+    run_kernel(kernels.margin_losses, labels, scores, queries, n_jobs, float(rho), values)
+    return (queries.ids, values) if per_query else query_mean(values, query_weight)
+
+
+def as_queries(y: Any, s: Any, qid: Any) -> tuple[Floats, Floats, Queries]:
+    """Check labels and scores, but not yet whether they are finite, and group them."""
+    labels, scores = as_vector("y", y), as_vector("s", s)
+    if labels.size != scores.size:
+        raise ValueError(f"y has {labels.size} rows and s has {scores.size}; they must be as many")
+    if labels.size == 0:
+        raise ValueError("y and s are empty; a measure needs at least one row")
+    return labels, scores, group_rows(qid, labels.size)
+
+
+def run_kernel(
+    kernel: Callable[..., tuple[int, int]],
+    labels: Floats,
+    scores: Floats,
+    queries: Queries,
+    n_jobs: int | None,
+    *arguments: Any,
+) -> None:
+    """Run a kernel over all queries, and turn what it found wrong into an exception."""
+
+    def run(first: int, last: int) -> None:
+        trouble, query = kernel(
+            scores, labels, queries.rows, queries.bounds, first, last, *arguments
+        )
+        if trouble:
+            raise _complaint(kernels.TROUBLES[trouble], named(queries.ids[query]))
+
+    run_blocks(run, queries.bounds, n_jobs)
+
+
+def _complaint(trouble: str, query: str) -> Exception:
+    if trouble == "memory":
+        return MemoryError(f"{query} is too long for the memory there is")
+    what = {
+        "score": "s must be finite",
+        "label": "y must be finite",
+        "huge": "s and rho are too large to be summed as float64: divide both by one number;",
+    }
+    return ValueError(f"{what[trouble]}, in {query}")
+
+
+def _count_pairs(y: Any, s: Any, qid: Any, n_jobs: int | None) -> tuple[Queries, NDArray[np.int64]]:
+    labels, scores, queries = as_queries(y, s, qid)
+    counts = np.empty((len(queries.ids), kernels.N_COLUMNS), dtype=np.int64)
+    run_kernel(kernels.count_pairs, labels, scores, queries, n_jobs, counts)
+    return queries, counts
+
+
+def _margin_of_pairs(
+    s: Any, rho: float, qid: Any, pairs: Any, pairs_weight: Any
+) -> tuple[Queries, Floats]:
+    scores = as_vector("s", s)
+    if not np.isfinite(scores).all():
+        raise ValueError("s must be finite")
+    rows = np.asarray(pairs)
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"pairs must hold rows, which are integers; found {rows.dtype}")
+    if rows.ndim != 2 or rows.shape[1] != 2 or rows.size == 0:
+        raise ValueError(
+            f"pairs must have shape (n_pairs, 2), the better row first; found {rows.shape}"
+        )
+    if rows.min() < 0 or rows.max() >= scores.size:
+        raise ValueError(
+            f"pairs must name rows from 0 to {scores.size - 1}; found {rows.min()} to {rows.max()}"
+        )
+    queries = group_rows(qid, scores.size)
+    numbers = np.repeat(np.arange(len(queries.ids)), np.diff(queries.bounds))
+    if queries.rows is not None:
+        numbers[queries.rows] = numbers.copy()
+    better, worse = rows.T
+    of_pair = numbers[better]
+    mixed = of_pair != numbers[worse]
+    if mixed.any():
+        i = int(mixed.argmax())
+        raise ValueError(
+            f"pairs must be of rows of one query; pair {i} has rows of "
+            f"{named(queries.ids[of_pair[i]])} and {named(queries.ids[numbers[worse[i]]])}"
+        )
+    weights = (
+        np.ones(len(rows)) if pairs_weight is None else as_vector("pairs_weight", pairs_weight)
+    )
+    if weights.shape != better.shape:
+        raise ValueError(
+            f"pairs_weight must have one weight for each of the {len(rows)} pairs; found shape "
+            f"{weights.shape}"
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError("pairs_weight must be finite, not negative, and not all zero")
+    with np.errstate(over="ignore"):  # an infinite distance is beyond the margin, or wrong
+        loss = np.clip(1.0 - (scores[better] - scores[worse]) / rho, 0.0, 1.0)
+    total = np.bincount(of_pair, weights, minlength=len(queries.ids))
+    with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
+        values = np.bincount(of_pair, weights * loss, minlength=len(queries.ids)) / total
+    return queries, values

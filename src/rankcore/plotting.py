@@ -1,0 +1,238 @@
+"""Pictures of rankings: comparisons, queries, ROC curves, scores by rank.
+
+Every function draws into the axes it is given, or into new ones, and returns them. They need
+Matplotlib: ``pip install 'rankcore[plot]'``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from rankcore.metrics.auc import auc_score
+from rankcore.metrics.measuring import as_vector
+
+if TYPE_CHECKING:
+    from rankcore.metrics.significance import Comparison
+
+# Three of the colours that Okabe and Ito chose for being told apart by everybody.
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
+
+
+def _new_axes() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise ModuleNotFoundError(
+            "plots need Matplotlib: pip install 'rankcore[plot]'", name="matplotlib"
+        ) from None
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
+    """Draw the contrasts of a comparison as a forest plot.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `rankcore.metrics.compare` found.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line a contrast, the first on top: the difference of the means with its interval, filled
+        if Holm's p-value is below one minus the confidence level, and that p-value.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> y, qid = [1, 0, 1, 0, 0, 1], [1, 1, 2, 2, 3, 3]
+    >>> found = rc.metrics.compare({"a": [1, 2, 1, 2, 1, 2], "b": [2, 1, 2, 1, 1, 2]}, y, qid=qid)
+    >>> rc.plotting.plot_comparison(found).get_xlabel()  # doctest: +SKIP
+    'difference of the means, 95% interval'
+    """
+    ax = ax or _new_axes()
+    places = np.arange(len(comparison), 0, -1)
+    alpha = 1 - comparison.confidence_level
+    for place, c in zip(places, comparison, strict=True):
+        colour = GREY if c.p_holm >= alpha else BLUE if c.difference > 0 else ORANGE
+        ax.plot([c.low, c.high], [place, place], color=colour, linewidth=2)
+        face = colour if c.p_holm < alpha else "white"
+        ax.plot([c.difference], [place], "o", color=colour, markerfacecolor=face)
+        text = f"p = {c.p_holm:.4f}"
+        ax.annotate(text, (1.02, place), xycoords=ax.get_yaxis_transform(), va="center")
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.set_yticks(places, [f"{c.b} - {c.a}, {c.measure}" for c in comparison])
+    ax.set_ylim(0.5, len(comparison) + 0.5)
+    ax.set_xlabel(f"difference of the means, {comparison.confidence_level:.0%} interval")
+    return ax
+
+
+def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any = None) -> Any:
+    """Draw by how much one system beats the other in every query, in descending order.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `rankcore.metrics.compare` found.
+    contrast : int
+        Which of its contrasts.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A bar a query.
+
+    Raises
+    ------
+    IndexError
+        If there is no such contrast.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    c = comparison[contrast]
+    difference = np.sort(comparison.differences(contrast))[::-1]
+    ax = ax or _new_axes()
+    colours = np.where(difference > 0, BLUE, ORANGE)
+    ax.bar(np.arange(1, difference.size + 1), difference, width=1.0, color=colours)
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.axhline(c.difference, color=GREY, linestyle="--", label=f"mean {c.difference:+.4f}")
+    ax.set_xlim(0.5, difference.size + 0.5)
+    ax.set_xlabel(f"queries: {c.wins} won by {c.b}, {c.ties} tied, {c.losses} won by {c.a}")
+    ax.set_ylabel(f"{c.measure}, {c.b} - {c.a}")
+    ax.legend()
+    return ax
+
+
+def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None) -> Any:
+    """Draw the ROC curve with the band that ties leave open.
+
+    Parameters
+    ----------
+    y : array-like of numbers, shape (n,)
+        Labels; positive from ``rel`` on.
+    s : array-like of numbers, shape (n,)
+        Scores.
+    rel : float
+        The smallest positive label.
+    name : str
+        For the legend.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The curve through the distinct scores, and between its best and worst course within each
+        group of equal scores a band; the legend has the three areas.
+
+    Raises
+    ------
+    ValueError
+        If one class is missing, and as `rankcore.metrics.auc_score`.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    areas = [
+        cast(float, auc_score(y, s, rel=rel, ties=ties, empty="raise"))
+        for ties in ("half", "pessimistic", "optimistic")
+    ]
+    labels, scores = as_vector("y", y), as_vector("s", s)
+    order = np.argsort(-scores, kind="stable")
+    positive = labels[order] >= rel
+    last = np.append(np.flatnonzero(np.diff(scores[order])), positive.size - 1)
+    positives = np.append(0.0, np.cumsum(positive)[last] / positive.sum())
+    negatives = np.append(0.0, np.cumsum(~positive)[last] / (~positive).sum())
+    ax = ax or _new_axes()
+    (line,) = ax.plot(negatives, positives, label=f"{name} AUC {areas[0]:.4f}".strip())
+    if areas[2] > areas[1]:
+        # Up first is the best course of a group, to the right first the worst.
+        best = np.repeat(negatives, 2)[:-1], np.repeat(positives, 2)[1:]
+        worst = np.repeat(negatives, 2)[1:], np.repeat(positives, 2)[:-1]
+        ax.fill(
+            np.append(best[0], worst[0][::-1]),
+            np.append(best[1], worst[1][::-1]),
+            color=line.get_color(),
+            alpha=0.25,
+            linewidth=0,
+            label=f"ties: {areas[1]:.4f} to {areas[2]:.4f}",
+        )
+    ax.axline((0, 0), slope=1, color=GREY, linewidth=0.8, linestyle=":")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.set_aspect("equal")
+    ax.set_xlabel("share of the negatives above the threshold")
+    ax.set_ylabel("share of the positives above the threshold")
+    ax.legend(loc="lower right")
+    return ax
+
+
+def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
+    """Draw how the scores of each true rank lie between the thresholds of an ordinal learner.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with one score a row (``decision_function``) and ``thresholds_``: `PRank`,
+        `OAPBPM`.
+    X : array-like or sparse, shape (n, n_features)
+    y : array-like, shape (n,)
+        True labels.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A violin a rank with its median, and the thresholds as lines.
+
+    Raises
+    ------
+    TypeError
+        For a model without thresholds, or with several scores a row.
+    ValueError
+        If ``X`` and ``y`` do not match.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    scores = np.asarray(model.decision_function(X)) if hasattr(model, "thresholds_") else None
+    if scores is None or scores.ndim != 1:
+        raise TypeError(
+            f"{type(model).__name__} has not one score a row with thresholds between the ranks, "
+            "as PRank and OAPBPM have"
+        )
+    labels = np.asarray(y)
+    if labels.shape != scores.shape:
+        raise ValueError(f"X has {scores.size} rows, y has shape {labels.shape}")
+    ax = ax or _new_axes()
+    places = [i for i, label in enumerate(model.classes_) if (labels == label).any()]
+    parts = ax.violinplot(
+        [scores[labels == model.classes_[i]] for i in places],
+        positions=places,
+        widths=0.8,
+        showmedians=True,
+        showextrema=False,
+    )
+    for body in parts["bodies"]:
+        body.set_facecolor(BLUE)
+    parts["cmedians"].set_color(BLUE)
+    for i, threshold in enumerate(model.thresholds_):
+        label = "thresholds" if i == 0 else None
+        ax.axhline(threshold, color=ORANGE, linewidth=1, linestyle="--", label=label)
+    ax.set_xticks(range(len(model.classes_)), [str(label) for label in model.classes_])
+    ax.set_xlabel("true rank")
+    ax.set_ylabel("score")
+    ax.legend()
+    return ax

@@ -1,0 +1,173 @@
+"""``rankcore evaluate RUN QRELS``: the figures of trec_eval, files as they come, comparisons."""
+
+import gzip
+import json
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+from typer.testing import CliRunner
+
+from rankcore.cli import app
+from rankcore.datasets import load_letor
+
+DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+QRELS = "q1 0 a 2\nq1 0 b 0\nq1 0 c 1\nq2 0 a 1\nq3 0 a 0\nq4 0 a 1\n"
+RUN = """q1 Q0 b 1 3.0 mine
+q1 Q0 a 2 2.0 mine
+q1 Q0 x 3 1.0 mine
+q2 Q0 z 1 0.5 mine
+q2 Q0 a 2 0.5 mine
+q3 Q0 a 1 1 mine
+q9 Q0 a 1 1 mine
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "qrels").write_text(QRELS)
+    (tmp_path / "mine.run").write_text(RUN)
+    (tmp_path / "best.run").write_text("q1 Q0 a 1 2 best\nq1 Q0 c 2 1 best\nq2 Q0 a 1 1 best\n")
+    return tmp_path
+
+
+def run(*arguments, stdin=None):
+    return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], input=stdin)
+
+
+def succeed(*arguments, stdin=None):
+    result = run(*arguments, stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    return result.stdout
+
+
+def values(text):
+    rows = [line.split("\t") for line in text.splitlines()]
+    return {(name.strip(), query): float(value) for name, query, value in rows}
+
+
+def test_lines_of_trec_eval(files):
+    found = succeed(files / "mine.run", files / "qrels", "-m", "map", "-m", "P.1,2", "--per-query")
+    assert values(found) == {
+        # a at 2 of two relevant ones; z stands above a, for its id is greater; nothing relevant.
+        ("map", "q1"): 0.25,
+        ("P_1", "q1"): 0,
+        ("P_2", "q1"): 0.5,
+        ("map", "q2"): 0.5,
+        ("P_1", "q2"): 0,
+        ("P_2", "q2"): 0.5,
+        ("map", "q3"): 0,
+        ("P_1", "q3"): 0,
+        ("P_2", "q3"): 0,
+        ("num_q", "all"): 3,
+        ("map", "all"): 0.25,
+        ("P_1", "all"): 0,
+        ("P_2", "all"): 0.3333,
+    }
+    assert found.splitlines()[0] == "map                   \tq1\t0.2500"
+
+
+def test_complete_counts_queries_that_the_run_lacks(files):
+    found = values(succeed(files / "mine.run", files / "qrels", "-c", "-m", "map"))
+    assert found == {("num_q", "all"): 4, ("map", "all"): 0.1875}
+
+
+def test_levels_and_conventions(files):
+    options = ["-m", "recip_rank", "-l", "2"]
+    assert values(succeed(files / "mine.run", files / "qrels", *options))["recip_rank", "all"] == (
+        pytest.approx(0.5 / 3, abs=1e-4)
+    )
+    options = ["-m", "recip_rank", "--convention", "xgboost"]
+    found = values(succeed(files / "mine.run", files / "qrels", *options))["recip_rank", "all"]
+    assert found == pytest.approx((0.5 + 0.5 + 1) / 3, abs=1e-4)  # z comes first
+
+
+def test_compressed_runs_and_judgments_from_standard_input(files):
+    packed = files / "packed"
+    packed.write_bytes(gzip.compress(RUN.encode()))
+    expected = succeed(files / "mine.run", files / "qrels")
+    assert succeed(packed, files / "qrels") == expected
+    assert succeed(packed, "-", stdin=QRELS) == expected
+    assert ("ndcg_cut_10", "all") in values(expected)
+
+
+def test_comparison(files):
+    arguments = [files / "best.run", files / "qrels", "-m", "map", "--compare", files / "mine.run"]
+    text = succeed(*arguments).splitlines()
+    assert text[0] == "runid                 \tall\tbest.run"
+    assert "paired randomisation test" in text[-1]
+    assert text[-2].split()[:3] == ["map", "best.run", "mine.run"]
+    found = json.loads(succeed(*arguments, "--json", "--per-query"))
+    assert found["runs"]["best.run"]["mean"] == {"map": 1}
+    assert found["runs"]["mine.run"]["per_query"]["q2"] == {"map": 0.5}
+    (contrast,) = found["contrasts"]
+    assert contrast["n_queries"] == 2
+    assert contrast["difference"] == -0.625
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mine.run", "gone"], "gone: No such file or directory"),
+        (["mine.run", "mine.run"], "found 6 words, expected 4"),
+        (["mine.run", "qrels", "-m", "ndgc"], "did you mean 'ndcg'"),
+        (["mine.run", "qrels", "--convention", "trek"], "'trec'"),
+        (["mine.run", "qrels", "--compare", "gone"], "gone: No such file or directory"),
+        (["qrels", "qrels", "-m", "map"], "is not a TREC run"),
+        (["gone", "qrels"], "gone: No such file or directory"),
+    ],
+)
+def test_mistakes_end_in_one_line(files, monkeypatch, arguments, message):
+    monkeypatch.chdir(files)
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("rankcore: error: ")
+    assert message in result.stderr
+
+
+def test_ohsumed_as_pytrec_eval(tmp_path):
+    data = DATA / "ohsumed-letor3"
+    if not data.is_dir():
+        pytest.skip(f"no data in {data}; set RANKCORE_DATA")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytrec_eval = pytest.importorskip("pytrec_eval")
+    part = sorted(data.glob("*S1*"))[0]
+    loaded = load_letor(part)
+    X = loaded.X.toarray()
+    docid = [f"d{i}" for i in range(X.shape[0])]
+    qid = [f"q{q}" for q in loaded.qid.tolist()]
+    names = ["map", "Rprec", "recip_rank", "P.5,10", "ndcg_cut.5,10", "recall.100", "success.1"]
+    columns = [10, 24, 40]  # of many distinct values, and of few: ties
+    assert min(np.unique(X[:, j]).size for j in columns) < X.shape[0] // 2
+    qrels = "".join(
+        f"{q} 0 {d} {label:.0f}\n" for q, d, label in zip(qid, docid, loaded.y, strict=True)
+    )
+    (tmp_path / "qrels").write_text(qrels)
+    judged = {q: {} for q in qid}
+    for q, d, label in zip(qid, docid, loaded.y, strict=True):
+        judged[q][d] = int(label)
+    for j in columns:
+        lines = [
+            f"{q} Q0 {d} 0 {x!r} c\n" for q, d, x in zip(qid, docid, X[:, j].tolist(), strict=True)
+        ]
+        (tmp_path / "run").write_text("".join(lines))
+        ranked = {q: {} for q in qid}
+        for q, d, x in zip(qid, docid, X[:, j].tolist(), strict=True):
+            ranked[q][d] = x
+        expected = pytrec_eval.RelevanceEvaluator(judged, set(names)).evaluate(ranked)
+        options = [part for name in names for part in ("-m", name)]
+        found = json.loads(
+            succeed(tmp_path / "run", tmp_path / "qrels", *options, "--json", "--per-query")
+        )
+        for q, measured in found["runs"]["run"]["per_query"].items():
+            # Sums of some tens of doubles, in another order.
+            assert measured == pytest.approx(
+                {name: expected[q][name] for name in measured}, abs=1e-12
+            )

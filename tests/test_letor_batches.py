@@ -1,0 +1,108 @@
+"""LETOR files in batches for partial_fit: whole queries, bounded memory."""
+
+import io
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from letor_rows import assert_rows, load
+from rankcore.datasets import LetorData, dump_letor, iter_letor, load_letor, streams
+
+
+def joined(batches):
+    """Batches as one result."""
+    parts = list(batches)
+    assert all(isinstance(part, LetorData) for part in parts)
+    qid = None if parts[0].qid is None else np.concatenate([part.qid for part in parts])
+    X = sp.vstack([part.X for part in parts], format="csr")
+    return LetorData(X, np.concatenate([part.y for part in parts]), qid, None, None)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30),
+    rows=st.integers(1, 20),
+    block=st.sampled_from([1, 50, 10**6]),
+    by_queries=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_batches_are_whole_queries(sizes, rows, block, by_queries):
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    X = sp.random(qid.size, 5, 0.5, format="csr", random_state=0)
+    file = io.BytesIO()
+    dump_letor(X, np.arange(qid.size), file, qid=qid, docid=np.arange(qid.size))
+    name = "queries_per_batch" if by_queries else "rows_per_batch"
+    before, streams.BLOCK = streams.BLOCK, block
+    try:
+        parts = list(iter_letor(io.BytesIO(file.getvalue()), n_features=5, **{name: rows}))
+    finally:
+        streams.BLOCK = before
+    whole = joined(parts)
+    assert_rows(whole, X, np.arange(qid.size).astype(float), qid)
+    assert np.concatenate([part.docid for part in parts]).tolist() == list(
+        map(str, range(qid.size))
+    )
+    for part, after in zip(parts, [*parts[1:], None], strict=True):
+        queries = np.unique(part.qid)
+        assert part.y.size == sum(sizes[query] for query in queries)
+        if by_queries:
+            assert queries.size == rows or (after is None and queries.size < rows)
+        else:
+            without_last = part.y.size - sizes[part.qid[-1]]
+            assert without_last < rows
+            assert part.y.size >= rows or after is None
+
+
+@pytest.mark.parametrize("block", [1, 10, 10**6])
+def test_batches_without_queries(block, monkeypatch):
+    monkeypatch.setattr(streams, "BLOCK", block)
+    text = b"".join(b"%d 1:%d\n" % (i, i) for i in range(25))
+    parts = list(iter_letor(io.BytesIO(text), n_features=1, rows_per_batch=10))
+    assert [part.y.size for part in parts] == [10, 10, 5]
+    assert joined(parts).y.tolist() == list(range(25))
+    with pytest.raises(
+        ValueError, match="line 1: the row has no qid:, and queries_per_batch counts"
+    ):
+        list(iter_letor(io.BytesIO(text), n_features=1, queries_per_batch=2))
+
+
+def test_batches_refuse_what_would_split_queries():
+    text = b"1 qid:1 1:1\n1 qid:2 1:1\n\n1 qid:01 1:1\n"
+    with pytest.raises(ValueError, match="line 4: query 1 goes on after another one began"):
+        list(iter_letor(io.BytesIO(text), n_features=1))
+    assert load(text).qid.tolist() == [1, 2, 1]
+    for options, error, message in [
+        ({"zero_based": "auto"}, ValueError, "zero_based must be True or False, found 'auto'"),
+        ({"rows_per_batch": 0}, ValueError, "rows_per_batch must be at least 1, found 0"),
+        ({"queries_per_batch": 0}, ValueError, "queries_per_batch must be at least 1, found 0"),
+        ({"n_features": None}, TypeError, "n_features must be an integer, found None"),
+    ]:
+        with pytest.raises(error, match=message):
+            iter_letor(io.BytesIO(text), **{"n_features": 1, **options})
+    zero_based = iter_letor(io.BytesIO(b"1 qid:1 0:1\n"), n_features=1, zero_based=True)
+    assert next(zero_based).X.toarray().tolist() == [[1]]
+
+
+def test_memory_is_that_of_the_result(tmp_path):
+    path = tmp_path / "data"
+    rows = sp.random(40_000, 50, 1.0, format="csr", random_state=0)
+    dump_letor(rows, np.zeros(40_000), path, qid=np.arange(40_000) // 100)
+    result = 40_000 * 50 * 12
+
+    def batches():
+        return iter_letor(path, n_features=50, rows_per_batch=1000)
+
+    scratch = 8 * streams.BLOCK
+    for task, limit in [
+        (lambda: load_letor(path), 1.2 * result + scratch),
+        (lambda: [None for _ in batches()], 3e6 + scratch),
+    ]:
+        task()
+        tracemalloc.start()
+        task()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < limit

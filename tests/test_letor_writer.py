@@ -1,0 +1,122 @@
+"""Writing LETOR files: what is read back is the same, to the bit."""
+
+import io
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from letor_rows import load, same_bits
+from rankcore.datasets import dump_letor, load_letor
+from strategies import csr_matrices
+
+IDS = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\v\f\0#="), min_size=1)
+
+
+@given(
+    X=csr_matrices(max_rows=10, max_features=6, integers=False),
+    dtype=st.sampled_from([np.float32, np.float64, np.int16]),
+    dense=st.booleans(),
+    zero_based=st.booleans(),
+    values=st.lists(
+        st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=60, max_size=60
+    ),
+    ids=st.lists(IDS, min_size=10, max_size=10),
+    words=st.booleans(),
+    comments=st.booleans(),
+)
+@settings(max_examples=300, deadline=None)
+def test_round_trips(X, dtype, dense, zero_based, values, ids, words, comments):
+    n_rows = X.shape[0]
+    X = X.astype(np.float64)
+    X.data[:] = values[: X.nnz]
+    if dtype == np.int16:
+        X.data %= 1000
+    X = X.astype(dtype)
+    y = np.array(values[:n_rows])
+    qid = np.array(ids[:n_rows]) if words else np.arange(n_rows) - 2
+    about = (
+        {"comments": [f"{a} x = 1" for a in ids[:n_rows]]} if comments else {"docid": ids[:n_rows]}
+    )
+    file = io.BytesIO()
+    dump_letor(X.toarray() if dense else X, y, file, qid=qid, zero_based=zero_based, **about)
+    data = load(
+        file.getvalue(),
+        dtype=np.float32 if dtype == np.float32 else np.float64,
+        n_features=X.shape[1],
+        zero_based=zero_based,
+        dense=dense,
+        comments=True,
+    )
+    found = data.X if dense else data.X.toarray()
+    assert same_bits(found, X.toarray().astype(found.dtype))
+    if not dense:
+        assert (data.X.indices == X.indices).all()
+    assert same_bits(data.y, y)
+    assert data.qid.tolist() == qid.tolist() or words
+    if comments:
+        assert data.comments == about["comments"]
+    else:
+        assert data.docid.tolist() == ids[:n_rows]
+
+
+def test_every_float32_survives():
+    # Ones whose shortest text, rounded to a double first, is near the middle of two of them.
+    bits = np.random.default_rng(0).integers(0, 0x7F800000, 100_000, dtype=np.uint32)
+    values = np.r_[bits.view(np.float32), np.float32([1e-45, 3.4028235e38, 7.038531e-26])]
+    file = io.BytesIO()
+    dump_letor(values[:, None], np.zeros(values.size), file)
+    assert same_bits(load(file.getvalue(), dtype=np.float32, dense=True).X[:, 0], values)
+
+
+def test_what_is_written():
+    X = sp.csr_array([[0.5, 0, -2], [0, 0, 0], [1e300, 1e-5, 3]])
+    file = io.BytesIO()
+    dump_letor(X, [1, 0.25, 2], file, qid=[7, 7, 8], docid=["a", "", "b"])
+    assert file.getvalue() == (
+        b"1 qid:7 1:0.5 3:-2 #docid = a\n0.25 qid:7\n2 qid:8 1:1e+300 2:1e-05 3:3 #docid = b\n"
+    )
+    file = io.BytesIO()
+    dump_letor(np.array([[True, False]]), [True], file, zero_based=True, comments=["x y"])
+    assert file.getvalue() == b"1 0:1 1:0 # x y\n"
+    unsorted = sp.csr_array((np.ones(3), [2, 0, 2], [0, 3]), shape=(1, 3))
+    file = io.BytesIO()
+    dump_letor(unsorted, [1], file)
+    assert file.getvalue() == b"1 1:1 3:2\n"
+    assert unsorted.indices.tolist() == [2, 0, 2]
+    file = io.BytesIO()
+    dump_letor(np.empty((0, 3)), [], file)
+    assert file.getvalue() == b""
+
+
+def test_written_files(tmp_path):
+    X = sp.random(10_000, 20, 0.5, format="csr", random_state=0)
+    for name in ["data.txt", "data.txt.gz"]:
+        dump_letor(X, np.zeros(10_000), tmp_path / name)
+        assert (load_letor(tmp_path / name, n_features=20).X != X).nnz == 0
+    assert (tmp_path / "data.txt.gz").read_bytes().startswith(b"\x1f\x8b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y": [1]}, r"y must have shape \(2,\), an entry for each row of X; found \(1,\)"),
+        ({"y": ["a", "b"]}, "y must hold numbers, found dtype <U1"),
+        ({"X": [1, 2]}, r"X must have two dimensions, found shape \(2,\)"),
+        ({"X": [["a"], ["b"]]}, "X must hold numbers, found dtype <U1"),
+        ({"qid": [1]}, r"qid must have shape \(2,\)"),
+        ({"qid": ["a", "b c"]}, "qid 'b c' of row 1 cannot be written"),
+        ({"qid": ["a", "b#"]}, "qid 'b#' of row 1 cannot be written"),
+        ({"qid": ["", "b"]}, "qid '' of row 0 cannot be written"),
+        ({"qid": [1.0, 2.0]}, "qid 1.0 of row 0 cannot be written: it must be an integer or a str"),
+        ({"docid": ["a", "b\nc"]}, "docid 'b\\\\nc' of row 1 cannot be written"),
+        ({"docid": ["a", "b" * 4097]}, "cannot be written: .* of 1 to 4096 bytes"),
+        ({"comments": ["a", "b\nc"]}, "the comment 'b\\\\nc' of row 1 cannot be written"),
+        ({"comments": ["a", "b"], "docid": ["a", "b"]}, "docid and comments are both given"),
+    ],
+)
+def test_what_cannot_be_written(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        dump_letor(**{"X": [[1.0], [2.0]], "y": [0, 1], "target": io.BytesIO(), **arguments})

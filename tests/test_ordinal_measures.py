@@ -1,0 +1,238 @@
+"""Measures of predicted ranks: by hand, by plain loops, as scikit-learn has them, and bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankcore.metrics import (
+    accuracy_within,
+    confusion_by_rank,
+    macro_rank_loss,
+    max_rank_loss,
+    quadratic_weighted_kappa,
+    rank_loss,
+    ranked_probability_score,
+)
+from rankcore.metrics.ordinal import ORDINAL
+from reference import ordinal_measures as reference
+
+# Sums of a few dozen rounded numbers, in another order than the plain ones.
+ROUNDING = 1e-13
+
+
+@st.composite
+def predictions(draw):
+    """True and predicted ranks with gaps, and weights of which some are 0."""
+    n = draw(st.integers(1, 30))
+    ranks = st.sampled_from([1, 2, 4, 5])
+    y = draw(st.lists(ranks, min_size=n, max_size=n))
+    predicted = draw(st.lists(ranks, min_size=n, max_size=n))
+    weights = draw(st.lists(st.sampled_from([0.0, 1.0, 0.3, 2.5]), min_size=n, max_size=n))
+    if not any(weights):
+        weights[0] = 1.0
+    return y, predicted, weights
+
+
+def test_by_hand():
+    y, predicted = [1, 1, 1, 2, 3], [1, 2, 1, 2, 1]
+    assert rank_loss(y, predicted) == 3 / 5
+    assert macro_rank_loss(y, predicted) == (1 / 3 + 0 + 2) / 3
+    assert max_rank_loss(y, predicted) == 2
+    assert accuracy_within(y, predicted) == 4 / 5
+    assert accuracy_within(y, predicted, 0) == 3 / 5
+    # Squares seen: 1 + 4; expected of rows 3, 1, 1 and columns 3, 2, 0: (6 + 3 + 12 + 2) / 5.
+    assert quadratic_weighted_kappa(y, predicted) == pytest.approx(1 - 5 / (23 / 5), abs=1e-15)
+    assert confusion_by_rank(y, predicted).tolist() == [[2, 1, 0], [0, 1, 0], [1, 0, 0]]
+
+
+@given(data=predictions())
+@settings(deadline=None)
+def test_losses_by_plain_loops(data):
+    y, predicted, weights = data
+    for w in (None, weights):
+        losses = reference.losses_by_rank(y, predicted, w or [1] * len(y)).values()
+        found = macro_rank_loss(y, predicted, sample_weight=w)
+        assert found == pytest.approx(sum(losses) / len(losses), rel=ROUNDING)
+        found = max_rank_loss(y, predicted, sample_weight=w)
+        assert found == pytest.approx(max(losses), rel=ROUNDING)
+        total = sum(w or [1] * len(y))
+        rows = list(zip(y, predicted, w or [1] * len(y), strict=True))
+        assert rank_loss(y, predicted, sample_weight=w) == pytest.approx(
+            sum(c * abs(a - b) for a, b, c in rows) / total, rel=ROUNDING
+        )
+        assert accuracy_within(y, predicted, 2, sample_weight=w) == pytest.approx(
+            sum(c for a, b, c in rows if abs(a - b) <= 2) / total, rel=ROUNDING
+        )
+
+
+@given(data=predictions())
+@settings(deadline=None)
+def test_kappa_and_confusion_by_plain_loops(data):
+    y, predicted, weights = data
+    for labels in (None, [1, 2, 4, 5], [0, 1, 2, 3, 4, 5]):
+        for w in (None, weights):
+            options = {"labels": labels, "sample_weight": w}
+            known = labels or sorted({*y, *predicted})
+            plain = w or [1] * len(y)
+            expected = reference.kappa(y, predicted, known, plain)
+            found = quadratic_weighted_kappa(y, predicted, **options)
+            if expected is None:
+                assert math.isnan(found)
+            else:
+                # Down to -1 and below it differences of numbers of the size of 1 are rounded.
+                assert found == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
+            table = reference.confusion(y, predicted, known, plain)
+            found = confusion_by_rank(y, predicted, **options)
+            np.testing.assert_allclose(found, table, rtol=ROUNDING)
+            for normalize in ("true", "pred", "all"):
+                found = confusion_by_rank(y, predicted, normalize=normalize, **options)
+                np.testing.assert_allclose(
+                    found, reference.normalized(table, normalize), rtol=ROUNDING
+                )
+
+
+@given(data=predictions())
+@settings(max_examples=40, deadline=None)
+def test_as_scikit_learn(data):
+    metrics = pytest.importorskip("sklearn.metrics")
+    y, predicted, w = data
+    for labels in (None, [1, 2, 4, 5]):
+        options = {"labels": labels, "sample_weight": w}
+        kappa = quadratic_weighted_kappa(y, predicted, **options)
+        if not math.isnan(kappa):  # of which scikit-learn warns
+            expected = metrics.cohen_kappa_score(y, predicted, weights="quadratic", **options)
+            assert kappa == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
+        found = confusion_by_rank(y, predicted, **options)
+        if len({*y, *predicted}) > 1:  # else it warns
+            expected = metrics.confusion_matrix(y, predicted, **options)
+            np.testing.assert_allclose(found, expected, rtol=ROUNDING)
+    assert rank_loss(y, predicted, sample_weight=w) == pytest.approx(
+        metrics.mean_absolute_error(y, predicted, sample_weight=w), rel=ROUNDING
+    )
+    assert accuracy_within(y, predicted, 0, sample_weight=w) == pytest.approx(
+        metrics.accuracy_score(y, predicted, sample_weight=w), rel=ROUNDING
+    )
+
+
+@given(data=predictions(), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_ranked_probability_score_by_plain_loops(data, seed):
+    y, _, w = data
+    labels = [1, 2, 3, 4, 5]
+    proba = np.random.default_rng(seed).dirichlet(np.ones(5), len(y))
+    scores = reference.ranked_probability_scores(y, proba.tolist(), labels)
+    found = ranked_probability_score(y, proba, labels=labels)
+    assert found == pytest.approx(sum(scores) / len(y), rel=ROUNDING)
+    found = ranked_probability_score(y, proba, labels=labels, normalize=True, sample_weight=w)
+    expected = sum(a * b for a, b in zip(scores, w, strict=True)) / sum(w) / 4
+    assert found == pytest.approx(expected, rel=ROUNDING)
+
+
+def test_ranked_probability_score_of_certainty():
+    y, labels = [3, 1, 2], [1, 2, 3, 4]
+    proba = np.eye(4)[[2, 0, 1]]
+    assert ranked_probability_score(y, proba, labels=labels) == 0
+    # A certain prediction pays one for each rank it is off, as the rank loss does.
+    wrong = np.eye(4)[[0, 3, 1]]
+    assert ranked_probability_score(y, wrong, labels=labels) == rank_loss(y, [1, 4, 2])
+    assert ranked_probability_score([1], [[0, 0, 1]], labels=[1, 2, 3], normalize=True) == 1
+    assert ranked_probability_score([1, 2], np.float32([[0.1, 0.9], [0.3, 0.7]])) == pytest.approx(
+        (0.81 + 0.09) / 2,
+        rel=1e-7,  # of float32
+    )
+
+
+def test_labels_say_the_order_of_strings():
+    labels = ["low", "mid", "high"]
+    y, predicted = ["low", "mid", "high", "high"], ["mid", "mid", "high", "low"]
+    numbers = [labels.index(a) for a in y], [labels.index(a) for a in predicted]
+    for measure, _ in ORDINAL.values():
+        assert measure(y, predicted, labels=labels) == measure(*numbers)
+        objects = np.array(y, object), np.array(predicted, object)
+        assert measure(*objects, labels=labels) == measure(*numbers)
+        # An order of numbers that is not their own.
+        turned = [9, 5, 7]
+        odd = [turned[i] for i in numbers[0]], [turned[i] for i in numbers[1]]
+        assert measure(*odd, labels=turned) == measure(*numbers)
+    table = confusion_by_rank(y, predicted, labels=labels)
+    assert table.tolist() == confusion_by_rank(*numbers, labels=[0, 1, 2]).tolist()
+    proba = [[1, 0, 0]] * 4
+    assert ranked_probability_score(y, proba, labels=labels) == np.mean(numbers[0])
+
+
+def test_the_table_of_measures_says_what_is_better():
+    y = [1, 2, 3, 4]
+    for name, (measure, greater_is_better) in ORDINAL.items():
+        assert measure.__name__ == name
+        perfect, wrong = measure(y, y), measure(y, [4, 1, 1, 1])
+        assert (perfect > wrong) == greater_is_better
+
+
+def test_kappa_of_a_single_label_is_undefined():
+    assert math.isnan(quadratic_weighted_kappa([2, 2], [2, 2]))
+    assert math.isnan(quadratic_weighted_kappa([2, 2], [2, 2], labels=[1, 2, 3]))
+    assert math.isnan(quadratic_weighted_kappa([2, 2, 1], [2, 2, 1], sample_weight=[0.1, 0.7, 0]))
+    assert quadratic_weighted_kappa([1, 2], [2, 2]) == 0
+
+
+MEASURES = [measure for measure, _ in ORDINAL.values()] + [confusion_by_rank]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize(
+    ("y", "predicted", "options", "error", "message"),
+    [
+        ([], [], {}, ValueError, "y is empty"),
+        ([1, 2], [1], {}, ValueError, "y has 2 rows and predicted has 1"),
+        ([[1, 2]], [1, 2], {}, ValueError, r"y must have one dimension; found shape \(1, 2\)"),
+        ([1, 2], 1, {}, ValueError, "predicted must have one dimension"),
+        ([1, np.nan], [1, 2], {}, ValueError, "y must be finite"),
+        ([1, 2], [1, np.inf], {}, ValueError, "predicted must be finite"),
+        (["a", "b"], ["a", "b"], {}, TypeError, "y must be real numbers.* name other labels"),
+        ([1, 2], [1, None], {}, TypeError, "predicted must be real numbers"),
+        ([1, 2], [1, 3], {"labels": [1, 2]}, ValueError, "predicted has 3, which is not among"),
+        ([1, np.nan], [1, 2], {"labels": [1, 2]}, ValueError, "y has nan, which is not among"),
+        (["a"], ["b"], {"labels": ["a"]}, ValueError, "predicted has 'b', which is not among"),
+        (["a"], ["b"], {"labels": [1, 2]}, TypeError, "y has <U1 labels, and labels are int64"),
+        ([1, 2], [1, 2], {"labels": [1, 2, 1]}, ValueError, "labels repeats a label"),
+        ([1, 2], [1, 2], {"labels": []}, ValueError, "labels must list the labels"),
+        ([1, 2], [1, 2], {"sample_weight": [1]}, ValueError, "sample_weight must have shape"),
+        ([1, 2], [1, 2], {"sample_weight": [1, -1]}, ValueError, "sample_weight must be finite"),
+        ([1, 2], [1, 2], {"sample_weight": [0, 0]}, ValueError, "not all zero"),
+    ],
+)
+def test_bad_input_is_named(measure, y, predicted, options, error, message):
+    with pytest.raises(error, match=message):
+        measure(y, predicted, **options)
+
+
+@pytest.mark.parametrize(
+    ("y", "proba", "options", "error", "message"),
+    [
+        ([1, 2], [0.5, 0.5], {}, ValueError, "a row for each of the 2 labels"),
+        ([1, 2], [[0.5, 0.5]], {}, ValueError, "a row for each of the 2 labels"),
+        ([1, 1], [[1.0], [1.0]], {}, ValueError, "a column for each of two or more ranks"),
+        ([1, 2], [["a", "b"]] * 2, {}, TypeError, "proba must be real numbers"),
+        ([1, 1], [[0.5, 0.5]] * 2, {}, ValueError, "2 columns for 1 labels in y; name all"),
+        ([1, 1], [[0.5, 0.5]] * 2, {"labels": [1, 2, 3]}, ValueError, "2 columns for 3 labels"),
+        ([1, 4], [[0.5, 0.5]] * 2, {"labels": [1, 2]}, ValueError, "y has 4, which is not among"),
+        ([1, 2], [[0.5, 0.4]] * 2, {}, ValueError, "each row must add up to 1"),
+        ([1, 2], [[1.5, -0.5]] * 2, {}, ValueError, "proba must not be negative"),
+        ([1, 2], [[np.nan, 0.5]] * 2, {}, ValueError, "proba must not be negative"),
+        (["a", "b"], [[0.5, 0.5]] * 2, {}, TypeError, "y must be real numbers"),
+        ([1, 2], [[0.5, 0.5]] * 2, {"sample_weight": [1, 2, 3]}, ValueError, "sample_weight"),
+    ],
+)
+def test_bad_probabilities_are_named(y, proba, options, error, message):
+    with pytest.raises(error, match=message):
+        ranked_probability_score(y, proba, **options)
+
+
+def test_options_are_checked():
+    with pytest.raises(ValueError, match="d must be at least 0, found -1"):
+        accuracy_within([1], [1], -1)
+    with pytest.raises(ValueError, match="normalize must be 'true', 'pred', 'all' or None"):
+        confusion_by_rank([1], [1], normalize="rows")
