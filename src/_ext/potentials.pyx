@@ -226,6 +226,80 @@ cdef class LabelWeights:
                 for i in range(start, stop):
                     self.factors[i] *= by[fires[i] & 1]
 
+    def shape(self, int32_t[::1] level_of, int32_t[::1] first, int32_t[::1] last):
+        """Write the level of each row, and the first and the end of the levels of its query.
+
+        Parameters
+        ----------
+        level_of : int32 array, shape (n_rows,), or None
+        first, last : int32 array, shape (n_levels,), or None
+            All out.
+
+        Returns
+        -------
+        int
+            Number of levels.
+        """
+        cdef int64_t q, k, i
+        if level_of is None:
+            return self.sums.shape[1]
+        if (
+            level_of.shape[0] != self.factors.shape[0]
+            or first is None
+            or last is None
+            or not first.shape[0] == last.shape[0] == self.sums.shape[1]
+        ):
+            raise ValueError("the arrays do not fit the levels")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                for k in range(self.queries[q], self.queries[q + 1]):
+                    first[k] = <int32_t> self.queries[q]
+                    last[k] = <int32_t> self.queries[q + 1]
+                    for i in range(self.levels[k], self.levels[k + 1]):
+                        level_of[i] = <int32_t> k
+        return self.sums.shape[1]
+
+    def split(
+        self,
+        double[::1] u not None,
+        double[::1] v not None,
+        double[::1] all_u not None,
+        double[::1] all_v not None,
+    ):
+        """Write both factors of each row, so that all pairs add up to 1, and their sums.
+
+        Parameters
+        ----------
+        u, v : float64 array, shape (n_rows,)
+        all_u, all_v : float64 array, shape (n_levels,)
+            All out. u of the last level of a query and v of the first are 0.
+        """
+        cdef int64_t q, k, i, first, last
+        cdef double total = 0.0, scale
+        if not (
+            u.shape[0] == v.shape[0] == self.factors.shape[0]
+            and all_u.shape[0] == all_v.shape[0] == self.sums.shape[1]
+        ):
+            raise ValueError("the arrays do not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                total += self._sum_query(q)
+            for q in range(self.scales.shape[0]):
+                scale = self.scales[q] / total
+                first = self.queries[q]
+                last = self.queries[q + 1] - 1
+                for k in range(first, last + 1):
+                    all_u[k] = all_v[k] = 0.0
+                    for i in range(self.levels[k], self.levels[k + 1]):
+                        u[i] = 0.0 if k == last else scale * self.factors[i]
+                        v[i] = 0.0
+                        if k == last:
+                            v[i] = self.factors[i]
+                        elif k > first:
+                            v[i] = self._other(i)
+                        all_u[k] += u[i]
+                        all_v[k] += v[i]
+
     def centre(self):
         """Shift the scores of each query so that they lie around 0.
 
@@ -381,6 +455,10 @@ cdef class ListedWeights:
                 self.weights[p] *= by[
                     1 + (fires[self.winners[p]] & 1) - (fires[self.losers[p]] & 1)
                 ]
+
+    def listed(self):
+        """The weights (not normalised), winners and losers, as arrays that are in use."""
+        return self.weights.base, self.winners.base, self.losers.base
 
     def centre(self):
         """Nothing to do: differences of scores are in range if the weights are."""

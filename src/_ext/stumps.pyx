@@ -91,7 +91,9 @@ cdef void _evaluate(
     while i < n:
         width = 1
         if columns.rows != NULL:
-            _sum_sparse(columns, codes, features[i], potentials, n_winning, scratch, &won, &lost)
+            _sum_sparse(
+                columns, codes, features[i], potentials, n_winning, scratch, &won, &lost
+            )
             if masses != NULL:
                 masses[i] = won
                 masses[n + i] = lost
@@ -100,8 +102,8 @@ cdef void _evaluate(
             _sum_dense(columns, codes, features + i, width, potentials, scratch, stride)
         for lane in range(width):
             sweep(
-                scratch + lane * stride, columns.n_bins[features[i]], columns.has_missing[features[i]],
-                &edges[i], &bins[i], &sides[i],
+                scratch + lane * stride, columns.n_bins[features[i]],
+                columns.has_missing[features[i]], &edges[i], &bins[i], &sides[i],
             )
             i += 1
 

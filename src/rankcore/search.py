@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._ext import firing, stumps
+from rankcore._ext import firing, normalizers, stumps
 from rankcore._ext.columns import Columns
+from rankcore._ext.potentials import LabelWeights, ListedWeights
 from rankcore.binning import Binning
 
 # Edges are of weights that add up to 1. Bounds are sums of thousands of rounded numbers, wrong by
@@ -90,6 +91,9 @@ class Search:
 
     def follow(self, stump: Stump, changed: NDArray[np.uint8], by: float) -> None:
         """Take note of a round, after the weights have changed."""
+
+    def renew(self) -> None:
+        """Forget what was carried over: the weights were brought to another scale."""
 
     def _look(self, potentials: NDArray[np.float64], features: NDArray[np.int32]) -> None:
         """Find the best of each of some columns."""
@@ -186,6 +190,106 @@ class BoundedSearch(Search):
     def _renew(self, potentials: NDArray[np.float64], features: NDArray[np.int32]) -> None:
         self._look(potentials, features)
         self._bounds[features] = np.abs(self._edges[features])
+
+
+class NormalizerSearch(Search):
+    """The plain search for the stump that leaves the least weight, rather than of greatest |edge|.
+
+    Parameters
+    ----------
+    binning : Binning
+    n_jobs : int
+    weights : LabelWeights or ListedWeights
+
+    Notes
+    -----
+    O(entries * labels of a query) a round, or O(entries + features * (rows + listed pairs)).
+    """
+
+    def __init__(
+        self, binning: Binning, n_jobs: int, weights: LabelWeights | ListedWeights
+    ) -> None:
+        super().__init__(binning, n_jobs)
+        self._weights = weights
+        self._merits = np.empty(self._all.size)
+        n = binning.taken.size
+        self._order = [np.empty(n, dtype=np.int32) for _ in range(n_jobs)]
+        self._counts = [np.empty(self._room + 2, dtype=np.int64) for _ in range(n_jobs)]
+        self._scans: list[normalizers.LabelScan] | list[normalizers.PairScan]
+        if isinstance(weights, LabelWeights):
+            m = weights.shape(None, None, None)
+            level_of = np.empty(n, dtype=np.int32)
+            first, last = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32)
+            weights.shape(level_of, first, last)
+            u, v, all_u, all_v = (np.empty(size) for size in (n, n, m, m))
+            self._parts = [u, v, all_u, all_v]
+
+            def scan() -> normalizers.LabelScan:
+                zeros = np.zeros((4, m))
+                touched, seen = np.empty(m, dtype=np.int32), np.zeros(m, dtype=np.uint8)
+                return normalizers.LabelScan(
+                    level_of, first, last, u, v, all_u, all_v,
+                    zeros[0], zeros[1], zeros[2], zeros[3], touched, seen,
+                )  # fmt: skip
+
+            self._scans = [scan() for _ in range(n_jobs)]
+        else:
+            _, winners, losers = weights.listed()
+            rows, others = np.concatenate([winners, losers]), np.concatenate([losers, winners])
+            order = np.argsort(rows, kind="stable")
+            starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+            pair = np.tile(np.arange(winners.size, dtype=np.int32), 2)
+            wins = np.repeat(np.array([1, 0], dtype=np.uint8), winners.size)
+            shares = np.empty(winners.size)
+            self._parts = [shares]
+            self._scans = [
+                normalizers.PairScan(
+                    starts,
+                    others[order],
+                    wins[order],
+                    pair[order],
+                    shares,
+                    np.zeros(n, dtype=np.uint8),
+                    np.zeros(n, dtype=np.uint8),
+                )
+                for _ in range(n_jobs)
+            ]
+
+    def best(self, potentials: NDArray[np.float64]) -> Stump:
+        """The stump that leaves the least weight; of equal ones as `Search.best`."""
+        if isinstance(self._weights, LabelWeights):
+            u, v, all_u, all_v = self._parts
+            self._weights.split(u, v, all_u, all_v)
+        else:
+            weights, _, _ = self._weights.listed()
+            np.divide(weights, weights.sum(), out=self._parts[0])
+        self._look(potentials, self._all)
+        return self._stump(int(self._merits.argmax()))
+
+    def _evaluate(
+        self,
+        potentials: NDArray[np.float64],
+        features: NDArray[np.int32],
+        job: int,
+        n_winning: int = 0,
+        masses: NDArray[np.float64] | None = None,
+    ) -> None:
+        n = features.size
+        edges, merits = np.empty(n), np.empty(n)
+        bins, sides = np.empty(n, np.int32), np.empty(n, np.uint8)
+        normalizers.evaluate(
+            self.binning.columns,
+            self._scans[job],
+            features,
+            self._order[job],
+            self._counts[job],
+            edges,
+            merits,
+            bins,
+            sides,
+        )
+        self._edges[features], self._merits[features] = edges, merits
+        self._bins[features], self._sides[features] = bins, sides
 
 
 class FiringSearch(Search):
@@ -306,6 +410,10 @@ class FiringSearch(Search):
                 by,
                 slab.sums,
             )
+
+    def renew(self) -> None:
+        """As `Search.renew`."""
+        self._round = 0
 
     def _make_slabs(self, n_entries: NDArray[np.int64], n_rows: int) -> list[Slab]:
         order = np.argsort(-n_entries, kind="stable").astype(np.int32)

@@ -68,8 +68,8 @@ typedef struct rc_cusum {
     int32_t tie; /* RC_TIE_HIGH or RC_TIE_LOW */
 } rc_cusum;
 
-/* A fitted sum of threshold stumps, merged: column f adds values[offsets[f] + f + j] to the score of
- * a row whose value there has j of the column's thresholds below it. */
+/* A fitted sum of threshold stumps, merged: column f adds values[offsets[f] + f + j] to the score
+ * of a row whose value there has j of the column's thresholds below it. */
 typedef struct rc_stumps {
     const int64_t *offsets;   /* n_features + 1; the thresholds of column f begin at offsets[f] */
     const double *thresholds; /* ascending within a column */
