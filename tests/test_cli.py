@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import rankcore as rc
 from rankcore.learners import LEARNERS, find_learner
@@ -295,6 +296,66 @@ def test_zero_based_files(tmp_path):
         message = fail(*command)
         assert message.startswith(f"{data}, line 1: feature 0")
         assert "--zero-based" in message
+
+
+# ---------------------------------------------------------------- rankers
+
+
+def as_letor(X, y, qid):
+    lines = as_svmlight(X, y).splitlines()
+    return "".join(
+        f"{label} qid:{query} {rest}\n"
+        for query, (label, rest) in zip(qid, (line.split(" ", 1) for line in lines), strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", ["committee", "pairwise"])
+def test_rankers_learn_from_queries(name, tmp_path):
+    X, y = make_examples(120, seed=3)
+    qid = [k // 12 + 1 for k in range(120)]
+    data, path = tmp_path / "data.txt", tmp_path / "model"
+    data.write_text(as_letor(X, y, qid))
+    facts = json.loads(
+        succeed("train", data, "-o", path, "--model", name, "--epochs", 3, "--seed", 5, "--json")
+    )
+    variant = "committee" if name == "committee" else "averaged"
+    X = sp.csr_array(X)  # as read from the file: dense rows sum in another order
+    model = rc.PairwisePerceptron(variant, max_iter=3, random_state=5).fit(X, y, qid=qid)
+    assert {key: facts[key] for key in ["examples", "queries", "passes", "pairs"]} == {
+        "examples": 120,
+        "queries": 10,
+        "passes": 3,
+        "pairs": model.history_["pairs"][-1],
+    }
+    assert facts["mistakes_of_last_pass"] == model.history_["mistakes"][-1]
+    scores = [float(line) for line in succeed("predict", path, data).split()]
+    np.testing.assert_array_equal(scores, model.predict(X))
+    found = json.loads(succeed("evaluate", path, data, "--json"))
+    measures = rc.metrics.evaluate(y, scores, qid=qid, metrics=["ndcg@10", "map", "mrr", "P@10"])
+    assert found == {
+        "examples": 120,
+        "queries": 10,
+        "ndcg@10": pytest.approx(measures["ndcg@10"]),
+        "map": pytest.approx(measures["map"]),
+        "mrr": pytest.approx(measures["mrr"]),
+        "P@10": pytest.approx(measures["P@10"]),
+    }
+    info = json.loads(succeed("info", path, "--json"))
+    assert info["learner"] == "PairwisePerceptron"
+    assert info["pairs_seen"] == 3 * facts["pairs"]
+    assert len(info["largest_weights"]) == 5
+
+
+def test_rankers_need_queries(stars, tmp_path):
+    path = tmp_path / "model"
+    assert "lines without qid:" in fail(
+        "train", "-", "-o", path, "--model", "committee", stdin="1 1:1\n0 1:2\n"
+    )
+    succeed("train", stars, "-o", path, "--model", "committee", "--set", "combine=rank")
+    assert len(succeed("predict", path, stars).split()) == 4
+    for command in ["predict", "evaluate"]:
+        assert "lines without qid:" in fail(command, path, "-", stdin="1 1:1\n0 1:2\n")
+    assert "has no coef_" not in succeed("info", path)
 
 
 # ---------------------------------------------------------------- evaluate

@@ -115,6 +115,29 @@ def test_learner_rows(name, average, rows):
     assert rows[name].rank_loss == pytest.approx(np.mean(losses))
 
 
+def test_rankings(result):
+    X, ranks = demo.load_ranked_diabetes()
+    right = {row.method: row.pairs_right for row in result.rankings}
+    assert list(right) == ["least squares", "committee", "pairwise"]
+    expected = []
+    for train, test in folds(X):
+        scaler = StandardScaler().fit(X[train])
+        model = rc.PairwisePerceptron(max_iter=20, random_state=0)
+        scores = model.fit(scaler.transform(X[train]), ranks[train]).predict(
+            scaler.transform(X[test])
+        )
+        pairs = [(i, j) for i in range(len(test)) for j in range(len(test))]
+        pairs = [(i, j) for i, j in pairs if ranks[test[i]] > ranks[test[j]]]
+        expected.append(sum(scores[i] > scores[j] for i, j in pairs) / len(pairs))
+    assert right["pairwise"] == pytest.approx(np.mean(expected))
+    assert min(right.values()) > 0.7  # chance is 0.5
+    assert right["pairwise"] > right["least squares"] - 0.02
+
+
+def test_ties_of_a_ranking_count_half():
+    assert demo.pairs_right(np.array([2, 1, 1, 0]), np.array([1.0, 1.0, 0.0, 2.0])) == 1.5 / 5
+
+
 def test_constant_of_the_stream(result):
     _, ranks = demo.load_ranked_diabetes()
     assert result.constant_rank_loss == min(

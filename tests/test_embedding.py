@@ -86,6 +86,12 @@ def ordinal_trainer(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def pair_trainer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    return load(build(SOURCES / "pair_trainer.c", folder, *STRICT, *LIMITED))
+
+
+@pytest.fixture(scope="session")
 def cython_user(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cython")
     done = cythonize(SOURCES / "cython_user.pyx", folder / "cython_user.c")
@@ -743,6 +749,109 @@ def test_program_without_rankcore_is_told_so(trainer):
     assert re.search(r"^\w*(ImportError|ModuleNotFoundError): .*rankcore", done.stderr, re.M)
 
 
+# ------------------------------------------------------------------ pairs
+
+
+def learn_pairs(trainer, X, pairs, *, step=1.0, unit=1.0, margin=0.0, size=5, sums=True, out=True):
+    """What C makes of pairs."""
+    d, n = X.shape[1], len(pairs)
+    arrays = {
+        "weights": np.zeros(d),
+        "sums": np.zeros(d) if sums else None,
+        "members": np.zeros((size, d)) if size else None,
+        "successes": np.zeros(size),
+        "born": np.zeros(size, np.int64),
+    }
+    answers = np.full(n, -9, np.int32)
+    units = np.broadcast_to(np.asarray(unit, dtype=np.float64), n).copy()
+    average, committee = np.full(d, np.nan), np.full(d, np.nan)
+    y = np.zeros(X.shape[0], np.int32)
+    result = trainer.train(
+        examples(X, y),
+        np.array(pairs, dtype=np.int64),
+        n,
+        step,
+        units,
+        answers,
+        *arrays.values(),
+        size,
+        margin,
+        average,
+        committee,
+    )
+    names = ["learned", "kept", "n_pairs", "n_mistakes", "averaged", "met"]
+    return (
+        dict(zip(names, result, strict=True))
+        | arrays
+        | {
+            "answers": answers,
+            "average": average,
+            "committee": committee,
+        }
+    )
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, np.asarray])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("margin", [0.0, 1.5])
+def test_c_learns_pairs(pair_trainer, form, dtype, margin):
+    rng = np.random.default_rng(3)
+    X = form(problem(3)[0].toarray().astype(dtype))
+    pairs = np.array([p for p in rng.integers(0, 300, (2000, 2)) if p[0] != p[1]])
+    found = learn_pairs(pair_trainer, X, pairs, margin=margin)
+    model = rc.PairwisePerceptron(
+        "last", order="lex", balance=None, margin=margin, committee_size=5, max_iter=1
+    ).fit(X, pairs=pairs)
+    assert found["learned"] == found["n_pairs"] == len(pairs)
+    assert [found["n_mistakes"]] == model.history_["mistakes"] == [(found["answers"] == 1).sum()]
+    assert found["weights"].tobytes() == model.coef_.tobytes()
+    np.testing.assert_allclose(
+        found["average"], model.set_params(variant="averaged").coef_, rtol=1e-12, atol=1e-14
+    )
+    members = model.set_params(variant="committee").committee_
+    np.testing.assert_allclose(found["committee"], model.coef_, rtol=1e-12, atol=1e-14)
+    order = np.lexsort((found["born"], -found["successes"]))
+    same = found["successes"][order] == members.successes  # the present one may be among them
+    assert same.sum() >= 4
+    assert found["members"][order[0]].tobytes() == members.weights[0].tobytes()
+
+
+def test_c_learns_the_golden_pairs(pair_trainer):
+    # As in the tests of PairwisePerceptron; the steps of its queries differ, so two calls' worth.
+    X = np.array([[2, 1], [0, 2], [1, 0]], dtype=np.float64)
+    found = learn_pairs(pair_trainer, X, [(0, 1), (0, 2)], step=0.5, unit=0.25)
+    assert found["weights"].tolist() == [1, -0.5]
+    assert found["answers"].tolist() == [1, 0]
+    assert (found["kept"], found["successes"][0]) == (1, 0)
+    assert found["average"].tolist() == [1, -0.5]  # the zero hypothesis had no success
+    assert found["committee"].tolist() == [1, -0.5]
+
+
+def test_c_changes_units_exactly(pair_trainer):
+    X = np.array([[1.0], [0.0]])
+    found = learn_pairs(pair_trainer, X, [(0, 1)] * 4 + [(1, 0)], unit=[1, 0.1, 0.1, 3, 1])
+    # The first pair is a mistake, as 0 does not beat 0; the last ends what three have counted.
+    assert found["answers"].tolist() == [1, 0, 0, 0, 1]
+    assert found["successes"][:2].tolist() == [0, 2 * 0.1 + 3]
+
+
+def test_c_pairs_that_overflow_change_nothing(pair_trainer):
+    X = np.array([[1e200, 1.0], [0.0, 1.0], [-1e200, 0.0]])
+    found = learn_pairs(pair_trainer, X, [(0, 1), (0, 2)])
+    assert found["answers"].tolist() == [1, -1]
+    assert (found["learned"], found["n_pairs"]) == (1, 1)
+    assert found["weights"].tolist() == [1e200, 0]
+
+
+def test_c_averages_and_committees_need_their_arrays(pair_trainer):
+    X = np.array([[1.0], [0.0]])
+    found = learn_pairs(pair_trainer, X, [(0, 1)], sums=False, size=0)
+    assert (found["averaged"], found["met"]) == (-1, -1)
+    assert np.isnan(found["average"]).all()
+    assert np.isnan(found["committee"]).all()
+    assert found["weights"].tolist() == [1]
+
+
 # ------------------------------------------------------------------ a Cython extension
 
 
@@ -935,6 +1044,23 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_mcp_state.n_ranks": 32,
         "rc_mcp_state.uniform": 36,
         "rc_mcp_state.seen": 40,
+        "rc_pair_state": 128,
+        "rc_pair_state.weights": 0,
+        "rc_pair_state.weight_sums": 8,
+        "rc_pair_state.members": 16,
+        "rc_pair_state.successes": 24,
+        "rc_pair_state.born": 32,
+        "rc_pair_state.capacity": 40,
+        "rc_pair_state.n_features": 48,
+        "rc_pair_state.margin": 56,
+        "rc_pair_state.kept": 64,
+        "rc_pair_state.streak": 72,
+        "rc_pair_state.total": 80,
+        "rc_pair_state.unit": 88,
+        "rc_pair_state.run": 96,
+        "rc_pair_state.right": 104,
+        "rc_pair_state.n_pairs": 112,
+        "rc_pair_state.n_mistakes": 120,
         "rc_capi.version": 0,
         "rc_capi.size": 4,
         "rc_capi.prank_update": 8,
@@ -942,6 +1068,9 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_capi.cusum_update": 24,
         "rc_capi.lms_update": 32,
         "rc_capi.mcp_update": 40,
+        "rc_capi.pair_update": 48,
+        "rc_capi.pair_average": 56,
+        "rc_capi.pair_committee": 64,
     }
     assert {name: int(found[name]) for name in frozen} == frozen
     # No struct and no constant is left out, here or in the test of rankcore.h.

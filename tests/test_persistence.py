@@ -1,5 +1,6 @@
 """Model files: to the bit, whole or not at all, and nothing in them runs."""
 
+import io
 import json
 import os
 import pickle
@@ -384,3 +385,97 @@ def test_permissions_are_those_of_a_new_file(tmp_path):
     rc.save(model, tmp_path / "m")
     (tmp_path / "other").write_bytes(b"")
     assert (tmp_path / "m").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+# ---------------------------------------------------------------------------- rankers
+
+RANKERS = [
+    rc.PairwisePerceptron("committee", committee_size=4, combine="rank", random_state=0),
+    rc.PairwisePerceptron("averaged", order="lex", count="query", max_iter=2),
+    rc.PairwisePerceptron("voted", combine="rank", margin=0.0, random_state=0),
+]
+
+
+def ranking_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    return X, np.digitize(X[:, 0] + rng.normal(size=120), [0, 1]), np.repeat(np.arange(8), 15)
+
+
+@pytest.mark.parametrize("learner", RANKERS, ids=str)
+def test_rankers_go_on_after_loading(tmp_path, learner):
+    X, y, qid = ranking_data()
+    model = clone(learner).fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
+    for _ in range(2):
+        rc.save(model, tmp_path / "model")
+        loaded = rc.load(tmp_path / "model")
+        assert loaded.get_params() == model.get_params()
+        assert loaded.history_ == model.history_
+        np.testing.assert_array_equal(loaded.predict(X, qid=qid), model.predict(X, qid=qid))
+        np.testing.assert_equal(loaded._state.to_arrays(), model._state.to_arrays())
+        with pytest.raises(ValueError, match="score needs qid="):
+            loaded.score(X, y)
+        for one in (model, loaded):
+            one.partial_fit(X[::-1], y[::-1], qid=qid[::-1])
+    np.testing.assert_equal(loaded._state.to_arrays(), model._state.to_arrays())
+
+
+@pytest.mark.parametrize("learner", RANKERS, ids=str)
+def test_edited_files_of_rankers_are_refused(tmp_path, learner):
+    X, y, qid = ranking_data()
+    rc.save(clone(learner).fit(X, y, qid=qid), tmp_path / "model")
+    with zipfile.ZipFile(tmp_path / "model") as archive:
+        names = [name for name in archive.namelist() if name.startswith("arrays/")]
+    edits = [lambda a: a[:-1], lambda a: a.astype(np.float32), lambda a: a * np.nan, lambda a: -a]
+    edits += [lambda a: a.reshape(*a.shape, 1), None]
+    refused = 0
+    for name in names:
+        for edit in edits:
+            with zipfile.ZipFile(tmp_path / "model") as archive:
+                parts = {entry: archive.read(entry) for entry in archive.namelist()}
+            old = np.load(io.BytesIO(parts[name]))
+            new = None if edit is None else edit(old)
+            if new is None:
+                del parts[name]
+            else:
+                stream = io.BytesIO()
+                np.save(stream, new)
+                parts[name] = stream.getvalue()
+            with zipfile.ZipFile(tmp_path / "edited", "w") as archive:
+                for entry, content in parts.items():
+                    archive.writestr(entry, content)
+            try:
+                model = rc.load(tmp_path / "edited")
+            except ValueError:
+                refused += 1
+            else:  # other numbers of the right form: a model all the same
+                assert np.isfinite(model.predict(X, qid=qid)).all()
+                model.partial_fit(X, y, qid=qid)
+    assert refused > 3 * len(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seed", -1),
+        ("seed", 2**63),
+        ("n_features", 0),
+        ("n_features", 5),
+        ("settings", {}),
+        ("settings", {"capacity": 0, "count": "pair", "order": "lex", "judged": False}),
+        ("settings", {"capacity": 1, "count": "pair", "order": "lex", "judged": False}),
+        ("settings", {"capacity": None, "count": "pair", "order": "lex", "judged": False}),
+    ],
+)
+def test_edited_facts_of_rankers_are_refused(tmp_path, name, value):
+    X, y, qid = ranking_data()
+    rc.save(clone(RANKERS[0]).fit(X, y, qid=qid), tmp_path / "model")
+    with zipfile.ZipFile(tmp_path / "model") as archive:
+        parts = {entry: archive.read(entry) for entry in archive.namelist()}
+    document = json.loads(parts["model.json"])
+    parts["model.json"] = json.dumps({**document, name: value}).encode()
+    with zipfile.ZipFile(tmp_path / "edited", "w") as archive:
+        for entry, content in parts.items():
+            archive.writestr(entry, content)
+    with pytest.raises(ValueError, match="is damaged"):
+        rc.load(tmp_path / "edited")

@@ -14,16 +14,22 @@ from rankcore.core cimport (
     rc_cusum_state,
     rc_lms_state,
     rc_mcp_state,
+    rc_pair_state,
     rc_prank_state,
     rc_row,
 )
 
 from rankcore._ext.ordinal import c_functions as ordinal
+from rankcore._ext.pairs import c_functions as pairs
 
 ctypedef int32_t (*prank_update_t)(rc_prank_state *, rc_row, int32_t) noexcept nogil
 ctypedef int32_t (*cusum_update_t)(rc_cusum_state *, rc_row, int32_t) noexcept nogil
 ctypedef int32_t (*lms_update_t)(rc_lms_state *, rc_row, int32_t) noexcept nogil
 ctypedef int32_t (*mcp_update_t)(rc_mcp_state *, rc_row, int32_t) noexcept nogil
+ctypedef int32_t (*pair_update_t)(
+    rc_pair_state *, rc_row, rc_row, double, double
+) noexcept nogil
+ctypedef int32_t (*pair_mean_t)(const rc_pair_state *, double *) noexcept nogil
 ctypedef void (*prank_average_t)(const rc_prank_state *, double *, double *) noexcept nogil
 
 
@@ -39,5 +45,8 @@ _table.prank_average = <prank_average_t> _function(ordinal, "prank_average")
 _table.cusum_update = <cusum_update_t> _function(ordinal, "cusum_update")
 _table.lms_update = <lms_update_t> _function(ordinal, "lms_update")
 _table.mcp_update = <mcp_update_t> _function(ordinal, "mcp_update")
+_table.pair_update = <pair_update_t> _function(pairs, "pair_update")
+_table.pair_average = <pair_mean_t> _function(pairs, "pair_average")
+_table.pair_committee = <pair_mean_t> _function(pairs, "pair_committee")
 
 table = PyCapsule_New(&_table, "rankcore._ext.capi.table", NULL)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rankcore.ensemble import OAPBPM, OAPBagging, OAPVoting
     from rankcore.mixing import merge
     from rankcore.ordinal import CuSumRank, PRank
+    from rankcore.pairwise import PairwisePerceptron
     from rankcore.persistence import load, save
     from rankcore.rivals import MulticlassPerceptron, WidrowHoff
     from rankcore.structured import StructuredPerceptron
@@ -23,6 +24,7 @@ _HOME = {
     "OAPBagging": "rankcore.ensemble",
     "OAPVoting": "rankcore.ensemble",
     "PRank": "rankcore.ordinal",
+    "PairwisePerceptron": "rankcore.pairwise",
     "StructuredPerceptron": "rankcore.structured",
     "VotedPRank": "rankcore.voted",
     "WidrowHoff": "rankcore.rivals",
@@ -39,6 +41,7 @@ __all__ = [
     "OAPBagging",
     "OAPVoting",
     "PRank",
+    "PairwisePerceptron",
     "StructuredPerceptron",
     "VotedPRank",
     "WidrowHoff",

@@ -29,7 +29,7 @@ except ModuleNotFoundError as error:
         raise
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
-from rankcore.learners import LEARNERS, find_learner
+from rankcore.learners import LEARNERS, RANKERS, find_learner
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,7 +128,9 @@ def train(
     ],
     model: Annotated[
         str,
-        typer.Option(help="; ".join(f"{item.name}: {item.summary}" for item in LEARNERS) + "."),
+        typer.Option(
+            help="; ".join(f"{item.name}: {item.summary}" for item in [*LEARNERS, *RANKERS]) + "."
+        ),
     ] = LEARNERS[0].name,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the data.")] = None,
     shuffle: Annotated[
@@ -155,7 +157,7 @@ def train(
     if epochs is not None:
         params["max_iter"] = epochs
     if shuffle:
-        params["shuffle"] = True
+        params |= {"order": "shuffle"} if learner.ranks_queries else {"shuffle": True}
     params.update(_parse_setting(text) for text in set_ or [])
     estimator = learner.make(**params)
     _check_writable(output)
@@ -163,30 +165,30 @@ def train(
     import rankcore
 
     with progress_bar(quiet) as bar:
-        X, y = _read(data, zero_based, features, "--features", bar)
+        X, y, qid = _read(data, zero_based, features, "--features", bar)
+        queries = {"qid": _queries(qid, data)} if learner.ranks_queries else {}
         start = perf_counter()
         try:
-            _fit(estimator, X, y, bar)
+            _fit(estimator, X, y, bar, **queries)
             seconds = perf_counter() - start
             rankcore.save(estimator, output)
         except TypeError as error:  # a parameter of a wrong type
             raise ValueError(str(error)) from error
-    print_facts(
-        {
-            "model": model,
-            "examples": X.shape[0],
-            "features": X.shape[1],
-            "classes": estimator.classes_.tolist(),
-            "passes": estimator.n_iter_,
-            "rank_loss_of_last_pass": estimator.history_["rank_loss"][-1],
-            "seconds": seconds,
-            "path": str(output),
-        },
-        as_json,
-    )
+    facts = {"model": model, "examples": X.shape[0], "features": X.shape[1]}
+    history = estimator.history_
+    if learner.ranks_queries:
+        facts["queries"] = history["queries"][-1] + history["skipped"][-1]
+        facts["pairs"] = history["pairs"][-1]
+        facts["passes"] = estimator.n_iter_
+        facts["mistakes_of_last_pass"] = history["mistakes"][-1]
+    else:
+        facts["classes"] = estimator.classes_.tolist()
+        facts["passes"] = estimator.n_iter_
+        facts["rank_loss_of_last_pass"] = history["rank_loss"][-1]
+    print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
 
 
-@app.command(help="Print a model's label for each example, one per line.")
+@app.command(help="Print a model's label for each example, or a ranker's score, one per line.")
 def predict(
     model: ModelArgument,
     data: DataArgument,
@@ -200,9 +202,13 @@ def predict(
     quiet: QuietOption = False,
 ) -> None:
     """Predict labels or scores; the labels in the file do not matter."""
-    learned, X, _ = _load_both(model, data, zero_based, quiet)
+    learned, X, _, qid = _load_both(model, data, zero_based, quiet)
     lines: Iterator[str]
-    if scores:
+    if _ranks_queries(learned):
+        if learned.combine == "rank":
+            qid = _queries(qid, data)
+        lines = map(repr, learned.predict(X, qid=qid).tolist())
+    elif scores:
         rows = learned.decision_function(X).reshape(X.shape[0], -1).tolist()
         lines = (" ".join(map(repr, row)) for row in rows)
     else:
@@ -233,15 +239,18 @@ def evaluate(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", help="Measure of a run: ndcg@10, map, P.5,10 ... (repeatable)."
+            "--metric", "-m", help="Ranking measure: ndcg@10, map, P.5,10 ... (repeatable)."
         ),
     ] = None,
     convention: Annotated[
-        str,
-        typer.Option(help="What the measures of a run mean: trec_eval, sklearn, lightgbm ..."),
-    ] = "trec_eval",
+        str | None,
+        typer.Option(
+            help="What ranking measures mean: trec_eval, sklearn, lightgbm ...",
+            show_default="trec_eval for a run",
+        ),
+    ] = None,
     rel: Annotated[
-        float | None, typer.Option("--rel", "-l", help="The smallest relevant label of a run.")
+        float | None, typer.Option("--rel", "-l", help="The smallest relevant label.")
     ] = None,
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Also the values of every query of a run.")
@@ -262,18 +271,27 @@ def evaluate(
     from rankcore import runs
 
     if not runs.is_run(model):
-        if metric or per_query or compare or complete or rel is not None:
+        if per_query or compare or complete:
             raise ValueError(
-                f"{model} is not a TREC run (query Q0 document rank score tag), which --metric, "
-                "--rel, --per-query, --complete and --compare are about"
+                f"{model} is not a TREC run (query Q0 document rank score tag), which "
+                "--per-query, --complete and --compare are about"
             )
-        _evaluate_model(model, data, zero_based, quiet, as_json)
+        learned, X, y, qid = _load_both(model, data, zero_based, quiet)
+        if metric or _ranks_queries(learned):
+            from rankcore.metrics.conventions import resolve
+
+            found = runs.evaluate_scores(
+                learned, X, y, _queries(qid, data), metric, resolve(convention, rel=rel)
+            )
+            print_facts({"examples": X.shape[0], "queries": found.qid.size, **found}, as_json)
+        else:
+            _print_ordinal(learned, X, y, str(model), data, as_json)
         return
     evaluations = runs.evaluate_runs(
         [model, *(compare or [])],
         data,
         metrics=metric or runs.MEASURES,
-        convention=convention,
+        convention=convention or "trec_eval",
         rel=rel,
         complete=complete,
     )
@@ -289,10 +307,10 @@ def evaluate(
         Console().print(comparison if sys.stdout.isatty() else str(comparison), soft_wrap=True)
 
 
-def _evaluate_model(model: Path, data: str, zero_based: bool, quiet: bool, as_json: bool) -> None:
+def _print_ordinal(
+    learned: Any, X: Any, y: np.ndarray, model: str, data: str, as_json: bool
+) -> None:
     """Print measures of the predictions beside those of the best constant answer."""
-    learned, X, y = _load_both(model, data, zero_based, quiet)
-
     import numpy as np
 
     from rankcore.inputs import encode
@@ -332,8 +350,12 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
     facts = {
         "learner": type(learned).__name__,
         "params": learned.get_params(),
-        "classes": learned.classes_.tolist(),
-        "examples_seen": learned.t_,
+    }
+    if _ranks_queries(learned):
+        facts["pairs_seen"] = sum(learned.history_["pairs"])
+    else:
+        facts |= {"classes": learned.classes_.tolist(), "examples_seen": learned.t_}
+    facts |= {
         "passes": learned.n_iter_,
         "features": learned.n_features_in_,
     }
@@ -390,10 +412,10 @@ def demo(
 
 def _read(
     data: str, zero_based: bool, n_features: int | None, expected: str, bar: ProgressBar
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
     from rankcore import svmlight
 
-    return svmlight.read(
+    return svmlight.read_queries(
         data,
         zero_based=zero_based,
         n_features=n_features,
@@ -404,13 +426,26 @@ def _read(
 
 def _load_both(
     model: Path, data: str, zero_based: bool, quiet: bool
-) -> tuple[Any, Any, np.ndarray]:
+) -> tuple[Any, Any, np.ndarray, np.ndarray | None]:
     import rankcore
 
     learned = rankcore.load(model)
     with progress_bar(quiet) as bar:
-        X, y = _read(data, zero_based, learned.n_features_in_, str(model), bar)
-    return learned, X, y
+        return learned, *_read(data, zero_based, learned.n_features_in_, str(model), bar)
+
+
+def _ranks_queries(learned: Any) -> bool:
+    return type(learned).__name__ in {learner.estimator for learner in RANKERS}
+
+
+def _queries(qid: np.ndarray | None, data: str) -> np.ndarray:
+    if qid is None:
+        from rankcore.svmlight import title
+
+        raise ValueError(
+            f"{title(data)} has lines without qid:, but a ranker compares the documents of a query"
+        )
+    return qid
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
@@ -431,7 +466,7 @@ def _check_writable(path: Path) -> None:
         raise ValueError(f"{path} exists and is not a file; cannot write there")
 
 
-def _fit(estimator: Any, X: Any, y: np.ndarray, bar: ProgressBar) -> None:
+def _fit(estimator: Any, X: Any, y: np.ndarray, bar: ProgressBar, **queries: Any) -> None:
     from rankcore.progress import watch
 
     with (
@@ -440,6 +475,6 @@ def _fit(estimator: Any, X: Any, y: np.ndarray, bar: ProgressBar) -> None:
         watch(bar.learning) if bar.visible else nullcontext(),
     ):
         warnings.simplefilter("always")
-        estimator.fit(X, y)
+        estimator.fit(X, y, **queries)
     for warning in caught:
         _complain(f"warning: {warning.message}")

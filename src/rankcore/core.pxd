@@ -125,6 +125,24 @@ cdef extern from "rankcore_capi.h" nogil:
         int32_t uniform
         rc_counts seen
 
+    ctypedef struct rc_pair_state:
+        double *weights
+        double *weight_sums
+        double *members
+        double *successes
+        int64_t *born
+        int64_t capacity
+        int64_t n_features
+        double margin
+        int64_t kept
+        double streak
+        double total
+        double unit
+        int64_t run
+        int64_t right
+        int64_t n_pairs
+        int64_t n_mistakes
+
     ctypedef struct rc_capi:
         uint32_t version
         uint32_t size
@@ -133,6 +151,9 @@ cdef extern from "rankcore_capi.h" nogil:
         int32_t (*cusum_update)(rc_cusum_state *, rc_row, int32_t) noexcept
         int32_t (*lms_update)(rc_lms_state *, rc_row, int32_t) noexcept
         int32_t (*mcp_update)(rc_mcp_state *, rc_row, int32_t) noexcept
+        int32_t (*pair_update)(rc_pair_state *, rc_row, rc_row, double, double) noexcept
+        int32_t (*pair_average)(const rc_pair_state *, double *) noexcept
+        int32_t (*pair_committee)(const rc_pair_state *, double *) noexcept
 
     int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank) noexcept
     void rc_prank_average(
@@ -141,6 +162,11 @@ cdef extern from "rankcore_capi.h" nogil:
     int32_t rc_cusum_update(rc_cusum_state *state, rc_row x, int32_t rank) noexcept
     int32_t rc_lms_update(rc_lms_state *state, rc_row x, int32_t rank) noexcept
     int32_t rc_mcp_update(rc_mcp_state *state, rc_row x, int32_t rank) noexcept
+    int32_t rc_pair_update(
+        rc_pair_state *state, rc_row winner, rc_row loser, double step, double unit
+    ) noexcept
+    int32_t rc_pair_average(const rc_pair_state *state, double *weights) noexcept
+    int32_t rc_pair_committee(const rc_pair_state *state, double *weights) noexcept
     rc_prank rc_prank_view(const rc_prank_state *state) noexcept
 
 

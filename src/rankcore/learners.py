@@ -22,12 +22,15 @@ class Learner:
         One line for the help.
     params : mapping
         Parameters that differ from the estimator's defaults.
+    ranks_queries : bool
+        Whether it scores documents of queries, rather than predicting labels.
     """
 
     name: str
     estimator: str
     summary: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    ranks_queries: bool = False
 
     def accepts(self) -> list[str]:
         """Names of the estimator's parameters.
@@ -96,6 +99,20 @@ LEARNERS = [
     ),
 ]
 
+# The same for learners of queries.
+RANKERS = [
+    Learner(
+        "committee",
+        "PairwisePerceptron",
+        "the best 20 hypotheses of a perceptron on pairs",
+        {"variant": "committee", "random_state": 0},
+        True,
+    ),
+    Learner(
+        "pairwise", "PairwisePerceptron", "perceptron on pairs, averaged", {"random_state": 0}, True
+    ),
+]
+
 
 def find_learner(name: str) -> Learner:
     """Look a learner up.
@@ -118,10 +135,10 @@ def find_learner(name: str) -> Learner:
     >>> find_learner("averaged-prank").make(max_iter=5)
     PRank(average=True, max_iter=5)
     """
-    for learner in LEARNERS:
+    for learner in [*LEARNERS, *RANKERS]:
         if learner.name == name:
             return learner
-    raise ValueError(_unknown("model", name, [learner.name for learner in LEARNERS]))
+    raise ValueError(_unknown("model", name, [one.name for one in [*LEARNERS, *RANKERS]]))
 
 
 def _unknown(what: str, name: str, accepted: Iterable[str]) -> str:

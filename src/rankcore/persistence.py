@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 
 from rankcore.base import OnlineOrdinalClassifier, OnlineState, feature_axis
+from rankcore.pairstate import PairwiseState
+from rankcore.pairwise import PairwisePerceptron
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
 VERSION = 1
 
 
-def save(model: OnlineOrdinalClassifier, path: str | os.PathLike[str]) -> None:
+def save(model: OnlineOrdinalClassifier | PairwisePerceptron, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to one file.
 
     The file appears whole or not at all: a crash while writing leaves an older file of that name
@@ -55,17 +57,15 @@ def save(model: OnlineOrdinalClassifier, path: str | os.PathLike[str]) -> None:
     """
     from sklearn.utils.validation import check_is_fitted
 
-    if not isinstance(model, OnlineOrdinalClassifier):
+    if not isinstance(model, OnlineOrdinalClassifier | PairwisePerceptron):
         raise TypeError(f"save takes a rankcore learner, found {type(model).__name__}")
     check_is_fitted(model)
-    state = model._state
-    arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
-    arrays |= {f"others.{name}": array for name, array in state.others.items()}
-    arrays["counts"] = state.counts
-    arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
-    arrays["epochs"] = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
-    arrays["classes"] = model.classes_
     names = getattr(model, "feature_names_in_", None)
+    if isinstance(model, PairwisePerceptron):
+        arrays, facts = model._state.to_arrays(), {"seed": model._state.seed}
+        facts["with_qid"] = model._with_qid
+    else:
+        arrays, facts = _ordinal_arrays(model), {}
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -73,8 +73,9 @@ def save(model: OnlineOrdinalClassifier, path: str | os.PathLike[str]) -> None:
         "params": {
             name: _encode_param(name, value) for name, value in model.get_params(deep=False).items()
         },
-        "settings": state.settings,
-        "streaming": state.streaming,
+        "settings": model._state.settings,
+        "streaming": model._state.streaming,
+        **facts,
         "n_features": model.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
     }
@@ -121,6 +122,17 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
+def _ordinal_arrays(model: OnlineOrdinalClassifier) -> dict[str, np.ndarray]:
+    state = model._state
+    arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
+    arrays |= {f"others.{name}": array for name, array in state.others.items()}
+    arrays["counts"] = state.counts
+    arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
+    arrays["epochs"] = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
+    arrays["classes"] = model.classes_
+    return arrays
+
+
 def _pack(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -149,15 +161,50 @@ def _unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return document, arrays
 
 
-def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineOrdinalClassifier:
+def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     import rankcore
 
     learner = document["learner"]
     kind = getattr(rankcore, learner) if learner in rankcore.__all__ else None
-    if not (isinstance(kind, type) and issubclass(kind, OnlineOrdinalClassifier)):
+    known = OnlineOrdinalClassifier | PairwisePerceptron
+    if not (isinstance(kind, type) and issubclass(kind, known)):
         raise ValueError(f"its learner {learner!r} is unknown here; a newer rankcore may know it")
     model = kind(**{name: _decode_param(value) for name, value in document["params"].items()})
     model._check_params()
+    if isinstance(model, PairwisePerceptron):
+        _rebuild_pairwise(model, document, arrays)
+    else:
+        _rebuild_ordinal(model, document, arrays)
+    if document["feature_names"] is not None:
+        model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
+        if model.feature_names_in_.shape != (document["n_features"],):
+            raise ValueError("its feature names do not fit its features")
+    return model
+
+
+def _rebuild_pairwise(
+    model: PairwisePerceptron, document: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    settings, n_features = document["settings"], document["n_features"]
+    if not isinstance(n_features, int) or n_features < 1:
+        raise ValueError(f"it has {n_features!r} features")
+    if settings.keys() != model._settings().keys():
+        raise ValueError(f"its settings {settings} are not those of {document['learner']}")
+    capacity, seed = settings["capacity"], document["seed"]
+    if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
+        raise ValueError(f"its committee has {capacity!r} members")
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ValueError(f"its seed is {seed!r}")
+    model._state = PairwiseState.from_arrays(
+        arrays, n_features, seed, settings, bool(document["streaming"]), _like
+    )
+    model.n_features_in_ = n_features
+    model._with_qid = bool(document["with_qid"])
+
+
+def _rebuild_ordinal(
+    model: OnlineOrdinalClassifier, document: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
     classes, n_features = arrays["classes"], document["n_features"]
     if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
         raise ValueError("its classes are not distinct labels")
@@ -173,7 +220,7 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineO
     model._check_params()
     expected = OnlineState(*model._like_saved(n_features, classes.size, arrays), model._settings())
     if settings != expected.settings:
-        raise ValueError(f"its settings {settings} are not those of {learner}")
+        raise ValueError(f"its settings {settings} are not those of {document['learner']}")
     state = OnlineState(
         {name: _like(arrays, f"by_feature.{name}", a) for name, a in expected.by_feature.items()},
         {name: _like(arrays, f"others.{name}", a) for name, a in expected.others.items()},
@@ -189,11 +236,6 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> OnlineO
     model._check_state(state, classes.size)
     model.set_params(**{n: _decode_param(v) for n, v in document["params"].items()})
     model.classes_, model.n_features_in_, model._state = classes, n_features, state
-    if document["feature_names"] is not None:
-        model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
-        if model.feature_names_in_.shape != (n_features,):
-            raise ValueError("its feature names do not fit its features")
-    return model
 
 
 def _like(arrays: dict[str, np.ndarray], name: str, expected: np.ndarray) -> np.ndarray:

@@ -17,9 +17,12 @@ class Progress:
     epoch, n_epochs : int
         The pass under way, from 1, and the number planned.
     done, total : int
-        Examples processed in this pass, and in the whole pass.
+        Examples, or queries, processed in this pass, and in the whole pass.
     rank_loss : float
-        Mean rank loss so far in this pass, each example ranked before it was learned.
+        Mean rank loss so far in this pass, each example ranked before it was learned; or what
+        ``measure`` says.
+    measure : str
+        What that number is.
     """
 
     epoch: int
@@ -27,6 +30,7 @@ class Progress:
     done: int
     total: int
     rank_loss: float
+    measure: str = "rank loss"
 
 
 _watcher: ContextVar[Callable[[Progress], None] | None] = ContextVar("watcher", default=None)

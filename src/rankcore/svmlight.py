@@ -53,6 +53,39 @@ def read(
     Query ids (``qid:``) and comments are skipped. NaN and infinity pass: the learners say what they
     think of them.
     """
+    X, y, _ = read_queries(
+        data, zero_based=zero_based, n_features=n_features, expected=expected, report=report
+    )
+    return X, y
+
+
+def read_queries(
+    data: str,
+    *,
+    zero_based: bool = False,
+    n_features: int | None = None,
+    expected: str = "n_features",
+    report: Callable[[int], None] = lambda number: None,
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Read labelled examples and the queries they belong to.
+
+    Parameters
+    ----------
+    data, zero_based, n_features, expected, report
+        As for `read`.
+
+    Returns
+    -------
+    X, y
+        As of `read`.
+    qid : ndarray, shape (n_rows,), or None
+        None if the file has no ``qid:``.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read`.
+    """
     options = Options(
         n_features=None,
         dtype=np.float64,
@@ -74,7 +107,7 @@ def read(
     X.resize((X.shape[0], n_features or max(1, X.shape[1])))
     if (y == np.floor(y)).all() and np.abs(y).max() < 2**53:
         y = y.astype(np.int64)
-    return X, y
+    return X, y, loaded.qid
 
 
 def title(data: str) -> str:

@@ -63,7 +63,7 @@ class ProgressBar:
             self.task,
             description=f"epoch {now.epoch} of {now.n_epochs}",
             completed=(now.epoch - 1) * now.total + now.done,
-            note=f"rank loss {now.rank_loss:.4f}",
+            note=f"{now.measure} {now.rank_loss:.4f}",
         )
 
 

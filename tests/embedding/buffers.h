@@ -4,7 +4,7 @@
 
 #include "rankcore_capi.h"
 
-enum { MOST_ARRAYS = 12 };
+enum { MOST_ARRAYS = 16 };
 
 /* Arrays borrowed from Python objects until give_back. Start from zeros. */
 typedef struct lent {

@@ -101,6 +101,23 @@ int main(void)
     OFFSET(rc_mcp_state, n_ranks);
     OFFSET(rc_mcp_state, uniform);
     OFFSET(rc_mcp_state, seen);
+    SIZE(rc_pair_state);
+    OFFSET(rc_pair_state, weights);
+    OFFSET(rc_pair_state, weight_sums);
+    OFFSET(rc_pair_state, members);
+    OFFSET(rc_pair_state, successes);
+    OFFSET(rc_pair_state, born);
+    OFFSET(rc_pair_state, capacity);
+    OFFSET(rc_pair_state, n_features);
+    OFFSET(rc_pair_state, margin);
+    OFFSET(rc_pair_state, kept);
+    OFFSET(rc_pair_state, streak);
+    OFFSET(rc_pair_state, total);
+    OFFSET(rc_pair_state, unit);
+    OFFSET(rc_pair_state, run);
+    OFFSET(rc_pair_state, right);
+    OFFSET(rc_pair_state, n_pairs);
+    OFFSET(rc_pair_state, n_mistakes);
     /* The size of this one grows; what it has stays where it is. */
     OFFSET(rc_capi, version);
     OFFSET(rc_capi, size);
@@ -109,6 +126,9 @@ int main(void)
     OFFSET(rc_capi, cusum_update);
     OFFSET(rc_capi, lms_update);
     OFFSET(rc_capi, mcp_update);
+    OFFSET(rc_capi, pair_update);
+    OFFSET(rc_capi, pair_average);
+    OFFSET(rc_capi, pair_committee);
 #endif
     return 0;
 }

@@ -1,6 +1,11 @@
 """Data sets: readers and writers of ranking files, seeded generators."""
 
-from rankcore.datasets.generators import make_oap_synthetic, make_ordinal, quadratic_features
+from rankcore.datasets.generators import (
+    make_letor,
+    make_oap_synthetic,
+    make_ordinal,
+    quadratic_features,
+)
 from rankcore.datasets.judgments import JoinedRun, Qrels, Run, join_run
 from rankcore.datasets.letor import LetorData, iter_letor, load_letor
 from rankcore.datasets.letor_writer import dump_letor
@@ -15,6 +20,7 @@ __all__ = [
     "iter_letor",
     "join_run",
     "load_letor",
+    "make_letor",
     "make_oap_synthetic",
     "make_ordinal",
     "quadratic_features",

@@ -13,6 +13,10 @@ DRAW_BLOCK = 4_000_000
 OAP_CUTS = (-1.0, -0.1, 0.25, 1.0)
 OAP_NOISE = 0.125
 
+# Of `make_letor`: factors behind features and relevance, and shares of documents below each grade.
+LATENT = 24
+GRADE_SHARES = (0.52, 0.75, 0.90, 0.97)
+
 
 def make_ordinal(
     n_samples: int = 250_000,
@@ -80,6 +84,73 @@ def make_ordinal(
     target = signal + noise * rng.normal(size=n_samples)
     cuts = np.quantile(target, np.arange(1, n_ranks) / n_ranks)
     return X, np.searchsorted(cuts, target).astype(np.int64) + 1
+
+
+def make_letor(
+    n_queries: int = 2500,
+    n_docs: int = 120,
+    n_features: int = 136,
+    *,
+    random_state: Any = 202,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Queries with graded documents and features of many scales, like a search engine's logs.
+
+    Correlated features, shifted from query to query; of every 136, about 40 are exponentials, 30
+    counts and 20 lie between 0 and 1. Relevance is partly non-linear in 24 latent factors, with
+    noise and a level of its own for each query, and cut into grades so that about half of all
+    documents get 0 and one in 33 gets 4.
+
+    Parameters
+    ----------
+    n_queries, n_docs : int
+        Queries, and documents in each.
+    n_features : int
+        At least 90.
+    random_state : int or numpy Generator
+        The default and the other defaults give the benchmark's workload.
+
+    Returns
+    -------
+    X : ndarray of float32, shape (n_queries * n_docs, n_features)
+    y : ndarray of int32, shape (n_queries * n_docs,)
+        0 .. 4.
+    qid : ndarray of int64, shape (n_queries * n_docs,)
+        1 .. n_queries, ascending.
+
+    Examples
+    --------
+    >>> from rankcore.datasets import make_letor
+    >>> X, y, qid = make_letor(20, 10, random_state=0)
+    >>> X.shape, sorted(set(y.tolist())), qid[-1].item()
+    ((200, 136), [0, 1, 2, 3, 4], 20)
+    """
+    if n_queries < 1 or n_docs < 1 or n_features < 90:
+        raise ValueError(
+            "make_letor needs n_queries >= 1, n_docs >= 1 and n_features >= 90; found "
+            f"{n_queries}, {n_docs}, {n_features}"
+        )
+    rng = np.random.default_rng(random_state)
+    n = n_queries * n_docs
+    factors = rng.normal(size=(n, LATENT)).astype(np.float32)
+    loadings = rng.normal(size=(LATENT, n_features)).astype(np.float32)
+    loadings *= rng.random((LATENT, n_features)) < 0.25
+    X = factors @ loadings + 0.7 * rng.normal(size=(n, n_features)).astype(np.float32)
+    shifts = rng.normal(size=(n_queries, n_features)).astype(np.float32) * 0.5
+    X += np.repeat(shifts, n_docs, axis=0)
+    wide = rng.choice(n_features, 40, replace=False)
+    X[:, wide] = np.exp(0.6 * X[:, wide])
+    counts = np.setdiff1d(np.arange(n_features), wide)[:30]
+    X[:, counts] = np.round(np.clip(X[:, counts], 0, None) * 2)
+    shares = np.setdiff1d(np.arange(n_features), np.r_[wide, counts])[:20]
+    X[:, shares] = 1 / (1 + np.exp(-X[:, shares]))
+    direction = rng.normal(size=LATENT)
+    relevance = factors @ direction * 0.55 + 1.2 * np.tanh(factors[:, 0] * factors[:, 1])
+    relevance = relevance + 1.0 * np.maximum(factors[:, 2], 0) * (factors[:, 3] > 0)
+    relevance = relevance - 0.8 * np.abs(factors[:, 4]) + 0.7 * np.sin(2 * factors[:, 5])
+    relevance = relevance / relevance.std() + 0.6 * rng.normal(size=n)
+    relevance = relevance + np.repeat(rng.normal(size=n_queries) * 0.4, n_docs)
+    grades = np.searchsorted(np.quantile(relevance, GRADE_SHARES), relevance).astype(np.int32)
+    return X.astype(np.float32), grades, np.repeat(np.arange(1, n_queries + 1), n_docs)
 
 
 def make_oap_synthetic(

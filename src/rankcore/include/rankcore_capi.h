@@ -13,7 +13,7 @@
 
 /* Version of the table below. Entries are only ever appended, so a table of a later version
  * serves programs compiled against an earlier one. */
-#define RC_CAPI_VERSION 1
+#define RC_CAPI_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -90,6 +90,30 @@ typedef struct rc_mcp_state {
     rc_counts seen;
 } rc_mcp_state;
 
+/* A pairwise perceptron in training: a weight vector that ranks, its average, and past hypotheses
+ * of most successes. A hypothesis lives from one mistake to the next; each pair it ranks rightly is
+ * a success and counts `unit`. The caller owns every array. Start from zeros, with everything above
+ * `kept` set. */
+typedef struct rc_pair_state {
+    double *weights; /* n_features: the present hypothesis */
+    double
+        *weight_sums;  /* n_features or NULL: sum over updates of (successes before it) * change */
+    double *members;   /* capacity * n_features: past hypotheses; NULL if capacity is 0 */
+    double *successes; /* capacity: what each of them counted */
+    int64_t *born;     /* capacity: which hypothesis it is, counted from 0 */
+    int64_t capacity;
+    int64_t n_features;
+    double margin;      /* a pair whose scores differ by this or less is a mistake; 0 for none */
+    int64_t kept;       /* members there are */
+    double streak;      /* successes of the present hypothesis counted at earlier units ... */
+    double total;       /* ... and of all so far */
+    double unit;        /* what a success counts at present ... */
+    int64_t run;        /* ... and how many of these the present hypothesis has had */
+    int64_t right;      /* ... and all together */
+    int64_t n_pairs;    /* pairs seen */
+    int64_t n_mistakes; /* of them ranked wrongly; as many hypotheses have passed */
+} rc_pair_state;
+
 typedef struct rc_capi {
     uint32_t version;
     uint32_t size; /* bytes of this table */
@@ -98,6 +122,10 @@ typedef struct rc_capi {
     int32_t (*cusum_update)(rc_cusum_state *, rc_row, int32_t);
     int32_t (*lms_update)(rc_lms_state *, rc_row, int32_t);
     int32_t (*mcp_update)(rc_mcp_state *, rc_row, int32_t);
+    /* version 2 */
+    int32_t (*pair_update)(rc_pair_state *, rc_row, rc_row, double, double);
+    int32_t (*pair_average)(const rc_pair_state *, double *);
+    int32_t (*pair_committee)(const rc_pair_state *, double *);
 } rc_capi;
 
 static const rc_capi *rc_api = NULL;
@@ -156,6 +184,32 @@ static inline int32_t rc_lms_update(rc_lms_state *state, rc_row x, int32_t rank)
 static inline int32_t rc_mcp_update(rc_mcp_state *state, rc_row x, int32_t rank)
 {
     return rc_api->mcp_update(state, x, rank);
+}
+
+/* One online step of a pairwise perceptron: `winner` should score above `loser`. A mistake offers
+ * the present hypothesis a place among the members (the free one, or that of the fewest successes
+ * if it has more), then moves the weights by step * (winner - loser); else the hypothesis counts
+ * `unit` more successes. Returns 1 for a mistake, 0 for none, -1 and changes nothing when a score
+ * overflowed. Both rows need distinct columns inside the state. O(winner.n + loser.n), and
+ * O(n_features + capacity) where a hypothesis is kept. */
+static inline int32_t rc_pair_update(rc_pair_state *state, rc_row winner, rc_row loser, double step,
+                                     double unit)
+{
+    return rc_api->pair_update(state, winner, loser, step, unit);
+}
+
+/* Writes weights (n_features) to score with, as an rc_linear without intercept: the mean of all
+ * hypotheses, each as often as its successes (needs weight_sums), or the same over the committee:
+ * the members and the present hypothesis, the best `capacity` of them (needs members). 0, or -1 and
+ * nothing written without these arrays. O(n_features), O(n_features * capacity). */
+static inline int32_t rc_pair_average(const rc_pair_state *state, double *weights)
+{
+    return rc_api->pair_average(state, weights);
+}
+
+static inline int32_t rc_pair_committee(const rc_pair_state *state, double *weights)
+{
+    return rc_api->pair_committee(state, weights);
 }
 
 /* The state's current hypothesis, to score with; borrows its arrays. O(1). */

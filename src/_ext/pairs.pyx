@@ -1,0 +1,591 @@
+"""Pairwise perceptrons: visits of queries, in which each pair is looked at once.
+
+Rosenblatt's perceptron on differences of documents (Elsas, Carvalho and Carbonell, "Fast Learning
+of Document Ranking Functions with the Committee Perceptron", WSDM 2008). A pair ranked wrongly
+moves the weights by a step times its difference, and ends a hypothesis; a pair ranked rightly is a
+success of the present one.
+
+Four ways to know two scores, which make the same decisions up to rounding:
+
+PLAIN  two inner products a pair;
+LAZY   scores are kept, with the version of the weights they are of, and renewed when looked at;
+PACKED the query's documents are laid out as doubles, and a pair is an inner product of their
+       difference in vector lanes;
+GRAM   scores of the whole query are kept current: a mistake on (i, j) adds step * (G_i - G_j) with
+       the query's Gram matrix G. The weights stand still during a visit; the steps are collected
+       for each document, and added when the visit ends or a hypothesis is kept.
+
+With GRAM a pair costs a comparison, and a mistake n_docs multiplications in vector lanes instead of
+4 n_features. Gram matrices are kept for the next epoch where the caller has room for them, and are
+the same to the bit when they are computed again.
+"""
+
+from cpython.pycapsule cimport PyCapsule_New
+from cython cimport final
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._pairs cimport (
+    RC_BATCH,
+    RC_DEPTH,
+    RC_PANEL,
+    count_by,
+    enter,
+    least,
+    move,
+    pass_away,
+    place,
+    rc_level,
+    rc_score_docs,
+    rc_unfold_docs,
+    so_far,
+    successes,
+)
+from rankcore._ext._visit cimport (
+    CANDIDATE,
+    FULL,
+    GRAM,
+    LAZY,
+    OVERFLOWED,
+    PACKED,
+    PAUSED,
+    PLAIN,
+    REACHED,
+    Outcome,
+    Visit,
+    Way,
+    batch,
+    begin_walk,
+    close_visit,
+    copy_hypothesis,
+    fill,
+    make_gram,
+    scan,
+)
+from rankcore.core cimport RC_FLOAT32, rc_dot, rc_pair_state, rc_row, rc_rows
+
+WAYS = {"plain": PLAIN, "lazy": LAZY, "packed": PACKED, "gram": GRAM}
+OUTCOMES = {
+    "reached": REACHED,
+    "paused": PAUSED,
+    "full": FULL,
+    "candidate": CANDIDATE,
+    "overflowed": OVERFLOWED,
+}
+
+
+# ------------------------------------------------------------------------------ single pairs
+
+
+cdef int32_t pair_update(
+    rc_pair_state *m, rc_row winner, rc_row loser, double step, double unit
+) noexcept nogil:
+    cdef double difference = rc_dot(winner, m.weights) - rc_dot(loser, m.weights)
+    cdef int64_t at
+    if difference - difference != 0:
+        return -1
+    count_by(m, unit)
+    m.n_pairs += 1
+    if difference > m.margin:
+        m.run += 1
+        m.right += 1
+        return 0
+    at = place(m, least(m))
+    if at >= 0:
+        memcpy(enter(m, at), m.weights, m.n_features * sizeof(double))
+    move(m, winner, loser, step)
+    pass_away(m)
+    return 1
+
+
+cdef int32_t pair_average(const rc_pair_state *m, double *weights) noexcept nogil:
+    cdef int64_t f
+    cdef double total = so_far(m)
+    if m.weight_sums == NULL:
+        return -1
+    for f in range(m.n_features):
+        weights[f] = m.weights[f]
+        if total > 0:
+            weights[f] -= m.weight_sums[f] / total
+    return 0
+
+
+cdef int32_t pair_committee(const rc_pair_state *m, double *weights) noexcept nogil:
+    cdef int64_t k, f, last = place(m, least(m)), n = m.kept + (last == m.kept)
+    cdef const double *member
+    cdef double total = 0, count
+    if m.capacity == 0:
+        return -1
+    for k in range(n):
+        total += successes(m) if k == last else m.successes[k]
+    memset(weights, 0, m.n_features * sizeof(double))
+    for k in range(n):
+        count = successes(m) if k == last else m.successes[k]
+        count = count / total if total > 0 else 1.0 / n
+        member = m.weights if k == last else m.members + k * m.n_features
+        for f in range(m.n_features):
+            weights[f] += count * member[f]
+    return 0
+
+
+# ------------------------------------------------------------------------------ states
+
+
+@final
+cdef class PairState:
+    """A pairwise perceptron, see ``rc_pair_state``.
+
+    ``clock`` has its streak, total and unit; ``counts`` its kept, run, right, n_pairs, n_mistakes
+    and, last, the visits made. With ``members``, every hypothesis that a mistake ends is added to
+    them, and learning stops when they are full.
+    """
+
+    cdef rc_pair_state m
+    cdef double[::1] clock
+    cdef int64_t[::1] counts
+    cdef tuple arrays
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        double[::1] sums not None,
+        double[:, ::1] members,
+        double[::1] survived,
+        int64_t[::1] born,
+        double[::1] clock not None,
+        int64_t[::1] counts not None,
+        double margin,
+    ):
+        cdef int64_t d = weights.shape[0], capacity = 0
+        if members is not None:
+            capacity = members.shape[0]
+        if (
+            d < 1
+            or sums.shape[0] != d
+            or clock.shape[0] != 3
+            or counts.shape[0] != 6
+            or not 0 <= counts[0] <= capacity
+            or (capacity and members.shape[1] != d)
+            or (capacity and (survived is None or survived.shape[0] != capacity))
+            or (capacity and (born is None or born.shape[0] != capacity))
+        ):
+            raise ValueError("the arrays of a pairwise state do not fit together")
+        self.arrays = (weights, sums, members, survived, born)
+        self.m.weights = &weights[0]
+        self.m.weight_sums = &sums[0]
+        if capacity:
+            self.m.members = &members[0, 0]
+            self.m.successes = &survived[0]
+            self.m.born = &born[0]
+        self.m.capacity = capacity
+        self.m.n_features = d
+        self.m.margin = margin
+        self.clock = clock
+        self.counts = counts
+
+    cdef void read(self) noexcept:
+        self.m.streak = self.clock[0]
+        self.m.total = self.clock[1]
+        self.m.unit = self.clock[2]
+        self.m.kept = self.counts[0]
+        self.m.run = self.counts[1]
+        self.m.right = self.counts[2]
+        self.m.n_pairs = self.counts[3]
+        self.m.n_mistakes = self.counts[4]
+
+    cdef void write(self) noexcept:
+        self.clock[0] = self.m.streak
+        self.clock[1] = self.m.total
+        self.clock[2] = self.m.unit
+        self.counts[0] = self.m.kept
+        self.counts[1] = self.m.run
+        self.counts[2] = self.m.right
+        self.counts[3] = self.m.n_pairs
+        self.counts[4] = self.m.n_mistakes
+
+
+# ------------------------------------------------------------------------------ queries
+
+
+@final
+cdef class PairData:
+    """Queries to learn from, and the working memory of a visit.
+
+    Documents of query q are at ``bounds[q]`` up to ``bounds[q + 1]`` of ``docs`` (rows of X),
+    ``labels`` and ``doc_weights``. Either the pairs are all those of different label, or they are
+    listed: query q has those from ``pair_bounds[q]`` to ``pair_bounds[q + 1]`` of ``winners`` and
+    ``losers``, places among the query's documents, and ``pair_weights``. For a walk
+    (``lexicographic`` False) without a list, documents must be in descending order of label.
+
+    ``n_pairs`` and ``ways`` are per query. ``cache`` holds the Gram matrix of query q from
+    ``cached[q]`` on, padded to a multiple of 8 documents, or nothing if that is -1.
+    """
+
+    cdef object rows
+    cdef const rc_rows *X
+    cdef const int64_t[::1] docs, bounds, pair_bounds, n_pairs, cached
+    cdef const double[::1] labels, doc_weights, pair_weights
+    cdef const int32_t[::1] winners, losers
+    cdef const uint8_t[::1] ways
+    cdef double[::1] cache
+    cdef uint8_t[::1] ready
+    cdef bint lexicographic
+    cdef uint64_t seed
+    cdef double[::1] own_gram
+    cdef list memory  # keeps alive what v points to
+    cdef Visit v
+
+    def __init__(
+        self,
+        object rows not None,
+        const int64_t[::1] docs not None,
+        const int64_t[::1] bounds not None,
+        const double[::1] labels not None,
+        const double[::1] doc_weights,
+        const int64_t[::1] pair_bounds,
+        const int32_t[::1] winners,
+        const int32_t[::1] losers,
+        const double[::1] pair_weights,
+        const int64_t[::1] n_pairs not None,
+        const uint8_t[::1] ways not None,
+        const int64_t[::1] cached not None,
+        double[::1] cache not None,
+        bint lexicographic,
+        uint64_t seed,
+    ):
+        self.rows = rows
+        self.X = checked_rows(rows)
+        self.docs, self.bounds, self.labels = docs, bounds, labels
+        self.doc_weights, self.pair_bounds = doc_weights, pair_bounds
+        self.winners, self.losers, self.pair_weights = winners, losers, pair_weights
+        self.n_pairs, self.ways, self.cached, self.cache = n_pairs, ways, cached, cache
+        self.lexicographic = lexicographic
+        self.seed = seed
+        self.check()
+        self.allot()
+
+    cdef int check(self) except -1:
+        """Raise unless no kernel can be led outside the arrays."""
+        cdef int64_t n_docs = self.docs.shape[0], n_queries = self.bounds.shape[0] - 1
+        cdef int64_t q, k, n, room = self.cache.shape[0], n_listed = 0
+        cdef bint good = (
+            self.rows.canonical
+            and n_queries >= 0
+            and self.bounds[0] == 0
+            and self.bounds[n_queries] == n_docs
+            and self.labels.shape[0] == n_docs
+            and self.n_pairs.shape[0] == n_queries
+            and self.ways.shape[0] == n_queries
+            and self.cached.shape[0] == n_queries
+            and (self.doc_weights is None or self.doc_weights.shape[0] == n_docs)
+        )
+        if self.winners is not None:
+            n_listed = self.winners.shape[0]
+            good = good and (
+                self.losers is not None
+                and self.pair_bounds is not None
+                and self.losers.shape[0] == n_listed
+                and self.pair_bounds.shape[0] == n_queries + 1
+                and self.pair_bounds[0] == 0
+                and self.pair_bounds[n_queries] == n_listed
+                and (self.pair_weights is None or self.pair_weights.shape[0] == n_listed)
+            )
+        if not good:
+            raise ValueError("the arrays of the queries do not fit together")
+        for k in range(n_docs):
+            good = good and 0 <= self.docs[k] < self.X.n_rows
+        for q in range(n_queries):
+            n = self.bounds[q + 1] - self.bounds[q]
+            good = good and 0 <= n < 2**31 and self.ways[q] <= GRAM
+            good = good and (self.ways[q] != PACKED or self.X.indptr == NULL)
+            k = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+            good = good and -1 <= self.cached[q] <= room
+            if good and self.cached[q] >= 0:
+                good = self.cached[q] + k * k <= room
+            if good and self.winners is not None:
+                good = 0 <= self.pair_bounds[q] <= self.pair_bounds[q + 1] <= n_listed and (
+                    self.n_pairs[q] == self.pair_bounds[q + 1] - self.pair_bounds[q]
+                )
+                if good:
+                    for k in range(self.pair_bounds[q], self.pair_bounds[q + 1]):
+                        good = good and 0 <= self.winners[k] < n and 0 <= self.losers[k] < n
+            elif good:
+                good = self.n_pairs[q] == self.count(q)
+        if not good:
+            raise ValueError("the queries name documents or pairs that do not exist")
+        return 0
+
+    cdef int64_t count(self, int64_t q) except -1:
+        """How many pairs a query's labels make; -1 and no exception is not possible."""
+        cdef int64_t first = self.bounds[q], stop = self.bounds[q + 1], k, start, total = 0
+        if self.lexicographic:
+            return self.n_pairs[q]  # found by counting as the visit goes along
+        start = first
+        for k in range(first + 1, stop):
+            if self.labels[k] > self.labels[k - 1]:
+                raise ValueError("labels must descend for a walk over their pairs")
+            if self.labels[k] < self.labels[k - 1]:
+                total += (k - start) * (stop - k)
+                start = k
+        return total
+
+    cdef int allot(self) except -1:
+        """Working memory for the largest query."""
+        import numpy as np
+
+        cdef int64_t q, n, largest = RC_PANEL, gram = 0, packed = 0, depth = self.X.n_features
+        for q in range(self.bounds.shape[0] - 1):
+            n = self.bounds[q + 1] - self.bounds[q]
+            n = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+            largest = max(largest, n)
+            if self.ways[q] == GRAM:
+                gram = max(gram, n)
+            elif self.ways[q] == PACKED:
+                packed = max(packed, n)
+        if self.X.indptr == NULL:
+            depth = min(depth, RC_DEPTH) * gram
+        self.memory = []
+        self.own_gram = np.zeros(max(gram * gram, 1))
+        self.v.X = self.X
+        self.v.lexicographic = self.lexicographic
+        self.v.scores = self.doubles(largest)
+        self.v.alpha = self.doubles(largest)
+        self.v.beta = self.doubles(largest)
+        self.v.padded_labels = self.doubles(largest)
+        self.v.stamps = <int64_t *> self.doubles(largest)
+        self.v.names = <int32_t *> self.doubles(largest)
+        self.v.levels = <rc_level *> self.doubles((largest + 8) * sizeof(rc_level) // 8)
+        self.v.panels = self.doubles(depth if gram else 1)
+        self.v.width = (self.X.n_features + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+        self.v.unfolded = self.doubles(max(packed * self.v.width, 1))
+        self.v.weights = self.doubles(self.v.width if packed else 1)
+        self.v.numbers = self.doubles(RC_BATCH)
+        self.v.steps = self.doubles(RC_BATCH)
+        self.v.batch_winners = <int32_t *> self.doubles(RC_BATCH)
+        self.v.batch_losers = <int32_t *> self.doubles(RC_BATCH)
+        self.ready = np.zeros(max(self.bounds.shape[0] - 1, 1), dtype=np.uint8)
+        return 0
+
+    cdef double *doubles(self, int64_t size) except NULL:
+        """Zeros, or room for anything else of their size."""
+        import numpy as np
+
+        cdef double[::1] array = np.zeros(size)
+        self.memory.append(array)
+        return &array[0]
+
+    # -------------------------------------------------------------------- visits
+
+    cdef bint start(self, PairState state, int64_t q, double eta, double unit) noexcept nogil:
+        """Begin to visit a query; whether its scores are numbers."""
+        cdef Visit *v = &self.v
+        cdef int64_t k
+        cdef double sum = 0
+        v.query = q
+        v.n = self.bounds[q + 1] - self.bounds[q]
+        v.padded = (v.n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+        v.left = self.n_pairs[q]
+        v.eta = eta
+        v.way = <Way> self.ways[q]
+        v.docs = &self.docs[self.bounds[q]]
+        v.labels = &self.labels[self.bounds[q]]
+        v.doc_weights = NULL
+        if self.doc_weights is not None:
+            v.doc_weights = &self.doc_weights[self.bounds[q]]
+        v.winners = v.losers = NULL
+        v.pair_weights = NULL
+        if self.winners is not None:
+            v.winners = &self.winners[self.pair_bounds[q]]
+            v.losers = &self.losers[self.pair_bounds[q]]
+            if self.pair_weights is not None:
+                v.pair_weights = &self.pair_weights[self.pair_bounds[q]]
+        v.at = v.filled = v.i = v.j = v.listed = v.mistakes = 0
+        v.version = 1
+        v.judged = False
+        count_by(&state.m, unit)
+        if v.way == PACKED:
+            rc_unfold_docs(self.X, v.docs, v.n, v.width, v.unfolded)
+            memcpy(v.weights, state.m.weights, self.X.n_features * sizeof(double))
+            memset(v.beta, 0, v.padded * sizeof(double))
+        elif v.way != PLAIN:
+            rc_score_docs(self.X, v.docs, v.n, state.m.weights, v.scores)
+            for k in range(v.n):
+                sum += v.scores[k] - v.scores[k]
+                v.stamps[k] = 1
+        if v.way == GRAM:
+            for k in range(v.n, v.padded):
+                v.scores[k] = 0
+            memset(v.alpha, 0, v.padded * sizeof(double))
+            memset(v.beta, 0, v.padded * sizeof(double))
+            v.G = self.gram(q)
+            if self.winners is None and self.lexicographic:
+                for k in range(v.padded):
+                    v.padded_labels[k] = v.labels[k] if k < v.n else INFINITY
+        if not self.lexicographic:
+            begin_walk(v, self.seed, <uint64_t> state.counts[5])
+        v.open = sum == 0
+        return v.open
+
+    cdef double *gram(self, int64_t q) noexcept nogil:
+        """The Gram matrix of the query's documents, kept or made."""
+        cdef double *G = &self.own_gram[0]
+        if self.cached[q] >= 0:
+            G = &self.cache[self.cached[q]]
+            if self.ready[q]:
+                return G
+            self.ready[q] = True
+        make_gram(&self.v, G)
+        return G
+
+    cdef void look_ahead(self, int64_t q) noexcept nogil:
+        """Say what the visit of query q, which is to come next, will read."""
+        cdef int64_t first = self.bounds[q], stop = self.bounds[q + 1], padded, size = 8
+        self.v.gram_ahead.next = self.v.gram_ahead.stop = NULL
+        self.v.rows_ahead = self.v.gram_ahead
+        if stop == first:
+            return
+        if self.ways[q] == GRAM and self.cached[q] >= 0 and self.ready[q]:
+            padded = (stop - first + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+            self.v.gram_ahead.next = <const char *> &self.cache[self.cached[q]]
+            self.v.gram_ahead.stop = self.v.gram_ahead.next + padded * padded * sizeof(double)
+        if self.X.indptr == NULL:
+            size = 4 if self.X.dtype == RC_FLOAT32 else 8
+            self.v.rows_ahead.next = (
+                <const char *> self.X.data + self.smallest(first, stop) * self.X.stride * size
+            )
+            self.v.rows_ahead.stop = (
+                self.v.rows_ahead.next + (stop - first) * self.X.stride * size
+            )
+
+    cdef int64_t smallest(self, int64_t first, int64_t stop) noexcept nogil:
+        """The first row of a query, whose rows are mostly neighbours."""
+        cdef int64_t k, row = self.docs[first]
+        for k in range(first + 1, stop):
+            row = min(row, self.docs[k])
+        return row
+
+
+def learn(
+    PairState state not None,
+    PairData data not None,
+    const int64_t[::1] sequence not None,
+    int64_t start,
+    const double[::1] steps not None,
+    const double[::1] units not None,
+    int64_t[::1] mistakes not None,
+    double judge_above,
+    int64_t budget,
+):
+    """Visit the queries at positions ``start`` and on.
+
+    Parameters
+    ----------
+    state : PairState
+        In and out. What learns.
+    data : PairData
+        In and out. The queries; remembers how far the visit of one has come.
+    sequence : int64 array
+        In. The query at each position.
+    start : int
+        In. The position to go on from.
+    steps, units : float64 arrays, shape (n_queries,)
+        In. Length of a step, and what a success counts.
+    mistakes : int64 array, shape (n_queries,)
+        In and out. Mistakes in each query.
+    judge_above : float
+        In. Stop at hypotheses of more successes, so that the caller may keep them.
+    budget : int
+        In. Pairs to look at before pausing.
+
+    Returns
+    -------
+    position : int
+        The first position whose visit has not ended.
+    outcome : int
+        One of ``OUTCOMES``. "full": enlarge the state and call again. "candidate": take it with
+        `candidate`, then call again. The scores of "overflowed" are not numbers.
+    """
+    cdef int64_t n_queries = data.bounds.shape[0] - 1, k, seen
+    cdef Outcome outcome = REACHED
+    if (
+        state.m.n_features != data.X.n_features
+        or steps.shape[0] != n_queries
+        or units.shape[0] != n_queries
+        or mistakes.shape[0] != n_queries
+        or not 0 <= start <= sequence.shape[0]
+    ):
+        raise ValueError("state, queries, steps and sequence do not fit together")
+    for k in range(start, sequence.shape[0]):
+        if not 0 <= sequence[k] < n_queries:
+            raise ValueError(f"there is no query {sequence[k]}")
+    state.read()
+    data.v.judge_above = judge_above
+    with nogil:
+        while start < sequence.shape[0]:
+            k = sequence[start]
+            if not data.v.open and not data.start(state, k, steps[k], units[k]):
+                outcome = OVERFLOWED
+                break
+            data.look_ahead(sequence[start + 1] if start + 1 < sequence.shape[0] else k)
+            while True:
+                seen = state.m.n_pairs
+                if data.lexicographic and data.v.way == GRAM and data.v.winners == NULL:
+                    if data.v.i == data.v.n:
+                        break
+                    outcome = scan(&data.v, &state.m)
+                else:
+                    if data.v.at == data.v.filled:
+                        if data.v.left == 0:
+                            break
+                        fill(&data.v)
+                        if data.v.filled == 0:
+                            break
+                    outcome = batch(&data.v, &state.m)
+                budget -= state.m.n_pairs - seen + 1
+                if outcome == REACHED and budget <= 0:
+                    outcome = PAUSED
+                if outcome != REACHED:
+                    break
+            if outcome != REACHED:
+                break
+            mistakes[k] += data.v.mistakes
+            start += 1
+            state.counts[5] += 1
+            if not close_visit(&data.v, &state.m):
+                outcome = OVERFLOWED
+                break
+    state.write()
+    return start, <int> outcome
+
+
+def candidate(PairState state not None, PairData data not None, double[::1] out not None):
+    """Write the hypothesis that waits to be judged, which the next call of `learn` then ends.
+
+    Parameters
+    ----------
+    state : PairState
+        In.
+    data : PairData
+        In and out.
+    out : float64 array, shape (n_features,)
+        Out.
+
+    Returns
+    -------
+    float
+        Its successes.
+    """
+    if out.shape[0] != state.m.n_features:
+        raise ValueError(f"out has {out.shape[0]} entries; it needs {state.m.n_features}")
+    copy_hypothesis(&data.v, &state.m, &out[0])
+    data.v.judged = True
+    return successes(&state.m)
+
+
+c_functions = {
+    "pair_update": PyCapsule_New(<void *> &pair_update, "pair_update", NULL),
+    "pair_average": PyCapsule_New(<void *> &pair_average, "pair_average", NULL),
+    "pair_committee": PyCapsule_New(<void *> &pair_committee, "pair_committee", NULL),
+}

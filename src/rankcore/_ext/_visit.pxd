@@ -1,0 +1,347 @@
+# A visit of a query: its pairs one after the other, in one of three ways to know scores. Private.
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from rankcore._ext._pairs cimport (
+    RC_BATCH,
+    RC_DEPTH,
+    RC_PANEL,
+    enter,
+    move,
+    pass_away,
+    rc_add_docs,
+    rc_ahead,
+    rc_ask_ahead,
+    rc_below,
+    rc_gram_panels,
+    rc_level,
+    rc_mirror,
+    rc_next_violation,
+    rc_next_wrong,
+    rc_pack_docs,
+    rc_shift_scores,
+    rc_stream,
+    rc_walk,
+    rc_walk_numbers,
+    rc_walk_pairs,
+    rc_walk_start,
+    so_far,
+    successes,
+)
+from rankcore.core cimport rc_axpy, rc_dot, rc_pair_state, rc_row, rc_rows, rc_rows_get
+
+
+cdef enum Way:
+    PLAIN
+    LAZY
+    PACKED
+    GRAM
+
+cdef enum Outcome:
+    REACHED  # all visits made
+    PAUSED  # enough pairs seen for now
+    FULL  # a hypothesis needs room
+    CANDIDATE  # a hypothesis waits to be judged
+    OVERFLOWED
+
+
+cdef struct Visit:
+    # Working memory, for the largest query
+    const rc_rows *X
+    double *scores  # padded, as all that are indexed by document
+    double *alpha  # steps of each document in this visit
+    double *beta  # the same times the successes before each
+    double *padded_labels
+    int64_t *stamps  # version of the weights that a score is of
+    int32_t *names  # documents in the order of the walk
+    rc_level *levels
+    double *panels
+    int64_t width  # features, padded
+    double *unfolded  # documents as doubles, width apart
+    double *weights  # width
+    double *numbers  # RC_BATCH, as the other parts of a batch
+    double *steps
+    int32_t *batch_winners
+    int32_t *batch_losers
+    bint lexicographic
+    # The query being visited
+    bint open
+    Way way
+    int64_t query
+    int64_t n  # documents
+    int64_t padded
+    int64_t left  # pairs not yet in a batch
+    double eta
+    const int64_t *docs
+    const double *labels  # padded
+    const double *doc_weights
+    const int32_t *winners  # a list of pairs, or NULL
+    const int32_t *losers
+    const double *pair_weights
+    double *G
+    # Where it is
+    int64_t at, filled  # in the batch
+    int64_t i, j  # in lexicographic order
+    int64_t listed  # in the list
+    int64_t n_levels
+    int64_t version  # of the weights
+    int64_t mistakes
+    double judge_above  # successes beyond which a hypothesis is the caller's to judge
+    bint judged  # the present one was
+    rc_walk walk
+    rc_ahead gram_ahead, rows_ahead
+
+
+cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept nogil:
+    """Put the pairs of the query into the order of one of its visits."""
+    cdef uint64_t stream = rc_stream(seed, number)
+    cdef int64_t k, i, j, first = 0, n_levels = 0
+    cdef double pairs = 0
+    cdef int32_t name
+    cdef rc_level *level
+    if v.winners == NULL:
+        for k in range(v.n):
+            v.names[k] = <int32_t> k
+        for k in range(1, v.n + 1):
+            if k < v.n and v.labels[k] == v.labels[first]:
+                continue
+            i = k - 1
+            while i > first:
+                j = first + rc_below(&stream, i - first + 1)
+                name = v.names[i]
+                v.names[i] = v.names[j]
+                v.names[j] = name
+                i -= 1
+            if k < v.n:
+                level = &v.levels[n_levels]
+                level.first_pair = pairs
+                level.width = <double> (v.n - k)
+                level.inverse = 1.0 / level.width
+                level.origin = pairs - <double> first * level.width
+                pairs += <double> (k - first) * level.width
+                n_levels += 1
+            first = k
+    v.n_levels = n_levels
+    for k in range(n_levels, 8):
+        v.levels[k].first_pair = INFINITY
+    if v.left:
+        rc_walk_start(&v.walk, <uint64_t> v.left, &stream)
+
+
+cdef inline void make_gram(const Visit *v, double *G) noexcept nogil:
+    """Write the Gram matrix of the query's documents."""
+    cdef int64_t first = 0, depth, i, j, p = v.padded
+    cdef rc_row x
+    memset(G, 0, p * p * sizeof(double))
+    if v.X.indptr == NULL:
+        while first < v.X.n_features:
+            depth = min(<int64_t> RC_DEPTH, v.X.n_features - first)
+            rc_pack_docs(v.X, v.docs, v.n, first, depth, v.panels)
+            rc_gram_panels(v.panels, p, depth, G)
+            first += depth
+        rc_mirror(G, p)
+        return
+    for i in range(v.n):  # each row in turn is spread out, and back to zeros afterwards
+        x = rc_rows_get(v.X, v.docs[i])
+        rc_axpy(x, 1.0, v.panels)
+        for j in range(i, v.n):
+            G[i * p + j] = rc_dot(rc_rows_get(v.X, v.docs[j]), v.panels)
+            G[j * p + i] = G[i * p + j]
+        rc_axpy(x, -1.0, v.panels)
+
+
+cdef inline bint close_visit(Visit *v, rc_pair_state *m) noexcept nogil:
+    """End a visit: the weights catch up. Whether the last scores are numbers."""
+    cdef int64_t k
+    cdef double sum = 0
+    if v.way >= PACKED and v.mistakes:
+        if v.way == GRAM:
+            rc_add_docs(v.X, v.docs, v.alpha, v.n, m.weights)
+        else:
+            memcpy(m.weights, v.weights, m.n_features * sizeof(double))
+        if m.weight_sums != NULL:
+            rc_add_docs(v.X, v.docs, v.beta, v.n, m.weight_sums)
+    if v.way == LAZY or v.way == GRAM:
+        for k in range(v.n):
+            sum += v.scores[k] - v.scores[k]
+    v.open = False
+    return sum == 0
+
+
+cdef inline void fill(Visit *v) noexcept nogil:
+    """Put the next pairs and their steps into the batch."""
+    cdef int64_t n = min(v.left, <int64_t> RC_BATCH), k = 0, at
+    cdef int32_t *winners = v.batch_winners
+    cdef int32_t *losers = v.batch_losers
+    cdef const int32_t *names = v.names
+    if not v.lexicographic:
+        rc_walk_numbers(&v.walk, v.numbers)
+    if v.winners != NULL:
+        for k in range(n):
+            at = v.listed + k if v.lexicographic else <int64_t> v.numbers[k]
+            winners[k] = v.winners[at]
+            losers[k] = v.losers[at]
+            v.steps[k] = v.eta if v.pair_weights == NULL else v.eta * v.pair_weights[at]
+        v.listed += n
+    elif not v.lexicographic:
+        rc_walk_pairs(v.numbers, v.levels, v.n_levels, v.n, winners, losers)
+        for k in range(n):
+            winners[k] = names[winners[k]]
+            losers[k] = names[losers[k]]
+    else:
+        while k < n and v.i < v.n:
+            while k < n and v.j < v.n:
+                if v.labels[v.j] < v.labels[v.i]:
+                    winners[k] = <int32_t> v.i
+                    losers[k] = <int32_t> v.j
+                    k += 1
+                v.j += 1
+            if v.j == v.n:
+                v.i += 1
+                v.j = 0
+        n = k
+    if v.winners == NULL and v.doc_weights != NULL:
+        for k in range(n):
+            v.steps[k] = v.eta * (v.doc_weights[winners[k]] * v.doc_weights[losers[k]])
+    v.at = 0
+    v.filled = n
+    v.left -= n
+
+
+cdef inline double step_of(const Visit *v, int64_t i, int64_t j) noexcept nogil:
+    if v.doc_weights == NULL:
+        return v.eta
+    return v.eta * (v.doc_weights[i] * v.doc_weights[j])
+
+
+cdef inline void copy_hypothesis(
+    const Visit *v, const rc_pair_state *m, double *to
+) noexcept nogil:
+    """The present hypothesis."""
+    if v.open and v.way == PACKED:
+        memcpy(to, v.weights, m.n_features * sizeof(double))
+        return
+    memcpy(to, m.weights, m.n_features * sizeof(double))
+    if v.open and v.way == GRAM and v.mistakes:
+        rc_add_docs(v.X, v.docs, v.alpha, v.n, to)
+
+
+cdef inline Outcome mistake(
+    Visit *v, rc_pair_state *m, int64_t i, int64_t j, double step
+) noexcept nogil:
+    """End the present hypothesis: have it judged or kept, then move the weights."""
+    cdef double before
+    if not v.judged:
+        if successes(m) > v.judge_above:
+            return CANDIDATE
+        if m.capacity:
+            if m.kept == m.capacity:
+                return FULL
+            copy_hypothesis(v, m, enter(m, m.kept))
+    v.judged = False
+    if v.way == GRAM:
+        rc_ask_ahead(&v.gram_ahead)
+        rc_ask_ahead(&v.rows_ahead)
+        rc_shift_scores(v.scores, v.G + i * v.padded, v.G + j * v.padded, step, v.padded)
+        v.alpha[i] += step
+        v.alpha[j] -= step
+    elif v.way == PACKED:
+        rc_shift_scores(
+            v.weights, v.unfolded + i * v.width, v.unfolded + j * v.width, step, v.width
+        )
+    if v.way >= PACKED:
+        if m.weight_sums != NULL:
+            before = so_far(m) * step
+            v.beta[i] += before
+            v.beta[j] -= before
+    else:
+        move(m, rc_rows_get(v.X, v.docs[i]), rc_rows_get(v.X, v.docs[j]), step)
+        v.version += 1
+    pass_away(m)
+    v.mistakes += 1
+    return REACHED
+
+
+cdef inline double renewed(Visit *v, const rc_pair_state *m, int64_t k) noexcept nogil:
+    """A score of the present weights, computed where that was not done yet."""
+    if v.stamps[k] != v.version:
+        v.stamps[k] = v.version
+        v.scores[k] = rc_dot(rc_rows_get(v.X, v.docs[k]), m.weights)
+    return v.scores[k]
+
+
+cdef inline bint violated(
+    Visit *v, const rc_pair_state *m, int64_t i, int64_t j
+) noexcept nogil:
+    """Whether a pair is ranked wrongly, looked up in one of the slower ways."""
+    if v.way == PLAIN:
+        return not (
+            rc_dot(rc_rows_get(v.X, v.docs[i]), m.weights)
+            - rc_dot(rc_rows_get(v.X, v.docs[j]), m.weights)
+            > m.margin
+        )
+    return not (renewed(v, m, i) - renewed(v, m, j) > m.margin)
+
+
+cdef inline Outcome batch(Visit *v, rc_pair_state *m) noexcept nogil:
+    """Look at the pairs of the batch."""
+    cdef const double *s = v.scores
+    cdef const int32_t *winners = v.batch_winners
+    cdef const int32_t *losers = v.batch_losers
+    cdef double margin = m.margin
+    cdef int64_t at, filled = v.filled
+    cdef bint listed = v.pair_weights != NULL or v.doc_weights != NULL
+    cdef Outcome outcome
+    while True:
+        at = v.at
+        if v.way == GRAM:
+            while at < filled and s[winners[at]] - s[losers[at]] > margin:
+                at += 1
+        elif v.way == PACKED:
+            at = rc_next_wrong(
+                v.unfolded, v.width, v.weights, winners, losers, at, filled, margin
+            )
+        else:
+            while at < filled and not violated(v, m, winners[at], losers[at]):
+                at += 1
+        m.run += at - v.at
+        m.right += at - v.at
+        m.n_pairs += at - v.at
+        v.at = at
+        if at == filled:
+            return REACHED
+        outcome = mistake(
+            v, m, winners[at], losers[at], v.steps[at] if listed else v.eta
+        )
+        if outcome != REACHED:
+            return outcome
+        m.n_pairs += 1
+        v.at += 1
+
+
+cdef inline Outcome scan(Visit *v, rc_pair_state *m) noexcept nogil:
+    """Look at the pairs of the winner v.i, in lexicographic order."""
+    cdef const double *labels = v.padded_labels
+    cdef int64_t j, n
+    cdef Outcome outcome
+    while True:
+        n = 0
+        j = rc_next_violation(
+            v.scores, labels, v.j, v.padded, v.scores[v.i], labels[v.i], m.margin, &n
+        )
+        m.run += n
+        m.right += n
+        m.n_pairs += n
+        v.left -= n
+        v.j = j
+        if j == v.padded:
+            v.i += 1
+            v.j = 0
+            return REACHED
+        outcome = mistake(v, m, v.i, j, step_of(v, v.i, j))
+        if outcome != REACHED:
+            return outcome
+        m.n_pairs += 1
+        v.left -= 1
+        v.j += 1

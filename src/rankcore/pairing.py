@@ -1,0 +1,329 @@
+"""Which pairs of rows a pairwise learner compares, query by query, and how it gets at scores."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext.pairs import WAYS, PairData
+from rankcore._ext.rows import Rows
+from rankcore.metrics.queries import Queries
+
+# A Gram matrix of more documents than this (128 MiB) is not worth its room.
+GRAM_DOCS = 4096
+# More values than this (32 MiB) of a query are not laid out.
+PACKED_VALUES = 2**22
+# Documents are padded to whole vectors of this many.
+PANEL = 8
+# Pair numbers are exact beyond what anybody visits.
+MAX_PAIRS = 2**50
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The pairs of the queries that have any.
+
+    Attributes
+    ----------
+    docs : ndarray of int64
+        Rows of the documents, query by query: ascending, or by descending label if the pairs are
+        walked through.
+    bounds : ndarray of int64, shape (n_queries + 1,)
+        Query q has the documents ``bounds[q]`` up to ``bounds[q + 1]``.
+    labels : ndarray of float64, shape of ``docs``
+    doc_weights : ndarray of float64, shape of ``docs``, or None
+        A pair weighs the product of its documents' weights.
+    listed : tuple of four arrays, or None
+        Offsets of the queries, winners, losers (places among the query's documents) and weights
+        (or None) of pairs that were given, rather than all of different label.
+    n_pairs : ndarray of int64, shape (n_queries,)
+    weights : ndarray of float64, shape (n_queries,)
+        Sums of the weights of the pairs.
+    queries : ndarray of int64, shape (n_queries,)
+        Which query of the input each is.
+    """
+
+    docs: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    labels: NDArray[np.float64]
+    doc_weights: NDArray[np.float64] | None
+    listed: tuple[Any, Any, Any, Any] | None
+    n_pairs: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    queries: NDArray[np.int64]
+    query_weights: NDArray[np.float64] | None = None
+
+    def weigh(self, query_weights: NDArray[np.float64]) -> Pairing:
+        """Weigh the queries, one weight for each of the input."""
+        return replace(self, query_weights=query_weights[self.queries])
+
+    def visited(self) -> NDArray[np.int64]:
+        """The queries to visit: those of a weight above 0."""
+        if self.query_weights is None:
+            return np.arange(self.n_pairs.size)
+        return np.flatnonzero(self.query_weights)
+
+    def steps(self, balanced: bool) -> NDArray[np.float64]:
+        """Length of a step in each query, before the weight of the pair."""
+        steps = 1.0 / self.weights if balanced else np.ones(self.weights.size)
+        return steps if self.query_weights is None else steps * self.query_weights
+
+    def bind(
+        self,
+        rows: Rows,
+        *,
+        lexicographic: bool,
+        seed: int,
+        solver: str,
+        passes: int,
+        memory_limit: int,
+    ) -> PairData:
+        """Hand the pairs to the kernel.
+
+        Parameters
+        ----------
+        rows : Rows
+        lexicographic : bool
+            Whether pairs come in order; otherwise they are walked through, by ``seed``.
+        seed : int
+        solver : {"auto", "gram", "packed", "lazy", "plain"}
+        passes : int
+            How often each query will be visited.
+        memory_limit : int
+            Bytes of Gram matrices to keep from pass to pass. Nothing but time depends on it.
+
+        Returns
+        -------
+        PairData
+        """
+        n_docs = np.diff(self.bounds)
+        ways = self._ways(n_docs, rows, solver, passes, lexicographic)
+        cached = np.full(n_docs.size, -1, dtype=np.int64)
+        size = 0
+        if passes > 1:
+            sizes = np.where(ways == WAYS["gram"], (-(-n_docs // PANEL) * PANEL) ** 2, 0)
+            stops = np.cumsum(sizes)
+            fits = (sizes > 0) & (stops <= memory_limit // 8)
+            cached[fits] = (stops - sizes)[fits]
+            size = int(stops[fits].max(initial=0))
+        offsets, winners, losers, weights = self.listed or (None, None, None, None)
+        return PairData(
+            rows,
+            self.docs,
+            self.bounds,
+            self.labels,
+            self.doc_weights,
+            offsets,
+            winners,
+            losers,
+            weights,
+            self.n_pairs,
+            ways,
+            cached,
+            np.empty(size),
+            lexicographic,
+            seed,
+        )
+
+    def _ways(
+        self,
+        n_docs: NDArray[np.int64],
+        rows: Rows,
+        solver: str,
+        passes: int,
+        lexicographic: bool,
+    ) -> NDArray[np.uint8]:
+        """The way of least work for each query; the same on every machine."""
+        dense = rows.columns is None
+        if solver == "packed" and not dense:
+            solver = "lazy"
+        if solver != "auto":
+            return np.full(n_docs.size, WAYS[solver], dtype=np.uint8)
+        # Inner products: half of n^2 for a Gram matrix, up to two a pair and pass without. Those of
+        # dense rows are made in blocks, eight times as fast.
+        gram = n_docs.astype(np.float64) ** 2 / 2 / (8 if dense else 1)
+        lazy = 2.0 * self.n_pairs * min(passes, 4)
+        worth = (gram <= lazy) & (n_docs <= GRAM_DOCS)
+        ways = np.where(worth, WAYS["gram"], WAYS["lazy"])
+        if dense and not lexicographic:
+            # A mistake costs n_docs with a Gram matrix; here it costs n_features, as does a pair.
+            packed = (n_docs > 2 * rows.n_features) & (self.n_pairs > 4 * n_docs)
+            packed &= n_docs * (rows.n_features + PANEL) <= PACKED_VALUES
+            ways[packed] = WAYS["packed"]
+        return ways.astype(np.uint8)
+
+
+def pair_by_label(
+    labels: NDArray[np.float64],
+    queries: Queries,
+    row_weights: NDArray[np.float64] | None,
+    lexicographic: bool,
+) -> Pairing:
+    """Every pair of documents of a query that differ in label.
+
+    Parameters
+    ----------
+    labels : ndarray of float64, shape (n_rows,)
+    queries : Queries
+    row_weights : ndarray of float64, shape (n_rows,), or None
+        Rows of weight 0 are left out.
+    lexicographic : bool
+
+    Returns
+    -------
+    Pairing
+
+    Notes
+    -----
+    O(n_rows log n_rows), however many pairs there are.
+    """
+    n_queries = queries.ids.size
+    rows, of = _places(queries)
+    if row_weights is not None:
+        kept = row_weights[rows] > 0
+        rows, of = rows[kept], of[kept]
+    by_label = np.lexsort((-labels[rows], of))
+    lower, level_stop, query_stop = _lower(labels[rows[by_label]], of[by_label], n_queries)
+    n_pairs = _sum_by(of, lower, n_queries)
+    if n_pairs.size and n_pairs.max() > MAX_PAIRS:
+        raise ValueError(
+            f"a query has {n_pairs.max():.3g} pairs; at most 2**50 can be told apart: split it"
+        )
+    weights = n_pairs
+    if row_weights is not None:
+        sums = np.concatenate([[0.0], np.cumsum(row_weights[rows[by_label]])])
+        below = sums[query_stop] - sums[level_stop]
+        weights = _sum_by(of, row_weights[rows[by_label]] * below, n_queries)
+    useful = n_pairs > 0
+    order = np.arange(rows.size) if lexicographic else by_label
+    order = order[useful[of]]
+    docs = rows[order]
+    counts = np.bincount(of[order], minlength=n_queries)[useful]
+    return Pairing(
+        docs,
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        labels[docs],
+        None if row_weights is None else row_weights[docs],
+        None,
+        n_pairs[useful].astype(np.int64),
+        weights[useful],
+        np.flatnonzero(useful),
+    )
+
+
+def _places(queries: Queries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows query by query, and the number of each one's query."""
+    of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
+    return (np.arange(of.size) if queries.rows is None else queries.rows), of
+
+
+def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
+    """How many documents of its query are below each, and where its level and its query end."""
+    n = labels.size
+    change = np.ones(n + 1, dtype=bool)
+    change[1:-1] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])
+    starts = np.flatnonzero(change)
+    level_stop = np.repeat(starts[1:], np.diff(starts))
+    query_stop = np.cumsum(np.bincount(of, minlength=n_queries))[of]
+    return query_stop - level_stop, level_stop, query_stop
+
+
+def _sum_by(of: Any, values: Any, n_queries: int) -> NDArray[np.float64]:
+    # `of` ascends, so it is the same in both orders of the documents.
+    return np.bincount(of, weights=values, minlength=n_queries).astype(np.float64)
+
+
+def pair_by_list(
+    pairs: NDArray[np.int64],
+    pair_weights: NDArray[np.float64] | None,
+    queries: Queries,
+    row_weights: NDArray[np.float64] | None,
+) -> Pairing:
+    """Pairs that were given, query by query and in the order given.
+
+    Parameters
+    ----------
+    pairs : ndarray of int64, shape (n_pairs, 2)
+        Winner and loser: different rows that exist.
+    pair_weights : ndarray of float64, shape (n_pairs,), or None
+        Not negative. Pairs of weight 0 are left out.
+    queries : Queries
+    row_weights : ndarray of float64, shape (n_rows,), or None
+
+    Returns
+    -------
+    Pairing
+
+    Raises
+    ------
+    ValueError
+        If a pair is of two queries.
+    """
+    n_queries = queries.ids.size
+    rows, of = _places(queries)
+    query = np.empty(rows.size, dtype=np.int64)
+    query[rows] = of
+    apart = query[pairs[:, 0]] != query[pairs[:, 1]]
+    if apart.any():
+        at = int(apart.argmax())
+        one, other = pairs[at].tolist()
+        raise ValueError(
+            f"pairs[{at}] compares rows {one} and {other} of different queries "
+            f"({queries.ids[query[one]]!r} and {queries.ids[query[other]]!r})"
+        )
+    total = np.ones(len(pairs)) if pair_weights is None else pair_weights
+    if row_weights is not None:
+        total = total * row_weights[pairs[:, 0]] * row_weights[pairs[:, 1]]
+    kept = total > 0
+    pairs, total = pairs[kept], total[kept]
+    order = np.argsort(query[pairs[:, 0]], kind="stable")
+    pairs, total = pairs[order], total[order]
+    docs = np.unique(pairs)
+    docs = docs[np.argsort(query[docs], kind="stable")]
+    counts = np.bincount(query[pairs[:, 0]], minlength=n_queries)
+    useful = counts > 0
+    n_docs = np.bincount(query[docs], minlength=n_queries)[useful]
+    bounds = np.concatenate([[0], np.cumsum(n_docs)]).astype(np.int64)
+    place = np.empty(rows.size, dtype=np.int32)
+    place[docs] = np.arange(docs.size) - np.repeat(bounds[:-1], n_docs)
+    weighted = pair_weights is not None or row_weights is not None
+    return Pairing(
+        docs,
+        bounds,
+        np.zeros(docs.size),
+        None,
+        (
+            np.concatenate([[0], np.cumsum(counts[useful])]).astype(np.int64),
+            np.ascontiguousarray(place[pairs[:, 0]]),
+            np.ascontiguousarray(place[pairs[:, 1]]),
+            total if weighted else None,
+        ),
+        counts[useful].astype(np.int64),
+        _sum_by(query[pairs[:, 0]], total, n_queries)[useful],
+        np.flatnonzero(useful),
+    )
+
+
+def default_memory_limit() -> int:
+    """A quarter of the memory that the process may use.
+
+    Returns
+    -------
+    int
+        Bytes; 1 GiB where the system does not say.
+    """
+    limits = []
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # not on Windows
+        limits.append(4 * 2**30)
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as stream:
+            limits.append(int(stream.read()))
+    except (OSError, ValueError):  # no such file, or "max"
+        pass
+    return min(limits) // 4

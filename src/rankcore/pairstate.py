@@ -1,0 +1,320 @@
+"""What a pairwise perceptron knows: its weights, their sums, and the hypotheses it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext.pairs import PairState
+from rankcore.pairing import default_memory_limit
+
+# Hypotheses there is room for at first, where all are kept.
+ROOM = 1024
+
+
+@dataclass
+class PairwiseState:
+    """All that is saved, resumed and scored with.
+
+    Attributes
+    ----------
+    weights, sums : ndarray of float64, shape (n_features,)
+        The present hypothesis, and what its average is made of.
+    clock : ndarray of float64, shape (3,)
+        Successes of the present hypothesis and of all, but for those of the present unit; the unit.
+    counts : ndarray of int64, shape (6,)
+        Hypotheses in ``every``; successes of the present hypothesis and of all at the present unit;
+        pairs; mistakes; visits of queries.
+    settings : dict
+        Parameters that are built in.
+    seed : int
+        Of the order of pairs.
+    members : list of (ndarray, float, int, float)
+        Hypotheses kept by competition, each never changed: weights, successes, which one it was,
+        and what it is chosen by.
+    longest : list of float
+        The most successes there have been, as many as members, where these are chosen by something
+        else.
+    every : tuple of three ndarrays, or None
+        Weights, successes and numbers of all hypotheses so far, where none is dropped, with free
+        room at the end.
+    epochs : list of [int, int, int, int, int]
+        Per pass: pairs, mistakes, hypotheses so far, queries, queries skipped.
+    validation : list of float
+    streaming : bool
+        Whether the last pass belongs to ``partial_fit``, and so goes on.
+    """
+
+    weights: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    clock: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    settings: dict[str, Any]
+    seed: int
+    members: list[tuple[NDArray[np.float64], float, int, float]] = field(default_factory=list)
+    longest: list[float] = field(default_factory=list)
+    every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
+    epochs: list[list[int]] = field(default_factory=list)
+    validation: list[float] = field(default_factory=list)
+    streaming: bool = False
+
+    @classmethod
+    def new(cls, n_features: int, seed: int, settings: dict[str, Any]) -> Self:
+        """A state that has seen nothing."""
+        every = None
+        if settings["capacity"] is None:
+            every = (np.empty((ROOM, n_features)), np.empty(ROOM), np.empty(ROOM, dtype=np.int64))
+        zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(3)
+        return cls(*zeros, np.zeros(6, dtype=np.int64), settings, seed, every=every)
+
+    # ---------------------------------------------------------------- for the kernel
+
+    def bind(self, margin: float) -> PairState:
+        """The arrays as the kernel takes them."""
+        members, survived, born = self.every or (None, None, None)
+        return PairState(
+            self.weights, self.sums, members, survived, born, self.clock, self.counts, float(margin)
+        )
+
+    def bar(self) -> float:
+        """Successes that a hypothesis must exceed to be offered a place.
+
+        Those of the last member that successes would choose: so few are asked for their quality.
+        """
+        capacity = self.settings["capacity"]
+        if capacity is None:
+            return np.inf
+        lives = self.longest if self.settings["judged"] else [m[1] for m in self.members]
+        return -1.0 if len(lives) < capacity else min(lives)
+
+    def offer(
+        self,
+        weights: NDArray[np.float64],
+        successes: float,
+        quality: Callable[[Any], float] | None,
+    ) -> None:
+        """Give a hypothesis a free place, or that of the least member if it is better.
+
+        Of equal members the youngest is the least, and equal to it is not better.
+        """
+        value = successes if quality is None else float(quality(weights))
+        if value != value:
+            raise ValueError(f"the quality {quality!r} gave nan")
+        if quality is not None:
+            lives = sorted([*self.longest, successes], reverse=True)
+            self.longest = lives[: self.settings["capacity"]]
+        member = (weights, successes, int(self.counts[4]), value)
+        if len(self.members) < self.settings["capacity"]:
+            self.members = [*self.members, member]
+            return
+        least = min(range(len(self.members)), key=lambda k: _order(self.members[k]))
+        if value > self.members[least][3]:
+            self.members = [*self.members[:least], *self.members[least + 1 :], member]
+
+    def grow(self, memory_limit: int | None) -> None:
+        """Make room for twice as many hypotheses."""
+        assert self.every is not None
+        old = self.every
+        room = 2 * max(len(old[1]), 1)
+        size = room * 8 * (self.weights.size + 2)
+        limit = default_memory_limit() if memory_limit is None else memory_limit
+        if size > limit:
+            raise ValueError(
+                f"variant='voted' keeps every hypothesis: {len(old[1])} so far, and twice as many "
+                f"take {size / 1e9:.3g} GB, more than memory_limit allows ({limit / 1e9:.3g} GB); "
+                "set max_hypotheses to keep the best"
+            )
+        new = (
+            np.empty((room, self.weights.size)),
+            np.empty(room),
+            np.empty(room, dtype=np.int64),
+        )
+        for k in range(3):
+            new[k][: len(old[1])] = old[k]
+        self.every = new
+
+    # ---------------------------------------------------------------- books
+
+    def begin_pass(self, skipped: int) -> None:
+        """Open the record of a pass."""
+        self.epochs.append([0, 0, 0, 0, skipped])
+
+    def tally(self) -> tuple[int, int]:
+        """Pairs and mistakes so far."""
+        return int(self.counts[3]), int(self.counts[4])
+
+    def check_settings(self, settings: dict[str, Any]) -> None:
+        """Raise if a parameter that is built in has changed."""
+        for name, value in settings.items():
+            if value != self.settings[name]:
+                name, hint = {
+                    "capacity": ("committee_size, or variant or max_hypotheses", ""),
+                    "judged": ("quality", ""),
+                }.get(name, (name, f" ({self.settings[name]!r})"))
+                raise ValueError(
+                    f"{name} differs from what this model began with{hint}, which is built into "
+                    "it; set it back, or call fit"
+                )
+
+    # ---------------------------------------------------------------- copies
+
+    def own(self) -> None:
+        """Copy arrays that are read-only, as those of a model that joblib mapped from a file."""
+        for name in ["weights", "sums", "clock", "counts"]:
+            array = getattr(self, name)
+            setattr(self, name, array if array.flags.writeable else array.copy())
+        if self.every is not None and not all(array.flags.writeable for array in self.every):
+            self.every = (self.every[0].copy(), self.every[1].copy(), self.every[2].copy())
+
+    def parameters(self) -> tuple[Any, ...]:
+        """What learning changes, as it is now. Members and hypotheses are only ever added."""
+        own = [array.copy() for array in (self.weights, self.sums, self.clock, self.counts)]
+        return (*own, self.members, self.longest, self.every)
+
+    def put_back(self, saved: tuple[Any, ...]) -> None:
+        """Become what `parameters` returned."""
+        weights, sums, clock, counts, self.members, self.longest, self.every = saved
+        self.weights[:], self.sums[:], self.clock[:], self.counts[:] = weights, sums, clock, counts
+
+    def snapshot(self) -> Callable[[], None]:
+        """A function that puts the present state back."""
+        saved = self.parameters()
+        epochs = [list(epoch) for epoch in self.epochs]
+        validation, streaming = list(self.validation), self.streaming
+
+        def restore() -> None:
+            self.put_back(saved)
+            self.epochs, self.validation, self.streaming = epochs, validation, streaming
+
+        return restore
+
+    # ---------------------------------------------------------------- files
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """All but settings and seed, as arrays of a model file."""
+        arrays: dict[str, NDArray[Any]] = {
+            "weights": self.weights,
+            "sums": self.sums,
+            "clock": self.clock,
+            "counts": self.counts,
+            "epochs": np.array(self.epochs, dtype=np.int64).reshape(-1, 5),
+            "validation": np.array(self.validation, dtype=np.float64),
+        }
+        if self.every is not None:
+            kept = int(self.counts[0])
+            names = ["members", "successes", "born"]
+            return arrays | {n: a[:kept] for n, a in zip(names, self.every, strict=True)}
+        members = self.members
+        shape = len(members), self.weights.size
+        arrays["members"] = np.array([m[0] for m in members], dtype=np.float64).reshape(shape)
+        arrays["successes"] = np.array([m[1] for m in members], dtype=np.float64)
+        arrays["born"] = np.array([m[2] for m in members], dtype=np.int64)
+        arrays["values"] = np.array([m[3] for m in members], dtype=np.float64)
+        arrays["longest"] = np.array(self.longest, dtype=np.float64)
+        return arrays
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: dict[str, NDArray[Any]],
+        n_features: int,
+        seed: int,
+        settings: dict[str, Any],
+        streaming: bool,
+        like: Callable[[dict[str, NDArray[Any]], str, NDArray[Any]], NDArray[Any]],
+    ) -> Self:
+        """The state of a model file; ``like`` takes an array if it is of the form of another.
+
+        Raises
+        ------
+        ValueError, KeyError
+            If an array is missing, of another form, or no run could have led to it.
+        """
+        state = cls.new(n_features, seed, settings)
+        for name in ["weights", "sums", "clock", "counts"]:
+            setattr(state, name, like(arrays, name, getattr(state, name)))
+        n_members = arrays["members"].shape[0] if arrays["members"].ndim else 0
+        forms = {
+            "members": np.empty((n_members, n_features)),
+            "successes": np.empty(n_members),
+            "born": np.empty(n_members, dtype=np.int64),
+        }
+        members, successes, born = (like(arrays, n, form) for n, form in forms.items())
+        n_epochs = arrays["epochs"].shape[0] if arrays["epochs"].ndim else 0
+        state.epochs = like(arrays, "epochs", np.empty((n_epochs, 5), dtype=np.int64)).tolist()
+        form = np.empty(arrays["validation"].size)
+        state.validation = like(arrays, "validation", form).tolist()
+        if settings["capacity"] is None:
+            state.every = members, successes, born
+        else:
+            values = like(arrays, "values", np.empty(n_members)).tolist()
+            n_longest = n_members if settings["judged"] else 0
+            state.longest = like(arrays, "longest", np.empty(n_longest)).tolist()
+            parts = zip(members, successes.tolist(), born.tolist(), values, strict=True)
+            state.members = [(np.ascontiguousarray(w), s, b, v) for w, s, b, v in parts]
+        expected = n_members if settings["capacity"] is None else 0
+        counts = state.counts
+        if (
+            (counts < 0).any()
+            or counts[0] != expected
+            or n_members > (settings["capacity"] or n_members)
+            or counts[1] > counts[2]
+            or counts[4] > counts[3]
+            or (successes < 0).any()
+            or (state.clock < 0).any()
+            or (np.array(state.epochs) < 0).any()
+            or len(state.validation) > n_epochs
+        ):
+            raise ValueError("what it has counted is impossible")
+        state.streaming = streaming
+        return state
+
+    # ---------------------------------------------------------------- models
+
+    def present(self) -> float:
+        """Successes of the present hypothesis."""
+        return float(self.clock[0] + self.counts[1] * self.clock[2])
+
+    def average(self) -> NDArray[np.float64]:
+        """The mean of all hypotheses, weighted by successes; the last if none had any."""
+        total = float(self.clock[1] + self.counts[2] * self.clock[2])
+        return self.weights - self.sums / total if total > 0 else self.weights.copy()
+
+    def best(self, size: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The best hypotheses, the present one included, best first: weights and successes.
+
+        Parameters
+        ----------
+        size : int or None
+            How many; None for all that are kept.
+        """
+        now = self.present()
+        if self.every is not None:
+            kept = int(self.counts[0])
+            weights, counts, born = (array[:kept] for array in self.every)
+            counts = np.append(counts, now)
+            order = np.lexsort((np.append(born, self.counts[4]), -counts))[:size]
+            return np.vstack([weights, self.weights])[order], counts[order]
+        capacity = self.settings["capacity"]
+        members = list(self.members)
+        # By quality only hypotheses that were judged compete; there is none without a mistake.
+        if not self.settings["judged"] or not members:
+            members.append((self.weights, now, int(self.counts[4]), now))
+        members.sort(key=_order, reverse=True)
+        members = members[: min(capacity, size or capacity)]
+        return np.array([m[0] for m in members]), np.array([m[1] for m in members])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self.every is not None:  # without the free room
+            state["every"] = tuple(array[: max(int(self.counts[0]), 1)] for array in self.every)
+        return state
+
+
+def _order(member: tuple[Any, float, int, float]) -> tuple[float, int]:
+    """Greater for a better member; of equal ones, for the earlier."""
+    return member[3], -member[2]

@@ -1,0 +1,684 @@
+"""Pairwise perceptrons: five models of one online pass over pairs of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from numbers import Integral
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_scalar, validate_data
+
+from rankcore._ext import pairs as kernels
+from rankcore._ext.rows import Rows, project
+from rankcore.base import as_generator, check_option, check_real
+from rankcore.inputs import as_rows
+from rankcore.metrics.queries import Queries
+from rankcore.pairing import Pairing, default_memory_limit, pair_by_label, pair_by_list
+from rankcore.pairstate import PairwiseState
+from rankcore.progress import Progress, report
+from rankcore.ranking import (
+    Ranker,
+    Validation,
+    as_relevance,
+    as_validation,
+    as_weights,
+    check_metric,
+    queries_of,
+)
+
+__all__ = ["Committee", "PairwisePerceptron"]
+
+VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
+SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
+# Pairs to look at between two looks at pending signals: some milliseconds' worth.
+BUDGET = 500_000
+
+
+class Committee(NamedTuple):
+    """Hypotheses that decide together.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_members, n_features)
+        Best member first.
+    successes : ndarray of float64, shape (n_members,)
+        Pairs that each ranked rightly before its first mistake: what its vote counts.
+    """
+
+    weights: NDArray[np.float64]
+    successes: NDArray[np.float64]
+
+
+class PairwisePerceptron(Ranker):
+    """Perceptron on pairs of documents: committee, voted, averaged, pocket or last hypothesis.
+
+    Each pair of documents of a query that differ in label is looked at once a pass. If the better
+    one does not score higher by more than ``margin``, the weights move towards the difference of
+    the two. A weight vector that lives from one such mistake to the next is a hypothesis; the
+    pairs it ranks rightly meanwhile are its successes. The variants differ in which hypotheses
+    decide in the end.
+
+    Parameters
+    ----------
+    variant : {"averaged", "committee", "voted", "pocket", "last"}, default="averaged"
+        The mean of all hypotheses weighted by successes; the ``committee_size`` hypotheses of most
+        successes; all of them, voting; the one of most successes; or the last. All but "voted" come
+        from the same pass: a fitted model answers as another after ``set_params(variant=...)``.
+    committee_size : int, default=20
+        Hypotheses kept.
+    combine : {"score", "rank"}, default="score"
+        How committee and voters decide: by the mean of their weights, or by the mean of the ranks
+        that each gives a document within its query. Both weigh members by successes. By score all
+        the voters are the average.
+    max_iter : int, default=10
+        Passes over all pairs in ``fit``.
+    margin : float, default=1.0
+        A pair is a mistake unless the better document scores higher by more than this. The paper
+        has 0; see Notes for what it does.
+    balance : {"query"}, optional, default="query"
+        Whether a step is 1 / (pairs of the query), so that queries count alike, or 1.
+    order : {"shuffle", "lex"}, default="shuffle"
+        Queries, and the pairs in each, in a new random order in each pass; or as the rows come,
+        winner by winner and for each loser by loser.
+    count : {"pair", "query"}, default="pair"
+        What a success counts: 1, or 1 / (pairs of the query).
+    quality : str or callable, optional
+        What the committee and the pocket choose hypotheses by, in place of successes: a measure
+        such as "map" on the ``eval_set``, or a function of the weights, greater for better. Asked
+        only of hypotheses that would join the committee by successes, which are few.
+    max_hypotheses : int, optional
+        Voters kept by "voted", those of most successes. By default all.
+    early_stopping_rounds : int, optional
+        Stop after this many passes in a row that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str or callable, default="ndcg@10"
+        What is measured on the ``eval_set`` after each pass: a name that
+        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid. Greater is
+        better.
+    solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
+        How scores are come by; the decisions are the same (see Notes).
+    memory_limit : int, optional
+        Bytes to keep from pass to pass for speed (Gram matrices), and for the hypotheses of
+        "voted". By default a quarter of the machine's memory. The model does not depend on it.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the order. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print a line a pass if positive.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (n_features,)
+        The weights that score (a copy); absent where ranks are combined.
+    committee_ : Committee
+        Weights and successes of the hypotheses kept, best first; the present one is among them if
+        it belongs there.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only where X had string column names.
+    n_iter_ : int
+        Passes made; all calls of ``partial_fit`` in a row count as one.
+    best_iteration_ : int
+        The pass that early stopping chose, counted from 1.
+    history_ : dict of lists
+        Per pass: ``pairs`` and ``mistakes``; ``hypotheses`` that there have been up to its end;
+        ``queries`` visited and ``skipped``, those without two documents to tell apart; and, with an
+        ``eval_set``, the value of ``eval_metric`` under its name.
+
+    Notes
+    -----
+    The Committee Perceptron of [1]_, completed where its figure is silent: the counter starts at 0
+    with each hypothesis, the last hypothesis is offered to the committee too, and of equal ones the
+    earlier stays. The average counts only pairs ranked rightly.
+
+    With steps of 1 and margin 0 no run makes more than ``max |x_i - x_j|^2 / g^2`` mistakes if some
+    unit vector separates all pairs by g. On data that nobody separates, hypotheses are short-lived
+    without a margin, and the longest lives are those that began in an easy query; a margin makes
+    the weights grow until only close pairs move them. Features should be on one scale, as
+    query-level normalisation or standardising leaves them: steps are as long as the features make
+    them, and the margin is in the same units as the score.
+
+    Scores of a query are kept while it is visited. With "gram" a mistake renews them all through
+    the query's Gram matrix, at n_docs multiplications, and a pair costs a comparison. With "packed"
+    the documents of the query are laid out for inner products in vector lanes, at n_features
+    multiplications a pair (dense rows; others are "lazy"). With "lazy" an outdated score costs
+    O(non-zeros) when it is looked at; with "plain" every score does. "auto" takes for each query
+    the way of less work, whatever the memory. Sums are formed in another order by "gram" and
+    "packed", so scores may differ in their last digits from those of "plain", and a decision could
+    fall otherwise if the scores of a pair differed by ``margin`` to 15 digits; on data whose sums
+    are exact the models are equal to the bit. "lazy" and "plain" always are.
+
+    Memory beyond X: 16 bytes a row, ``committee_size + 2`` weight vectors and, within
+    ``memory_limit``, 8 n_docs^2 bytes a query.
+
+    References
+    ----------
+    .. [1] J. L. Elsas, V. R. Carvalho and J. G. Carbonell. "Fast Learning of Document Ranking
+       Functions with the Committee Perceptron". WSDM 2008.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X = [[2, 1], [0, 2], [1, 0], [1, 2], [2, 2], [0, 1], [1, 0]]
+    >>> y, qid = [1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 2, 2, 2, 2]
+    >>> model = rc.PairwisePerceptron("committee", committee_size=2, margin=0, order="lex",
+    ...                               max_iter=2).fit(X, y, qid=qid)
+    >>> model.committee_.weights, model.committee_.successes
+    (array([[ 1. ,  0. ], [ 1. , -0.5]]), array([5., 2.]))
+    >>> model.set_params(variant="pocket").coef_
+    array([1., 0.])
+    >>> model.predict_rank(X, qid=qid)
+    array([1, 3, 2, 2, 1, 4, 3])
+    """
+
+    _state: PairwiseState
+
+    def __init__(
+        self,
+        variant: str = "averaged",
+        committee_size: int = 20,
+        combine: str = "score",
+        max_iter: int = 10,
+        margin: float = 1.0,
+        balance: str | None = "query",
+        order: str = "shuffle",
+        count: str = "pair",
+        quality: Any = None,
+        max_hypotheses: int | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "ndcg@10",
+        solver: str = "auto",
+        memory_limit: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.variant = variant
+        self.committee_size = committee_size
+        self.combine = combine
+        self.max_iter = max_iter
+        self.margin = margin
+        self.balance = balance
+        self.order = order
+        self.count = count
+        self.quality = quality
+        self.max_hypotheses = max_hypotheses
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.solver = solver
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------- learning
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        pairs: Any = None,
+        pairs_weight: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+        callbacks: Iterable[Callable[[Any], Any]] | None = None,
+    ) -> Self:
+        """Learn from scratch, in ``max_iter`` passes.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            Finite. CSR and C-ordered float32 or float64 are used in place.
+        y : array-like of numbers, shape (n_samples,)
+            Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
+        qid : array-like, shape (n_samples,), optional
+            The query of each row, of any type and in any order. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries whose rows follow each other, instead of ``qid``.
+        sample_weight : array-like, optional
+            Of rows, shape (n_samples,): a pair weighs the product of its two. Or of queries, in
+            order of first appearance, shape (n_queries,). A weight lengthens steps.
+        pairs : array-like of int, shape (n_pairs, 2), optional
+            Row of the winner and row of the loser: learn from these instead of from labels.
+        pairs_weight : array-like, shape (n_pairs,), optional
+        eval_set : (X, y), or a list of one such pair, optional
+            Held-out rows, measured after each pass.
+        eval_qid, eval_group : array-like, optional
+            Their queries.
+        callbacks : iterable of callables, optional
+            Called after each pass with the model as it is then, to look at but not to keep; a true
+            answer of one ends the fit.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters, or if no query has two documents to tell apart. A failed or
+            interrupted fit leaves the estimator as it was.
+        """
+        self._check_params()
+        rows = as_rows(X)
+        pairing, skipped = self._pairing(
+            rows, y, queries_of(qid, group, rows.n_rows), sample_weight, pairs, pairs_weight
+        )
+        if pairing.visited().size == 0:
+            if rows.n_rows == 1:
+                raise ValueError("Found 1 sample: learning to rank takes two or more to compare")
+            raise ValueError(
+                "nothing to learn from: all pairs weigh 0"
+                if pairs is not None
+                else "nothing to learn from: no query has two documents of different label (and of "
+                "a weight above 0); was the right qid given?"
+            )
+        validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
+        generator = as_generator(self.random_state)
+        state = self._new_state(rows.n_features, generator)
+        data = self._bind_data(pairing, rows, state, self.max_iter)
+        quality = self._quality(validation)
+        shadow = self._shadow(X, rows, state, qid is not None or group is not None)
+        best, best_epoch, best_value = None, 0, -np.inf
+        for epoch in range(1, self.max_iter + 1):
+            sequence = pairing.visited()
+            if self.order == "shuffle":
+                generator.shuffle(sequence)
+            state.begin_pass(skipped)
+            self._run_pass(state, data, pairing, sequence, quality, epoch, self.max_iter)
+            if validation is not None:
+                value = validation.measure(shadow._scores(validation.rows, validation.queries))
+                state.validation.append(value)
+                if self.early_stopping_rounds is not None and value > best_value:
+                    best, best_epoch, best_value = state.parameters(), epoch, value
+            if self.verbose:
+                self._tell(state, epoch)
+            stop = [bool(callback(copy(shadow))) for callback in callbacks or []]
+            stale = best is not None and epoch - best_epoch >= int(self.early_stopping_rounds or 0)
+            if any(stop) or stale or (state.epochs[-1][1] == 0 and validation is None):
+                break
+        if best is not None:
+            state.put_back(best)
+        self.__dict__.update(shadow.__dict__)
+        self.__dict__.pop("best_iteration_", None)
+        if best is not None:
+            self.best_iteration_ = best_epoch
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        pairs: Any = None,
+        pairs_weight: Any = None,
+    ) -> Self:
+        """Go on learning from more queries, in the order given, each visited once.
+
+        Queries fed one at a time or many at once give the same model to the bit; with
+        ``order="lex"`` that of one ``fit`` with ``max_iter=1``. A query must come whole.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, pairs, pairs_weight
+            As for `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input, another number of features, or a parameter changed that is built into the
+            model. A failed or interrupted call leaves the estimator as it was.
+        """
+        self._check_params()
+        if isinstance(self.quality, str):
+            raise ValueError(
+                "quality by name needs the eval_set of fit; give partial_fit a function of weights"
+            )
+        first = not self.__sklearn_is_fitted__()
+        rows = as_rows(X) if first else self._more_rows(X)
+        pairing, skipped = self._pairing(
+            rows, y, queries_of(qid, group, rows.n_rows), sample_weight, pairs, pairs_weight
+        )
+        if first:
+            state = self._new_state(rows.n_features, as_generator(self.random_state))
+        else:
+            state = self._state
+            state.check_settings(self._settings())
+            state.own()
+        restore = state.snapshot()
+        try:
+            if not state.streaming:
+                state.begin_pass(0)
+                state.streaming = True
+            state.epochs[-1][4] += skipped
+            data = self._bind_data(pairing, rows, state, 1)
+            self._run_pass(state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
+        except BaseException:
+            restore()
+            raise
+        if first:
+            shadow = self._shadow(X, rows, state, qid is not None or group is not None)
+            self.__dict__.update(shadow.__dict__)
+        return self
+
+    def _pairing(
+        self,
+        rows: Rows,
+        y: Any,
+        queries: Queries,
+        sample_weight: Any,
+        pairs: Any,
+        pairs_weight: Any,
+    ) -> tuple[Pairing, int]:
+        """The pairs to learn from, and how many queries have none."""
+        n_queries = queries.ids.size
+        sizes = {"rows": rows.n_rows, "queries": n_queries}
+        weights = as_weights(sample_weight, "sample_weight", sizes)
+        of_rows = weights if weights is not None and weights.size == rows.n_rows else None
+        if pairs is not None:
+            pairs = _as_pairs(pairs, rows.n_rows)
+            pair_weights = as_weights(pairs_weight, "pairs_weight", {"pairs": len(pairs)})
+            pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
+        elif pairs_weight is not None:
+            raise ValueError("pairs_weight belongs to pairs, which are missing")
+        else:
+            labels = as_relevance(y, rows.n_rows)
+            pairing = pair_by_label(labels, queries, of_rows, self.order == "lex")
+        if weights is not None and of_rows is None:
+            pairing = pairing.weigh(weights)
+        return pairing, n_queries - pairing.visited().size
+
+    def _bind_data(self, pairing: Pairing, rows: Rows, state: PairwiseState, passes: int) -> Any:
+        limit = default_memory_limit() if self.memory_limit is None else self.memory_limit
+        return pairing.bind(
+            rows,
+            lexicographic=self.order == "lex",
+            seed=state.seed,
+            solver=self.solver,
+            passes=passes,
+            memory_limit=int(limit),
+        )
+
+    def _run_pass(
+        self,
+        state: PairwiseState,
+        data: Any,
+        pairing: Pairing,
+        sequence: NDArray[np.int64],
+        quality: Callable[[Any], float] | None,
+        epoch: int,
+        n_epochs: int,
+    ) -> None:
+        n_queries = pairing.n_pairs.size
+        steps = pairing.steps(self.balance == "query")
+        units = np.ones(n_queries) if self.count == "pair" else 1.0 / pairing.n_pairs
+        mistakes = np.zeros(n_queries, dtype=np.int64)
+        record = state.epochs[-1]
+        before, base = state.tally(), list(record)
+        position, bound = 0, state.bind(self.margin)
+        while True:
+            position, outcome = kernels.learn(
+                bound, data, sequence, position, steps, units, mistakes, state.bar(), BUDGET
+            )
+            if outcome == kernels.OUTCOMES["candidate"]:
+                weights = np.empty(state.weights.size)
+                count = kernels.candidate(bound, data, weights)
+                state.offer(weights, count, quality)
+                continue
+            if outcome == kernels.OUTCOMES["full"]:
+                state.grow(self.memory_limit)
+                bound = state.bind(self.margin)
+                continue
+            if outcome == kernels.OUTCOMES["overflowed"]:
+                raise ValueError(
+                    "the scores overflowed: X or the weights are too large; scale X, for example "
+                    "with sklearn.preprocessing.StandardScaler"
+                )
+            now = state.tally()
+            record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
+            record[3] = base[3] + position
+            share = record[1] / max(record[0], 1)
+            report(Progress(epoch, n_epochs, position, sequence.size, share, "mistakes"))
+            if outcome == kernels.OUTCOMES["reached"]:
+                break
+        if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
+            raise ValueError(
+                "the weights overflowed: X is too large; scale X, for example with "
+                "sklearn.preprocessing.StandardScaler"
+            )
+
+    def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:
+        return PairwiseState.new(n_features, int(generator.integers(2**63)), self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        """Parameters that are built into a state."""
+        capacity: int | None = int(self.committee_size)
+        if self.variant == "voted":
+            capacity = None if self.max_hypotheses is None else int(self.max_hypotheses)
+        return {
+            "capacity": capacity,
+            "count": self.count,
+            "order": self.order,
+            "judged": self.quality is not None,
+        }
+
+    def _quality(self, validation: Validation | None) -> Callable[[Any], float] | None:
+        if not isinstance(self.quality, str):
+            return self.quality
+        if validation is None:
+            raise ValueError(
+                f"quality={self.quality!r} is measured on an eval_set, which is missing"
+            )
+        judge = Validation(validation.rows, validation.labels, validation.queries, self.quality)
+
+        def value(weights: NDArray[np.float64]) -> float:
+            scores = np.empty(judge.rows.n_rows)
+            project(judge.rows, weights, scores)
+            return judge.measure(scores)
+
+        return value
+
+    def _validation(
+        self, X: Any, rows: Rows, eval_set: Any, eval_qid: Any, eval_group: Any
+    ) -> Validation | None:
+        if eval_set is None and self.early_stopping_rounds is not None:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch")
+        names = type(self)()
+        names.n_features_in_ = rows.n_features
+        validate_data(names, X, skip_check_array=True, reset=True)
+        names.n_features_in_ = rows.n_features
+        return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
+
+    def _shadow(self, X: Any, rows: Rows, state: PairwiseState, with_qid: bool) -> Self:
+        """A copy of this estimator, fitted with the state: what it will be if all goes well."""
+        shadow = copy(self)
+        validate_data(shadow, X, skip_check_array=True, reset=True)  # feature names
+        shadow.n_features_in_ = rows.n_features
+        shadow._state = state
+        shadow._with_qid = with_qid
+        return shadow
+
+    def _tell(self, state: PairwiseState, epoch: int) -> None:
+        seen, mistakes = state.epochs[-1][:2]
+        value = f", {self._metric_name()} {state.validation[-1]:.4f}" if state.validation else ""
+        print(
+            f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
+            f"{mistakes} mistakes in {seen} pairs{value}"
+        )
+
+    def _metric_name(self) -> str:
+        name = getattr(self.eval_metric, "__name__", "validation")
+        return self.eval_metric if isinstance(self.eval_metric, str) else name
+
+    def _check_params(self) -> None:
+        check_option(self.variant, "variant", VARIANTS)
+        check_option(self.combine, "combine", ("score", "rank"))
+        check_option(self.order, "order", ("shuffle", "lex"))
+        check_option(self.count, "count", ("pair", "query"))
+        check_option(self.solver, "solver", SOLVERS)
+        if self.balance is not None:
+            check_option(self.balance, "balance", ("query",))
+        check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
+        check_real(self.margin, "margin", 0, 1e100)
+        check_scalar(self.verbose, "verbose", Integral, min_val=0)
+        for name in ["max_hypotheses", "early_stopping_rounds"]:
+            if getattr(self, name) is not None:
+                check_scalar(getattr(self, name), name, Integral, min_val=1)
+        if self.memory_limit is not None:
+            check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
+        check_metric(self.eval_metric, "eval_metric")
+        if self.quality is not None:
+            check_metric(self.quality, "quality")
+
+    # ---------------------------------------------------------------- what was learned
+
+    def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
+        if self._by_rank():
+            members = self.committee_
+            return borda(rows, members.weights, members.successes, queries)
+        scores = np.empty(rows.n_rows)
+        project(rows, self._weights(), scores)
+        return scores
+
+    def _by_rank(self) -> bool:
+        return self.variant in ("committee", "voted") and self.combine == "rank"
+
+    def _weights(self) -> NDArray[np.float64]:
+        state = self._fitted_state()
+        check_option(self.variant, "variant", VARIANTS)
+        if self.variant == "last":
+            return state.weights
+        if self.variant == "averaged" or (
+            self.variant == "voted" and state.settings["capacity"] is None
+        ):
+            return state.average()
+        members = self.committee_
+        if self.variant == "pocket":
+            return members.weights[0]
+        return np.asarray(np.average(members.weights, axis=0, weights=votes(members.successes)))
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """The weights that score, shape (n_features,)."""
+        self._fitted_state()
+        if self._by_rank():
+            raise AttributeError("combine='rank' has no coef_: the members vote; see committee_")
+        return self._weights().copy()
+
+    @property
+    def committee_(self) -> Committee:
+        """Hypotheses that decide, best first."""
+        state = self._fitted_state()
+        size = self.committee_size if self.variant != "voted" else None
+        weights, successes = state.best(size)
+        return Committee(weights, successes)
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes made."""
+        return len(self._fitted_state().epochs)
+
+    @property
+    def history_(self) -> dict[str, list[Any]]:
+        """Figures of each pass."""
+        state = self._fitted_state()
+        names = ["pairs", "mistakes", "hypotheses", "queries", "skipped"]
+        columns = zip(*state.epochs, strict=True) if state.epochs else [[]] * len(names)
+        history: dict[str, list[Any]] = {
+            name: list(column) for name, column in zip(names, columns, strict=True)
+        }
+        if state.validation:
+            history[self._metric_name()] = list(state.validation)
+        return history
+
+    def _fitted_state(self) -> PairwiseState:
+        # AttributeError, as for any attribute that a fit has yet to set.
+        if "_state" not in self.__dict__:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
+
+
+def votes(successes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What each member counts: its successes, or alike if there are none at all."""
+    return successes if successes.any() else np.ones_like(successes)
+
+
+def borda(
+    rows: Rows, members: NDArray[np.float64], successes: NDArray[np.float64], queries: Queries
+) -> NDArray[np.float64]:
+    """Minus the mean rank that the members give each document within its query.
+
+    Parameters
+    ----------
+    rows : Rows
+    members : ndarray of float64, shape (n_members, n_features)
+    successes : ndarray of float64, shape (n_members,)
+        What each one's vote counts.
+    queries : Queries
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows,)
+        Documents of equal score share the mean of their ranks.
+
+    Notes
+    -----
+    O(n_members * (n_values + n_rows log n_rows)).
+    """
+    n = rows.n_rows
+    of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
+    starts = np.repeat(queries.bounds[:-1], np.diff(queries.bounds))
+    scores, total = np.empty(n), np.zeros(n)
+    weights = votes(successes)
+    for member, weight in zip(members, weights, strict=True):
+        project(rows, np.ascontiguousarray(member), scores)
+        placed = scores if queries.rows is None else scores[queries.rows]
+        order = np.lexsort((-placed, of))
+        new = np.ones(n + 1, dtype=bool)
+        new[1:-1] = (of[1:] != of[:-1]) | (placed[order][1:] != placed[order][:-1])
+        edges = np.flatnonzero(new)
+        middle = np.repeat((edges[:-1] + edges[1:] + 1) / 2, np.diff(edges))
+        total[order] += weight * (middle - starts)
+    total /= weights.sum()
+    if queries.rows is not None:
+        total[queries.rows] = total.copy()
+    return -total
+
+
+def _as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
+    """Winner and loser rows, checked."""
+    array = np.asarray(pairs)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ValueError(
+            "pairs must be integers of shape (n_pairs, 2), winner and loser row; found "
+            f"shape {array.shape} and dtype {array.dtype}"
+        )
+    if not array.size:
+        raise ValueError("pairs is empty: nothing to learn from")
+    outside = ((array < 0) | (array >= n_rows)).any(axis=1)
+    if outside.any():
+        at = int(outside.argmax())
+        raise ValueError(
+            f"pairs[{at}] names rows {array[at].tolist()}; there are rows 0 to {n_rows - 1}"
+        )
+    same = array[:, 0] == array[:, 1]
+    if same.any():
+        at = int(same.argmax())
+        raise ValueError(f"pairs[{at}] compares row {array[at, 0]} with itself")
+    return array.astype(np.int64)

@@ -1,0 +1,343 @@
+"""What the rankers share: rows in queries, scores, and how good a ranking is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rankcore._ext.rows import Rows
+from rankcore.inputs import as_labels, as_rows
+from rankcore.metrics.queries import Queries, group_rows
+
+# What `score` measures.
+SCORE = "ndcg@10"
+
+
+class Ranker(BaseEstimator):
+    """A learner that gives each row a score by which its query is ordered. Not public.
+
+    A subclass provides ``fit``, ``_scores`` and, once fitted, ``_with_qid``: whether it learned
+    from queries.
+    """
+
+    n_features_in_: int
+    _with_qid: bool
+
+    def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
+        """What `predict` returns."""
+        raise NotImplementedError
+
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> NDArray[np.float64]:
+        """Scores; within a query, bigger is better.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        qid : array-like, shape (n_samples,), optional
+            The query of each row. Only models that vote on ranks look at it.
+        group : array-like of int, optional
+            Sizes of queries whose rows follow each other, instead of ``qid``.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+        """
+        check_is_fitted(self)
+        rows = self._more_rows(X)
+        return self._scores(rows, queries_of(qid, group, rows.n_rows))
+
+    def predict_rank(self, X: Any, *, qid: Any = None, group: Any = None) -> NDArray[np.int64]:
+        """Places within the query: 1 is the best.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        qid : array-like, shape (n_samples,), optional
+            The query of each row, in any order. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries whose rows follow each other, instead of ``qid``.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_samples,)
+            1 .. n_q in each query; of equal scores, the row that comes first is placed first.
+        """
+        check_is_fitted(self)
+        rows = self._more_rows(X)
+        queries = queries_of(qid, group, rows.n_rows)
+        of = query_numbers(queries)
+        order = np.lexsort((-self._scores(rows, queries), of))
+        places = np.empty(rows.n_rows, dtype=np.int64)
+        # `order` goes through the queries one after the other, as their bounds do.
+        starts = np.repeat(queries.bounds[:-1], np.diff(queries.bounds))
+        places[order] = np.arange(rows.n_rows) - starts + 1
+        return places
+
+    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
+        """NDCG at 10 of the scores, averaged over queries; greater is better.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like of numbers, shape (n_samples,)
+            True labels, greater for more relevant.
+        qid : array-like, shape (n_samples,)
+            The query of each row. A model that learned from queries needs them.
+        group : array-like of int, optional
+            Sizes of queries whose rows follow each other, instead of ``qid``.
+
+        Returns
+        -------
+        float
+            By the default convention of `rankcore.metrics`.
+
+        Raises
+        ------
+        ValueError
+            If the model learned from queries and none are given, or on bad input.
+        """
+        check_is_fitted(self)
+        if self._with_qid and qid is None and group is None:
+            raise ValueError(
+                "this model learned from queries: score needs qid= (in a search, "
+                "set_score_request(qid=True) and enable_metadata_routing pass it on)"
+            )
+        rows = self._more_rows(X)
+        queries = queries_of(qid, group, rows.n_rows)
+        labels = as_relevance(y, rows.n_rows)
+        return measure(SCORE, labels, self._scores(rows, queries), query_numbers(queries))
+
+    def _more_rows(self, X: Any) -> Rows:
+        """Rows for a fitted model: as many features, under the same names."""
+        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+            validate_data(self, X, skip_check_array=True, reset=False)
+        rows = as_rows(X)
+        if rows.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Rows that are held out, and what is measured on them.
+
+    Attributes
+    ----------
+    rows : Rows
+    labels : ndarray of float64
+    queries : Queries
+    metric : str or callable
+    """
+
+    rows: Rows
+    labels: NDArray[np.float64]
+    queries: Queries
+    metric: Any
+
+    def measure(self, scores: NDArray[np.float64]) -> float:
+        """Value of the metric for scores of the rows; greater is better."""
+        return measure(self.metric, self.labels, scores, query_numbers(self.queries))
+
+
+def measure(metric: Any, labels: Any, scores: Any, qid: Any) -> float:
+    """Measure scores by name or by a function.
+
+    Parameters
+    ----------
+    metric : str or callable
+        A name that `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid.
+    labels, scores, qid : ndarray
+
+    Returns
+    -------
+    float
+        Greater is better.
+    """
+    if callable(metric):
+        value = float(metric(labels, scores, qid))
+        if value != value:
+            raise ValueError(f"the measure {metric!r} gave nan")
+        return value
+    from rankcore.metrics import evaluate
+
+    return float(evaluate(labels, scores, qid=qid, metrics=[metric])[metric])
+
+
+def check_metric(metric: Any, name: str) -> None:
+    """Raise unless a parameter is a function or the name of a measure.
+
+    Parameters
+    ----------
+    metric : object
+    name : str
+        What error messages call it.
+    """
+    if not callable(metric) and not isinstance(metric, str):
+        raise TypeError(
+            f"{name} must be the name of a measure, such as 'ndcg@10', or a function of labels, "
+            f"scores and qid; found {metric!r}"
+        )
+    if isinstance(metric, str):
+        from rankcore.metrics import evaluate
+
+        evaluate([1.0, 0.0], [1.0, 0.0], metrics=[metric])  # an unknown name says what is near it
+
+
+def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
+    """Labels as numbers.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_rows,)
+    n_rows : int
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If there are too few, NaN or infinite ones, or they are not numbers.
+    """
+    labels, _ = as_labels(y, n_rows)
+    if labels.dtype.kind not in "biuf":
+        raise ValueError(
+            f"a ranker needs labels that are numbers, greater for more relevant; found dtype "
+            f"{labels.dtype}"
+        )
+    return labels.astype(np.float64)
+
+
+def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
+    """Rows by query, from ids or from sizes.
+
+    Parameters
+    ----------
+    qid : array-like, shape (n_rows,), or None
+    group : array-like of int, or None
+        Sizes of queries whose rows follow each other.
+    n_rows : int
+
+    Returns
+    -------
+    Queries
+        One query if both are None.
+
+    Raises
+    ------
+    ValueError
+        If both are given, or they do not fit the rows.
+    """
+    if group is None:
+        return group_rows(qid, n_rows)
+    if qid is not None:
+        raise ValueError("both qid and group are given; they say the same thing: give one")
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
+        raise ValueError(f"group must list the sizes of the queries; found {group!r}")
+    if sizes.sum() != n_rows:
+        raise ValueError(f"the sizes in group add up to {sizes.sum()}, but there are {n_rows} rows")
+    return group_rows(np.repeat(np.arange(sizes.size), sizes), n_rows)
+
+
+def query_numbers(queries: Queries) -> NDArray[np.int64]:
+    """The number of each row's query, in order of first appearance."""
+    of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
+    if queries.rows is None:
+        return of
+    numbers = np.empty_like(of)
+    numbers[queries.rows] = of
+    return numbers
+
+
+def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> NDArray[np.float64] | None:
+    """Weights as numbers, of one of several sizes.
+
+    Parameters
+    ----------
+    weights : array-like or None
+    name : str
+        What error messages call them.
+    sizes : dict of int
+        Accepted sizes, by what they count.
+
+    Returns
+    -------
+    ndarray of float64, or None
+
+    Raises
+    ------
+    ValueError
+        For another size, or weights that are negative, not finite, or all 0.
+    """
+    if weights is None:
+        return None
+    array = np.asarray(weights, dtype=np.float64)
+    if array.ndim != 1 or array.size not in sizes.values():
+        wanted = " or ".join(f"{size} ({what})" for what, size in sizes.items())
+        raise ValueError(f"{name} must have length {wanted}; found shape {array.shape}")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(f"{name} must be finite and not negative")
+    if not array.any():
+        raise ValueError(f"{name} is zero everywhere: nothing is left to learn from")
+    return array
+
+
+def as_validation(
+    eval_set: Any,
+    eval_qid: Any,
+    eval_group: Any,
+    metric: Any,
+    more_rows: Callable[[Any], Rows],
+) -> Validation | None:
+    """The validation set of a fit.
+
+    Parameters
+    ----------
+    eval_set : (X, y), or a list of one such pair, or None
+    eval_qid, eval_group : array-like, or a list of one, or None
+    metric : str or callable
+    more_rows : callable
+        Checks X.
+
+    Returns
+    -------
+    Validation or None
+    """
+    if eval_set is None:
+        if eval_qid is not None or eval_group is not None:
+            raise ValueError("eval_qid and eval_group belong to an eval_set, which is missing")
+        return None
+    if isinstance(eval_set, list):
+        if len(eval_set) != 1:
+            raise ValueError(f"one validation set can be watched; eval_set has {len(eval_set)}")
+        eval_set = eval_set[0]
+        eval_qid, eval_group = _only(eval_qid), _only(eval_group)
+    if not isinstance(eval_set, tuple) or len(eval_set) != 2:
+        raise TypeError("eval_set must be a pair (X, y), or a list of one such pair")
+    rows = more_rows(eval_set[0])
+    labels = as_relevance(eval_set[1], rows.n_rows)
+    return Validation(rows, labels, queries_of(eval_qid, eval_group, rows.n_rows), metric)
+
+
+def _only(values: Any) -> Any:
+    """The array in a list of one array, as LightGBM and XGBoost want them; others as they are."""
+    if isinstance(values, list) and len(values) == 1 and np.ndim(values[0]) == 1:
+        return values[0]
+    return values

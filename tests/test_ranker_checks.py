@@ -1,0 +1,40 @@
+"""scikit-learn's own checks on the rankers.
+
+The checks know nothing of queries: their rows are all of one query, and their labels (classes 0,
+1, 2 or real numbers) are relevance, which any number is. What they assume beyond that and a ranker
+does not do is listed here, and nowhere else.
+"""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rankcore as rc
+
+WEIGHTS = (
+    "a weight lengthens the steps of a row's pairs; a repeated row makes more of them, in between "
+    "which the hypothesis changes"
+)
+DIFFERENCES = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+}
+BY_RANK = {
+    "check_methods_subset_invariance": "the mean rank of a row is among the rows of its query, "
+    "which the check takes apart",
+}
+LEARNERS = [
+    rc.PairwisePerceptron(),
+    rc.PairwisePerceptron("committee", margin=0.0, order="lex", solver="plain"),
+    rc.PairwisePerceptron("pocket", balance=None, count="query", solver="lazy"),
+    rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=30, solver="gram"),
+]
+
+
+def differences(estimator):
+    return DIFFERENCES | (BY_RANK if estimator.combine == "rank" else {})
+
+
+@parametrize_with_checks(LEARNERS, expected_failed_checks=differences)
+@pytest.mark.filterwarnings("error")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
