@@ -338,6 +338,8 @@ def main():
         *([f"![MAP after each epoch]({options.png.name})", ""] if options.png else []),
         "## Time",
         "",
+        "Wall-clock seconds of this run, one thread, on a machine that does other things too.",
+        "",
         *timing,
         "",
         "## What the options do",

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from rankcore.cli import app
 from rankcore.datasets import load_letor
+from rankcore.metrics import CONVENTIONS, evaluate
 
 DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 QRELS = "q1 0 a 2\nq1 0 b 0\nq1 0 c 1\nq2 0 a 1\nq3 0 a 0\nq4 0 a 1\n"
@@ -118,7 +120,7 @@ def test_comparison(files):
         (["mine.run", "qrels", "-m", "ndgc"], "did you mean 'ndcg'"),
         (["mine.run", "qrels", "--convention", "trek"], "'trec'"),
         (["mine.run", "qrels", "--compare", "gone"], "gone: No such file or directory"),
-        (["qrels", "qrels", "-m", "map"], "is not a TREC run"),
+        (["qrels", "qrels", "-m", "map"], "is not a rankcore model file"),
         (["gone", "qrels"], "gone: No such file or directory"),
     ],
 )
@@ -171,3 +173,32 @@ def test_ohsumed_as_pytrec_eval(tmp_path):
             assert measured == pytest.approx(
                 {name: expected[q][name] for name in measured}, abs=1e-12
             )
+
+
+def test_models_rank_queries_too(tmp_path):
+    import rankcore as rc
+
+    rng = np.random.default_rng(0)
+    qid, X = np.repeat([1, 2, 3, 4], 6), rng.integers(0, 4, (24, 3)).astype(float)
+    y = np.clip(X[:, 0] + rng.integers(-1, 2, 24), 0, 3)
+    rows = [
+        f"{label:.0f} qid:{q} " + " ".join(f"{j}:{x:g}" for j, x in enumerate(row, 1)) + "\n"
+        for label, q, row in zip(y, qid, X, strict=True)
+    ]
+    (tmp_path / "data").write_text("".join(rows))
+    model = rc.PRank(max_iter=5).fit(X, y)
+    rc.save(model, tmp_path / "model")
+    options = ["-m", "ndcg@3", "-m", "P@2", "--convention", "lightgbm", "-l", "2", "--json"]
+    found = json.loads(succeed(tmp_path / "model", tmp_path / "data", *options))
+    expected = evaluate(
+        y,
+        model.decision_function(X),
+        qid=qid,
+        metrics=["ndcg@3", "P@2"],
+        convention=replace(CONVENTIONS["lightgbm"], rel=2),
+    )
+    assert found == {"examples": 24, "queries": 4, **expected}
+    (tmp_path / "data").write_text("1 1:1\n2 1:2\n")
+    result = run(tmp_path / "model", tmp_path / "data", "-m", "map")
+    assert result.exit_code == 1
+    assert "lines without qid" in result.stderr

@@ -66,7 +66,7 @@ def test_numbers_are_the_nearest_doubles(words):
     digits=st.sampled_from([1, 15, 16, 17, 18, 19, 20, 21, 25, 40, 300, 800]),
     nudge=st.integers(-1, 1),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_numbers_half_way_between_doubles(double, digits, nudge):
     words = [halfway(double, digits, nudge), repr(double).encode(), b"%.40e" % double]
     assert same_bits(numbers(words), np.array([float(word) for word in words]))
@@ -114,7 +114,7 @@ def test_odd_numbers(word, dtype):
         st.text("0123456789+-.eExinfaty_", min_size=1).map(str.encode),
     )
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_what_is_a_number(word):
     # Python's float() takes besides these what no other reader does: spaces and underscores.
     if set(word) & set(b" \t\n\r\v\f#\0"):

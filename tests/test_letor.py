@@ -75,7 +75,7 @@ LINES = st.builds(
     first=st.sampled_from([0, 1, "auto"]),
     finite=st.booleans(),
 )
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_texts_agree_with_the_plain_reader(lines, ending, first, finite):
     matches_reference(ending.join(lines).encode(), first, ensure_all_finite=finite)
 

@@ -828,7 +828,7 @@ def test_letor_like_data():
     shares = np.bincount(y) / 1500
     np.testing.assert_allclose(shares, [0.52, 0.23, 0.15, 0.07, 0.03], atol=1 / 1500)
     np.testing.assert_array_equal(qid, np.repeat(np.arange(1, 51), 30))
-    whole = (X == np.round(X)).all(axis=0)
+    whole = (np.round(X) == X).all(axis=0)
     assert whole.sum() == 30
     assert ((X > 0) & (X < 1)).all(axis=0).sum() >= 20
     for wrong in [(0, 1, 136), (1, 0, 136), (1, 1, 89)]:

@@ -162,3 +162,20 @@ def test_errors_of_a_block_come_through():
     for wrong in (0, 1.5, "2"):
         with pytest.raises(ValueError, match="n_jobs must be None, positive or negative; found"):
             run_blocks(run, np.array([0, 3, 5]), wrong)
+
+
+def test_lists_of_several_types_stay_apart():
+    """NumPy would make one string of 1 and "1", and one float of neighbouring large integers."""
+    assert group_rows([1, "1", 1.5], 3).ids.tolist() == [1, "1", 1.5]
+    large = [2**53, 2**53 + 1, 0.5]
+    assert group_rows(large, 3).ids.tolist() == large
+    assert group_rows([2**63, -1, 2**63 + 1], 3).ids.size == 3
+    assert group_rows([1, 2.0, 1.0], 3).ids.tolist() == [1, 2]
+
+
+def test_missing_strings_of_pandas():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="qid has missing ids"):
+        group_rows(pd.Series(["a", pd.NA], dtype=object), 2)
+    with pytest.raises(ValueError, match="qid has missing ids"):
+        group_rows(pd.Series(["a", None], dtype="string"), 2)

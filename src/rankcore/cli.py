@@ -239,15 +239,18 @@ def evaluate(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", help="Measure of a run: ndcg@10, map, P.5,10 ... (repeatable)."
+            "--metric", "-m", help="Ranking measure: ndcg@10, map, P.5,10 ... (repeatable)."
         ),
     ] = None,
     convention: Annotated[
-        str,
-        typer.Option(help="What the measures of a run mean: trec_eval, sklearn, lightgbm ..."),
-    ] = "trec_eval",
+        str | None,
+        typer.Option(
+            help="What ranking measures mean: trec_eval, sklearn, lightgbm ...",
+            show_default="trec_eval for a run",
+        ),
+    ] = None,
     rel: Annotated[
-        float | None, typer.Option("--rel", "-l", help="The smallest relevant label of a run.")
+        float | None, typer.Option("--rel", "-l", help="The smallest relevant label.")
     ] = None,
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Also the values of every query of a run.")
@@ -268,18 +271,27 @@ def evaluate(
     from rankcore import runs
 
     if not runs.is_run(model):
-        if metric or per_query or compare or complete or rel is not None:
+        if per_query or compare or complete:
             raise ValueError(
-                f"{model} is not a TREC run (query Q0 document rank score tag), which --metric, "
-                "--rel, --per-query, --complete and --compare are about"
+                f"{model} is not a TREC run (query Q0 document rank score tag), which "
+                "--per-query, --complete and --compare are about"
             )
-        _evaluate_model(model, data, zero_based, quiet, as_json)
+        learned, X, y, qid = _load_both(model, data, zero_based, quiet)
+        if metric or _ranks_queries(learned):
+            from rankcore.metrics.conventions import resolve
+
+            found = runs.evaluate_scores(
+                learned, X, y, _queries(qid, data), metric, resolve(convention, rel=rel)
+            )
+            print_facts({"examples": X.shape[0], "queries": found.qid.size, **found}, as_json)
+        else:
+            _print_ordinal(learned, X, y, str(model), data, as_json)
         return
     evaluations = runs.evaluate_runs(
         [model, *(compare or [])],
         data,
         metrics=metric or runs.MEASURES,
-        convention=convention,
+        convention=convention or "trec_eval",
         rel=rel,
         complete=complete,
     )
@@ -295,13 +307,10 @@ def evaluate(
         Console().print(comparison if sys.stdout.isatty() else str(comparison), soft_wrap=True)
 
 
-def _evaluate_model(model: Path, data: str, zero_based: bool, quiet: bool, as_json: bool) -> None:
+def _print_ordinal(
+    learned: Any, X: Any, y: np.ndarray, model: str, data: str, as_json: bool
+) -> None:
     """Print measures of the predictions beside those of the best constant answer."""
-    learned, X, y, qid = _load_both(model, data, zero_based, quiet)
-    if _ranks_queries(learned):
-        _print_ranking(learned, X, y, _queries(qid, data), as_json)
-        return
-
     import numpy as np
 
     from rankcore.inputs import encode
@@ -437,21 +446,6 @@ def _queries(qid: np.ndarray | None, data: str) -> np.ndarray:
             f"{title(data)} has lines without qid:, but a ranker compares the documents of a query"
         )
     return qid
-
-
-def _print_ranking(learned: Any, X: Any, y: np.ndarray, qid: np.ndarray, as_json: bool) -> None:
-    """Print measures of a ranking."""
-    import numpy as np
-
-    from rankcore.metrics import evaluate as measure
-
-    found = measure(
-        y, learned.predict(X, qid=qid), qid=qid, metrics=["ndcg@10", "map", "mrr", "P@10"]
-    )
-    facts = {"examples": X.shape[0], "queries": np.unique(qid).size}
-    print_facts(
-        facts | {name.replace("@", "_at_"): value for name, value in found.items()}, as_json
-    )
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:

@@ -135,7 +135,7 @@ class PairwisePerceptron(Ranker):
 
     With steps of 1 and margin 0 no run makes more than ``max |x_i - x_j|^2 / g^2`` mistakes if some
     unit vector separates all pairs by g. On data that nobody separates, hypotheses are short-lived
-    without a margin, and the longest lives are those that began in an easy query; a margin makes
+    without a margin, so that their successes say little about them; a margin makes
     the weights grow until only close pairs move them. Features should be on one scale, as
     query-level normalisation or standardising leaves them: steps are as long as the features make
     them, and the margin is in the same units as the score.

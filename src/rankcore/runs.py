@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rankcore.metrics import Comparison, Convention, Evaluation, compare_evaluations
 from rankcore.metrics import evaluate as measure
 from rankcore.metrics.conventions import resolve
+from rankcore.metrics.scorers import ranking_scores
 
 if TYPE_CHECKING:
     from rankcore.datasets import Qrels
@@ -121,6 +122,42 @@ def _evaluate(
         metrics=metrics,
         convention=convention,
     )
+
+
+def evaluate_scores(
+    model: Any,
+    X: Any,
+    y: Any,
+    qid: Any,
+    metrics: Sequence[str] | None,
+    convention: Convention,
+) -> Evaluation:
+    """Measure how a model ranks rows within their queries.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; a ranker, or a learner whose ``decision_function`` gives one number a row.
+    X, y, qid
+        Rows, labels and queries.
+    metrics : sequence of str, optional
+        Names of measures; by default a few usual ones.
+    convention : Convention
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        As `rankcore.metrics.evaluate`.
+    """
+    scores = (
+        model.predict(X, qid=qid) if hasattr(model, "predict_rank") else ranking_scores(model, X)
+    )
+    metrics = metrics or ["ndcg@10", "map", "mrr", "P@10"]
+    return measure(y, scores, qid=qid, metrics=metrics, convention=convention)
 
 
 def compared(evaluations: dict[str, Evaluation]) -> Comparison:

@@ -132,7 +132,7 @@ def auc_score(
 def _numbers(name: str, x: Any) -> NDArray[Any]:
     """Real numbers as they are: blocks of them are converted in their turn."""
     array = np.asarray(x)
-    as_vector(name, array[:0] if array.ndim else array)  # looks at the type and the dimensions
+    as_vector(name, array[:0] if array.ndim == 1 else array)  # looks at the type and the dimensions
     return array
 
 

@@ -143,6 +143,34 @@ def as_vector(name: str, x: Any) -> Floats:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
+def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
+    """Check a number of positions.
+
+    Parameters
+    ----------
+    k : int or None
+    name : str
+        Of the argument, for the messages.
+    needed : bool
+        Whether None is refused.
+
+    Returns
+    -------
+    int or None
+
+    Raises
+    ------
+    ValueError
+        For anything but an integer of at least 1.
+    """
+    if k is None and not needed:
+        return None
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
+        allowed = "an integer of at least 1" + ("" if needed else ", or None")
+        raise ValueError(f"{name} must be {allowed}; found {k!r}")
+    return int(k)
+
+
 def _rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
     """Rows query by query, those of each in ascending order of their document ids."""
     ids = np.asarray(docid)

@@ -61,7 +61,7 @@ def group_rows(qid: Any, n: int) -> Queries:
     """
     if qid is None:
         return Queries(np.zeros(1, dtype=np.int64), np.array([0, n], dtype=np.int64), None)
-    ids = np.asarray(qid)
+    ids = _as_array(qid)
     if ids.ndim != 1 or ids.size != n:
         raise ValueError(
             f"qid must name the query of each of the {n} rows; found shape {ids.shape} "
@@ -78,6 +78,17 @@ def group_rows(qid: Any, n: int) -> Queries:
     if distinct.size == heads.size:
         return Queries(heads, np.append(starts, n).astype(np.int64), None)
     return _regroup(ids, first, number, starts, n)
+
+
+def _as_array(qid: Any) -> NDArray[Any]:
+    ids = np.asarray(qid)
+    if not hasattr(qid, "dtype") and ids.ndim == 1 and ids.dtype.kind in "USf":
+        # NumPy makes strings of numbers among strings and floats of large integers: both can make
+        # one id of two.
+        kinds = set(map(type, qid))
+        if len(kinds) > 1 or kinds == {int}:
+            return np.array(qid, dtype=object)
+    return ids
 
 
 def _missing(ids: NDArray[Any]) -> NDArray[np.bool_]:
@@ -110,7 +121,8 @@ def _group_objects(ids: NDArray[Any]) -> Queries:
     except TypeError as error:
         raise TypeError(f"qid must hold hashable ids: {error}") from None
     for one in numbers:
-        if one is None or one != one:
+        # pandas' NA is no more equal to itself than NaN, but will not say so.
+        if one is None or type(one).__name__ == "NAType" or one != one:
             raise ValueError(f"qid has missing ids ({one!r}); every row belongs to a query")
     names = np.empty(len(numbers), dtype=object)
     names[:] = list(numbers)

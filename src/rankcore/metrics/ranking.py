@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.metrics.conventions import Convention, resolve
-from rankcore.metrics.measuring import measure_queries
+from rankcore.metrics.measuring import as_cutoff, measure_queries
 from rankcore.metrics.names import Measure
 from rankcore.metrics.queries import query_mean
 
@@ -577,16 +577,6 @@ def phi_measure(
         docid,
         n_jobs,
     )
-
-
-def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
-    """Check a number of positions."""
-    if k is None and not needed:
-        return None
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
-        allowed = "an integer of at least 1" + ("" if needed else ", or None")
-        raise ValueError(f"{name} must be {allowed}; found {k!r}")
-    return int(k)
 
 
 def _mean_or_values(

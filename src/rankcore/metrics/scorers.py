@@ -80,13 +80,29 @@ class RankingScorer:
                 "cross-validation qid (params={'qid': qid}); a column of zeros is one query"
             )
         found = evaluate(
-            y, _scores(estimator, X), qid=qid, metrics=self.metric, convention=self.convention
+            y,
+            ranking_scores(estimator, X),
+            qid=qid,
+            metrics=self.metric,
+            convention=self.convention,
         )
         value = next(iter(found.values()))
         return -value if parse(self.metric)[0][1].kind in _LOSSES else value
 
 
-def _scores(estimator: Any, X: Any) -> Any:
+def ranking_scores(estimator: Any, X: Any) -> Any:
+    """One number a row to rank by: of ``decision_function`` if it gives that, or ``predict``.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted.
+    X : array-like, shape (n, n_features)
+
+    Returns
+    -------
+    array-like, shape (n,)
+    """
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X))
         if scores.ndim == 1:
