@@ -96,7 +96,7 @@ def test_bipartite_rounds_are_those_on_every_pair(problem, step, select, missing
     pairs, D = plain.label_pairs(y >= 1, qid, True, weight)
     if not len(pairs):
         return
-    model = rc.BipartiteRankBoost(5, step=step, select=select, missing=missing)
+    model = rc.BipartiteRankBoost(5, step=step, rel=1, select=select, missing=missing)
     model.fit(sp.csr_array(X) if sparse else X, y, qid=qid, sample_weight=weight)
     follow(model, X, pairs, D, select, missing == "zero")
 
@@ -409,6 +409,17 @@ def test_constant_features_teach_nothing():
     assert model.n_iter_ == 0
     np.testing.assert_array_equal(model.predict(np.eye(2)), [0, 0])
     np.testing.assert_array_equal(model.feature_importances_, [0, 0])
+
+
+@pytest.mark.parametrize("select", ["edge", "normalizer"])
+@pytest.mark.parametrize("missing", ["learn", "zero"])
+def test_rows_without_an_entry(select, missing):
+    X = sp.csr_array((4, 3))
+    model = rc.BipartiteRankBoost(5, select=select, missing=missing).fit(X, [0, 1, 0, 1])
+    assert model.n_iter_ == 0
+    X = sp.csr_array(np.array([[0, 0], [0, 2.0], [0, 0], [0, 1]]))
+    model = rc.BipartiteRankBoost(5, select=select, missing=missing).fit(X, [0, 1, 0, 1])
+    assert set(model.predict_rank(X)[[1, 3]]) == {1, 2}
 
 
 def test_bins():

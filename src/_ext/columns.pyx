@@ -481,7 +481,7 @@ cdef void _range(
     cdef int64_t k, first = 0, last = columns.n_rows, row
     cdef rc_row x
     cdef double value
-    if columns.rows != NULL:
+    if columns.bounds != NULL:
         first = columns.bounds[feature]
         last = columns.bounds[feature + 1]
         if last - first < columns.n_rows and columns.zero_bin[feature] != columns.n_bins[feature]:
@@ -494,7 +494,7 @@ cdef void _range(
     for k in range(first, last):
         if codes[k] == columns.n_bins[feature]:
             continue
-        row = taken[columns.rows[k] if columns.rows != NULL else k]
+        row = taken[columns.rows[k] if columns.bounds != NULL else k]
         if not 0 <= row < X.n_rows:
             continue
         x = rc_rows_get(X, row)

@@ -31,7 +31,7 @@ SLAB = SLOTS
 cdef const Binned *_narrow(object columns, const int32_t[::1] features) except NULL:
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t i
-    if binned.width != 1 or binned.rows == NULL or features.shape[0] > SLOTS:
+    if binned.width != 1 or binned.bounds == NULL or features.shape[0] > SLOTS:
         raise ValueError("the columns are not sparse, of one byte, and SLAB at most")
     for i in range(features.shape[0]):
         if not 0 <= features[i] < binned.n_features:
@@ -185,7 +185,7 @@ def walk(
     cdef double *sum_
     _check_lists(starts, cells, factors.shape[0], n_winning, sums)
     if (
-        binned.rows == NULL
+        binned.bounds == NULL
         or not 0 <= feature < binned.n_features
         or changed.shape[0] != binned.n_rows
         or factors.shape[0] != binned.n_rows
@@ -246,7 +246,7 @@ def spread(
     cdef double change
     cdef double *sum_
     if (
-        binned.rows == NULL
+        binned.bounds == NULL
         or not 0 <= feature < binned.n_features
         or X.indptr == NULL
         or X.n_features != binned.n_features

@@ -267,7 +267,7 @@ cdef void _scan(
     cdef int64_t n_bins = columns.n_bins[feature], zero = -1, start, stop
     cdef bint missing = columns.has_missing[feature], fires
     cdef double value, difference
-    if columns.rows != NULL:
+    if columns.bounds != NULL:
         first = columns.bounds[feature]
         n = columns.bounds[feature + 1] - first
         if n < columns.n_rows:
@@ -284,7 +284,7 @@ cdef void _scan(
     for b in range(n_bins + 1):
         counts[b + 1] += counts[b]
     for i in range(n):
-        row = columns.rows[first + i] if columns.rows != NULL else i
+        row = columns.rows[first + i] if columns.bounds != NULL else i
         b = _code(columns, first + i)
         order[counts[b]] = <int32_t> row
         counts[b] += 1

@@ -90,7 +90,7 @@ cdef void _evaluate(
     cdef double won = 0.0, lost = 0.0
     while i < n:
         width = 1
-        if columns.rows != NULL:
+        if columns.bounds != NULL:
             _sum_sparse(
                 columns, codes, features[i], potentials, n_winning, scratch, &won, &lost
             )
@@ -154,7 +154,7 @@ def evaluate(
         or bins.shape[0] != n
         or sides.shape[0] != n
         or (masses is not None and (
-            masses.shape[0] != 2 or masses.shape[1] != n or binned.rows == NULL
+            masses.shape[0] != 2 or masses.shape[1] != n or binned.bounds == NULL
         ))
     ):
         raise ValueError("the arrays do not fit the columns")
@@ -180,7 +180,7 @@ cdef void _mark(
     uint8_t *fires,
 ) noexcept nogil:
     cdef int64_t k, first, last, missing = columns.n_bins[feature]
-    if columns.rows == NULL:
+    if columns.bounds == NULL:
         codes += feature * columns.n_rows
         for k in range(columns.n_rows):
             fires[k] = side if codes[k] == missing else codes[k] >= bin

@@ -43,7 +43,7 @@ class RankBoost(StumpBoosting):
     missing : {"learn", "zero"}, default="learn"
         NaN is missing; each stump learns on which side. "zero": so is 0, stored or not.
     smoothing : "auto" or float, default="auto"
-        s above; "auto" is 1 / (2 * pairs).
+        s above; "auto" is 1 / (2 * pairs), however much they weigh.
     balance : {"query"}, optional, default="query"
         Whether queries weigh alike at first, or pairs.
     early_stopping_rounds : int, optional
@@ -232,8 +232,8 @@ class BipartiteRankBoost(StumpBoosting):
         pairs; ``log(a / b) / 2``, the shorter one of Mohri's lectures; or
         ``log((1 + a - b) / (1 - a + b)) / 2``. Both logarithms are smoothed. With queries, the
         first is taken of the pairs ranked rightly and wrongly, summed over queries.
-    rel : float, default=1
-        Labels from here on are relevant.
+    rel : float, optional
+        Labels from here on are relevant. By default all but the least.
     select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, search, \
     warm_start, n_jobs, verbose
         As of `RankBoost`.
@@ -273,7 +273,7 @@ class BipartiteRankBoost(StumpBoosting):
         self,
         n_estimators: int = 300,
         step: str = "exact",
-        rel: float = 1,
+        rel: float | None = None,
         select: str = "edge",
         max_bins: int | None = 255,
         missing: str = "learn",
@@ -321,7 +321,8 @@ class BipartiteRankBoost(StumpBoosting):
         X : array-like or scipy sparse, shape (n_samples, n_features)
             NaN is missing. CSR and C-ordered float32 or float64 are used in place.
         y : array-like of numbers, shape (n_samples,)
-            0 and 1; or any numbers, of which those of at least ``rel`` are relevant.
+            0 and 1; or any numbers, of which those of at least ``rel``, or all but the least, are
+            relevant.
         qid, group, sample_weight, eval_set, eval_qid, eval_group, callbacks
             As of `RankBoost.fit`.
 
@@ -335,12 +336,14 @@ class BipartiteRankBoost(StumpBoosting):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
-        check_real(self.rel, "rel", -1e300, 1e300)
+        if self.rel is not None:
+            check_real(self.rel, "rel", -1e300, 1e300)
         rows = self._as_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
         of_rows, of_queries = self._weights(sample_weight, rows, queries)
-        relevant = (as_relevance(y, rows.n_rows) >= self.rel).astype(np.float64)
-        pairing = pair_by_label(relevant, queries, of_rows, False)
+        labels = as_relevance(y, rows.n_rows)
+        relevant = labels > labels.min() if self.rel is None else labels >= self.rel
+        pairing = pair_by_label(relevant.astype(np.float64), queries, of_rows, False)
         if of_queries is not None:
             pairing = pairing.weigh(of_queries)
         with_qid = qid is not None or group is not None

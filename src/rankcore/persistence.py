@@ -237,7 +237,10 @@ def _rebuild_boosting(
     numbers = np.array([values for values in history.values()], dtype=np.float64)
     if np.isnan(numbers).any():
         raise ValueError("its history holds NaN")
-    model._state, model._history = state, {name: list(map(float, history[name])) for name in history}
+    model._state, model._history = (
+        state,
+        {name: list(map(float, history[name])) for name in history},
+    )
     model.n_features_in_, model._with_qid = n_features, bool(document["with_qid"])
     if best is not None:
         model.best_iteration_ = int(best)
