@@ -60,7 +60,7 @@ class Binning:
         self._places = np.empty(d, dtype=np.int64)
         kept: list[NDArray[np.float64]] = []
         n_kept = 0
-        block = max(BLOCK_VALUES, int(bounds[-1]) // 16)
+        block = max(BLOCK_VALUES, int(bounds[-1]) // 32)
         first = 0
         while first < d:
             last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + block, "right")) - 1)
