@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._ext import positions as kernels
-from rankcore.metrics.measuring import named
+from rankcore.metrics.measuring import as_cutoff, named
 from rankcore.metrics.pairwise import PerQuery, as_queries, run_kernel
 from rankcore.metrics.queries import query_mean
-from rankcore.metrics.ranking import as_cutoff
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
