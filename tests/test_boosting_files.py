@@ -92,6 +92,30 @@ def test_edited_files_are_refused_or_finite(tmp_path):
             load_with({**original, "model.json": edited})
 
 
+@pytest.mark.parametrize("name", ["rankboost", "bipartite-rankboost"])
+def test_on_the_command_line(tmp_path, name):
+    from typer.testing import CliRunner
+
+    from rankcore.cli import app
+    from rankcore.datasets import dump_letor, make_letor
+
+    X, y, qid = make_letor(20, 15, random_state=0)
+    dump_letor(X, y, tmp_path / "data", qid=qid)
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, [*map(str, arguments), "--json"], catch_exceptions=False)
+        assert result.exit_code == 0
+        return json.loads(result.stdout)
+
+    made = run("train", tmp_path / "data", "-o", tmp_path / "m", "--model", name, "--epochs", 9)
+    assert (made["stumps"], made["queries"]) == (9, 20)
+    assert run("info", tmp_path / "m")["rounds"] == 9
+    assert run("evaluate", tmp_path / "m", tmp_path / "data")["ndcg@10"] > 0.5
+    lines = CliRunner().invoke(app, ["predict", str(tmp_path / "m"), str(tmp_path / "data")]).stdout
+    scores = rc.load(tmp_path / "m").predict(rc.datasets.load_letor(tmp_path / "data").X)
+    np.testing.assert_allclose(np.array(lines.split(), dtype=float), scores)
+
+
 def test_by_name():
     assert find_learner("rankboost").make(n_estimators=5).get_params()["n_estimators"] == 5
     assert isinstance(find_learner("bipartite-rankboost").make(), rc.BipartiteRankBoost)

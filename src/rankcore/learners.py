@@ -115,8 +115,8 @@ RANKERS = [
     Learner(
         "bipartite-rankboost",
         "BipartiteRankBoost",
-        "the same for two labels: relevant from 1 on",
-        {"rel": 1},
+        "the same for two labels: the least, and all others",
+        {},
         True,
     ),
 ]
