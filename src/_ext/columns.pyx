@@ -56,7 +56,7 @@ cdef class Columns:
     cdef tuple arrays  # keeps alive what view points into
     cdef readonly object capsule
 
-    def __cinit__(
+    def __init__(
         self,
         int64_t n_rows,
         codes not None,

@@ -60,7 +60,7 @@ cdef class LabelScan:
     cdef double plus
     cdef double minus
 
-    def __cinit__(
+    def __init__(
         self,
         const int32_t[::1] level_of not None,
         const int32_t[::1] first not None,
@@ -188,7 +188,7 @@ cdef class PairScan:
     cdef double plus
     cdef double minus
 
-    def __cinit__(
+    def __init__(
         self,
         const int64_t[::1] starts not None,
         const int32_t[::1] others not None,

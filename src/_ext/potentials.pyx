@@ -47,7 +47,7 @@ cdef class LabelWeights:
     cdef const double[::1] scales
     cdef double[:, ::1] sums
 
-    def __cinit__(
+    def __init__(
         self,
         double[::1] factors not None,
         const double[::1] masses,
@@ -393,7 +393,7 @@ cdef class ListedWeights:
     cdef const int32_t[::1] losers
     cdef int64_t n_rows
 
-    def __cinit__(
+    def __init__(
         self,
         double[::1] weights not None,
         const int32_t[::1] winners not None,
