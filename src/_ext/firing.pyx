@@ -2,11 +2,12 @@
 
 With two labels and one query all weights of a label change by one factor, which is known, but for
 the rows where the stump fires (or, if it fires on the zeros too, where it does not). For the
-columns of most entries, some hundreds, the weights of each label in each bin are kept: each row has
+columns of most entries the weights of each label in each bin are kept: each row has
 a list of the cells that it is in, and the lists of the rows that changed are walked through. The
 best stump of such a column costs a sweep over its bins.
 
-A slab is 256 columns, whose cells have two-byte numbers and whose sums stay in a core's cache.
+Some dozens of columns do: more cost as much to carry as they spare. Their cells have two-byte
+numbers, and their sums stay in a core's cache.
 """
 
 from libc.math cimport fabs
@@ -22,7 +23,7 @@ cdef extern from "_histograms.h" nogil:
 cdef enum:
     # Rows ahead of the one that is walked through: their lists are asked for.
     AHEAD = 8
-    SLOTS = 256
+    SLOTS = 64
     CODES = 256
 
 SLAB = SLOTS

@@ -84,6 +84,7 @@ class Rounds:
             self._weights = LabelWeights(factors, masses, levels, queries, steps, sums)
         else:
             self._weights = ListedWeights(*_listed(scores, pairing, steps), n)
+        del scores
         self._search: Search
         if select == "normalizer":
             self._search = NormalizerSearch(self._binning, n_jobs, self._weights)

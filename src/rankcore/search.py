@@ -416,18 +416,15 @@ class FiringSearch(Search):
         self._round = 0
 
     def _make_slabs(self, n_entries: NDArray[np.int64], n_rows: int) -> list[Slab]:
+        """One slab of the columns of most entries, if it pays and takes a byte an entry at most."""
         order = np.argsort(-n_entries, kind="stable").astype(np.int32)
-        # Two bytes a cell, and eight for each row of a slab.
-        room = int(n_entries.sum())
-        slabs: list[Slab] = []
-        for first in range(0, order.size, firing.SLAB):
-            features = np.sort(order[first : first + firing.SLAB])
-            room -= 2 * int(n_entries[features].sum()) + 8 * n_rows
-            sweeps = int(self.binning.n_bins[features].sum())
-            if room < 0 or n_entries[features].sum() < ENTRIES_PER_BIN * sweeps:
-                break
-            slabs.append(Slab(self.binning, features, n_rows))
-        return slabs
+        features = np.sort(order[: firing.SLAB])
+        n_cells = int(n_entries[features].sum())
+        if 2 * n_cells + 8 * n_rows > n_entries.sum():
+            return []
+        if n_cells < ENTRIES_PER_BIN * int(self.binning.n_bins[features].sum()):
+            return []
+        return [Slab(self.binning, features, n_rows)]
 
     def _bounds(self, now: NDArray[np.float64]) -> NDArray[np.float64]:
         """How great the |edge| of each of the other columns can be."""
