@@ -19,15 +19,22 @@ ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 if sys.platform == "win32":
     # MSVC contracts a*b + c only when asked to (/fp:contract), so it needs no flag for that.
     cflags = ["/O2", "/W3"] + ["/WX"] * WERROR
+    small, ldflags = [], []
 else:
     # A fused multiply-add rounds once instead of twice: with contraction off a model is
     # the same to the bit on every architecture.
     cflags = ["-O3", "-g0", "-std=c99", "-ffp-contract=off", "-Wall", "-Wextra"]
     cflags += ["-Werror"] * WERROR
+    small, ldflags = ["-Os"], []
+    if sys.platform == "linux":
+        # What nothing refers to, and the names of what is not exported, stay out of the binaries.
+        cflags += ["-ffunction-sections", "-fdata-sections"]
+        ldflags = ["-Wl,--gc-sections", "-Wl,--strip-all"]
 
 shared = "rankcore._ext._cyutility"
 sources = {f"rankcore._ext.{p.stem}": p.as_posix() for p in sorted(Path("src/_ext").glob("*.pyx"))}
 sources[shared] = "build/_cyutility.c"  # written by Cython: what the kernels have in common
+cold = {shared, "rankcore._ext.capi"}  # run once, or between passes: built for size
 private = sorted(str(p) for p in Path("src/rankcore").rglob("*") if p.suffix in {".pxd", ".h"})
 directives = {
     "language_level": 3,
@@ -50,7 +57,8 @@ setup(
             include_dirs=["src/rankcore/include", "src/rankcore/_ext"],
             depends=private,
             define_macros=[("Py_LIMITED_API", "0x030B0000")] * ABI3,
-            extra_compile_args=cflags,
+            extra_compile_args=cflags + small * (name in cold),
+            extra_link_args=ldflags,
             py_limited_api=ABI3,
         )
         for name, source in sources.items()

@@ -159,7 +159,6 @@ def test_wheel_contents(wheel):
     assert {
         "rankcore/py.typed",
         "rankcore/core.pxd",
-        "rankcore/_ext/_checked.pxd",
         "rankcore/include/rankcore.h",
         "rankcore/include/rankcore_capi.h",
         *(f"rankcore/_ext/{kernel}.pyi" for kernel in KERNELS),
@@ -167,6 +166,8 @@ def test_wheel_contents(wheel):
     compiled = {Path(name).name.partition(".")[0] for name in sizes if name.endswith(BINARY)}
     assert compiled == {*KERNELS, "_cyutility"}
     assert not [name for name in sizes if name.endswith((".c", ".pyx"))]
+    private = [name for name in sizes if name.startswith("rankcore/_ext/_")]
+    assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
     assert wheel.stat().st_size < 2 * MEGABYTE
     assert sum(sizes.values()) < 2 * MEGABYTE
