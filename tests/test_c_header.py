@@ -535,6 +535,14 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_cusum.n_features": 16,
         "rc_cusum.n_ranks": 24,
         "rc_cusum.tie": 28,
+        "rc_stumps": 56,
+        "rc_stumps.offsets": 0,
+        "rc_stumps.thresholds": 8,
+        "rc_stumps.values": 16,
+        "rc_stumps.missing": 24,
+        "rc_stumps.at_zero": 32,
+        "rc_stumps.base": 40,
+        "rc_stumps.n_features": 48,
     }
 
 

@@ -118,7 +118,8 @@ def test_learner_rows(name, average, rows):
 def test_rankings(result):
     X, ranks = demo.load_ranked_diabetes()
     right = {row.method: row.pairs_right for row in result.rankings}
-    assert list(right) == ["least squares", "committee", "pairwise"]
+    names = ["least squares", "committee", "pairwise", "rankboost", "bipartite-rankboost"]
+    assert list(right) == names
     expected = []
     for train, test in folds(X):
         scaler = StandardScaler().fit(X[train])

@@ -22,15 +22,27 @@ BY_RANK = {
     "check_methods_subset_invariance": "the mean rank of a row is among the rows of its query, "
     "which the check takes apart",
 }
+TIES = (
+    "of stumps that are equally good, as there are in 15 rows of 30 features, rounding takes one, "
+    "and weights round otherwise than repeated rows"
+)
 LEARNERS = [
     rc.PairwisePerceptron(),
     rc.PairwisePerceptron("committee", margin=0.0, order="lex", solver="plain"),
     rc.PairwisePerceptron("pocket", balance=None, count="query", solver="lazy"),
     rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=30, solver="gram"),
+    rc.RankBoost(20),
+    # Pairs are counted for smoothing="auto": repeating a row is not the same as its weight then.
+    rc.RankBoost(10, step="discrete", select="normalizer", max_bins=None, smoothing=0.01),
+    rc.BipartiteRankBoost(20, balance=None, smoothing=0.01),
 ]
 
 
 def differences(estimator):
+    if isinstance(estimator, rc.RankBoost):
+        return dict.fromkeys(DIFFERENCES, TIES)
+    if isinstance(estimator, rc.BipartiteRankBoost):
+        return {}
     return DIFFERENCES | (BY_RANK if estimator.combine == "rank" else {})
 
 

@@ -93,6 +93,22 @@ cdef int64_t _first_not_finite(const real *values, int64_t n) noexcept nogil:
     return n
 
 
+cdef int64_t _first_infinite(const real *values, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        if values[i] - values[i] != 0 and values[i] == values[i]:
+            return i
+    return n
+
+
+cdef inline bint _accepted(const real *values, int64_t n, bint nan) noexcept nogil:
+    return _all_finite(values, n) or (nan and _first_infinite(values, n) == n)
+
+
+cdef int64_t _first_refused(const real *values, int64_t n, bint nan) noexcept nogil:
+    return _first_infinite(values, n) if nan else _first_not_finite(values, n)
+
+
 cdef bint _ascending(const int32_t *columns, int64_t n) noexcept nogil:
     cdef int64_t i
     cdef int bad = 0
@@ -103,7 +119,7 @@ cdef bint _ascending(const int32_t *columns, int64_t n) noexcept nogil:
 
 cdef Fault _check_csr(
     const real *data, const int32_t *indices, const int64_t *indptr,  # in
-    int64_t n_rows, int64_t n_features, int64_t n_stored,
+    int64_t n_rows, int64_t n_features, int64_t n_stored, bint nan,
     int64_t *row, int64_t *where, bint *canonical,  # out: the place of a fault; sorted rows
 ) noexcept nogil:
     cdef int64_t first, stop, i
@@ -129,8 +145,8 @@ cdef Fault _check_csr(
         elif indices[first] < 0 or indices[stop - 1] >= n_features:
             where[0] = first if indices[first] < 0 else stop - 1
             return Fault.COLUMN
-        if not _all_finite(data + first, stop - first):
-            where[0] = first + _first_not_finite(data + first, stop - first)
+        if not _accepted(data + first, stop - first, nan):
+            where[0] = first + _first_refused(data + first, stop - first, nan)
             return Fault.NOT_FINITE
     return Fault.NONE
 
@@ -141,6 +157,7 @@ def csr_rows(
     const int64_t[::1] indptr not None,
     int64_t n_features,
     str name not None,
+    bint nan=False,
 ):
     """Check a CSR matrix and wrap it in place.
 
@@ -152,6 +169,8 @@ def csr_rows(
     n_features : int
     name : str
         What error messages call the matrix.
+    nan : bool
+        Whether NaN is accepted, for a missing value.
 
     Returns
     -------
@@ -181,7 +200,8 @@ def csr_rows(
         )
     with nogil:
         fault = _check_csr(
-            values, columns, &indptr[0], n_rows, n_features, n_stored, &row, &where, &canonical
+            values, columns, &indptr[0], n_rows, n_features, n_stored, nan, &row, &where,
+            &canonical,
         )
     if fault == Fault.INDPTR_START:
         raise ValueError(f"{name}.indptr must start at 0, found {indptr[0]}")
@@ -214,7 +234,7 @@ def csr_rows(
     return rows
 
 
-def dense_rows(const real[:, :] X not None, str name not None):
+def dense_rows(const real[:, :] X not None, str name not None, bint nan=False):
     """Check a dense matrix and wrap it in place.
 
     Parameters
@@ -223,6 +243,8 @@ def dense_rows(const real[:, :] X not None, str name not None):
         Each row contiguous; the rows may be any whole number of values apart.
     name : str
         What error messages call the matrix.
+    nan : bool
+        Whether NaN is accepted, for a missing value.
 
     Returns
     -------
@@ -245,11 +267,11 @@ def dense_rows(const real[:, :] X not None, str name not None):
     ):
         raise ValueError(f"{name} must have contiguous rows")
     with nogil:
-        while i < n_rows and _all_finite(values + i * stride, n_features):
+        while i < n_rows and _accepted(values + i * stride, n_features, nan):
             i += 1
     cdef int64_t column
     if i < n_rows:
-        column = _first_not_finite(values + i * stride, n_features)
+        column = _first_refused(values + i * stride, n_features, nan)
         raise ValueError(_not_finite_message(name, values[i * stride + column], i, column))
     cdef Rows rows = _new_rows((X.base,))
     rows.view.data = values

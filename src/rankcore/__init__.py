@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rankcore import datasets, metrics, plotting, progress
+    from rankcore.boosting import BipartiteRankBoost, RankBoost
     from rankcore.ensemble import OAPBPM, OAPBagging, OAPVoting
     from rankcore.mixing import merge
     from rankcore.ordinal import CuSumRank, PRank
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rankcore.voted import VotedPRank
 
 _HOME = {
+    "BipartiteRankBoost": "rankcore.boosting",
     "CuSumRank": "rankcore.ordinal",
     "MulticlassPerceptron": "rankcore.rivals",
     "OAPBPM": "rankcore.ensemble",
@@ -25,6 +27,7 @@ _HOME = {
     "OAPVoting": "rankcore.ensemble",
     "PRank": "rankcore.ordinal",
     "PairwisePerceptron": "rankcore.pairwise",
+    "RankBoost": "rankcore.boosting",
     "StructuredPerceptron": "rankcore.structured",
     "VotedPRank": "rankcore.voted",
     "WidrowHoff": "rankcore.rivals",
@@ -36,12 +39,14 @@ _MODULES = ["datasets", "metrics", "plotting", "progress"]
 
 __all__ = [
     "OAPBPM",
+    "BipartiteRankBoost",
     "CuSumRank",
     "MulticlassPerceptron",
     "OAPBagging",
     "OAPVoting",
     "PRank",
     "PairwisePerceptron",
+    "RankBoost",
     "StructuredPerceptron",
     "VotedPRank",
     "WidrowHoff",

@@ -132,7 +132,9 @@ def train(
             help="; ".join(f"{item.name}: {item.summary}" for item in [*LEARNERS, *RANKERS]) + "."
         ),
     ] = LEARNERS[0].name,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the data.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the data, or rounds.")
+    ] = None,
     shuffle: Annotated[
         bool, typer.Option("--shuffle", help="Visit the examples in a new order in each pass.")
     ] = False,
@@ -155,7 +157,7 @@ def train(
     if "random_state" in learner.accepts():
         params["random_state"] = seed
     if epochs is not None:
-        params["max_iter"] = epochs
+        params["max_iter" if "max_iter" in learner.accepts() else "n_estimators"] = epochs
     if shuffle:
         params |= {"order": "shuffle"} if learner.ranks_queries else {"shuffle": True}
     params.update(_parse_setting(text) for text in set_ or [])
@@ -177,10 +179,14 @@ def train(
     facts = {"model": model, "examples": X.shape[0], "features": X.shape[1]}
     history = estimator.history_
     if learner.ranks_queries:
-        facts["queries"] = history["queries"][-1] + history["skipped"][-1]
-        facts["pairs"] = history["pairs"][-1]
-        facts["passes"] = estimator.n_iter_
-        facts["mistakes_of_last_pass"] = history["mistakes"][-1]
+        facts["queries"] = len(set(queries["qid"].tolist()))
+        if "pairs" in history:
+            facts["pairs"] = history["pairs"][-1]
+            facts["passes"] = estimator.n_iter_
+            facts["mistakes_of_last_pass"] = history["mistakes"][-1]
+        else:
+            facts["stumps"] = len(estimator.estimators_)
+            facts["training_error_at_most"] = history["bound"][-1] if history["bound"] else 1.0
     else:
         facts["classes"] = estimator.classes_.tolist()
         facts["passes"] = estimator.n_iter_
@@ -205,7 +211,7 @@ def predict(
     learned, X, _, qid = _load_both(model, data, zero_based, quiet)
     lines: Iterator[str]
     if _ranks_queries(learned):
-        if learned.combine == "rank":
+        if getattr(learned, "combine", "score") == "rank":
             qid = _queries(qid, data)
         lines = map(repr, learned.predict(X, qid=qid).tolist())
     elif scores:
@@ -351,14 +357,14 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
         "learner": type(learned).__name__,
         "params": learned.get_params(),
     }
-    if _ranks_queries(learned):
-        facts["pairs_seen"] = sum(learned.history_["pairs"])
+    if hasattr(learned, "estimators_") and _ranks_queries(learned):
+        facts |= {"stumps": len(learned.estimators_), "rounds": learned.n_iter_}
+    elif _ranks_queries(learned):
+        facts |= {"pairs_seen": sum(learned.history_["pairs"]), "passes": learned.n_iter_}
     else:
         facts |= {"classes": learned.classes_.tolist(), "examples_seen": learned.t_}
-    facts |= {
-        "passes": learned.n_iter_,
-        "features": learned.n_features_in_,
-    }
+        facts["passes"] = learned.n_iter_
+    facts["features"] = learned.n_features_in_
     if hasattr(learned, "thresholds_"):
         facts["thresholds"] = learned.thresholds_.tolist()
     if hasattr(learned, "coef_"):
@@ -368,6 +374,12 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
         names = getattr(learned, "feature_names_in_", range(1, size.size + 1))
         facts["nonzero_weights"] = int(np.count_nonzero(coef))
         facts["largest_weights"] = {str(names[j]): coef[..., j].tolist() for j in largest}
+    if hasattr(learned, "feature_importances_"):
+        shares = learned.feature_importances_
+        largest = [j for j in np.argsort(-shares, kind="stable")[:LARGEST].tolist() if shares[j]]
+        names = getattr(learned, "feature_names_in_", range(1, shares.size + 1))
+        facts["features_used"] = int(np.count_nonzero(shares))
+        facts["largest_importances"] = {str(names[j]): float(shares[j]) for j in largest}
     print_facts(facts, as_json)
 
 

@@ -44,6 +44,15 @@ cdef extern from "rankcore.h" nogil:
         int32_t n_ranks
         int32_t tie
 
+    ctypedef struct rc_stumps:
+        const int64_t *offsets
+        const double *thresholds
+        const double *values
+        const double *missing
+        const double *at_zero
+        double base
+        int64_t n_features
+
     rc_row rc_row_f64(const double *data, const int32_t *indices, int64_t n) noexcept
     rc_row rc_row_f32(const float *data, const int32_t *indices, int64_t n) noexcept
     rc_row rc_rows_get(const rc_rows *X, int64_t i) noexcept
@@ -58,6 +67,8 @@ cdef extern from "rankcore.h" nogil:
     double rc_prank_score(const rc_prank *model, rc_row x) noexcept
     int32_t rc_prank_rank(const rc_prank *model, rc_row x) noexcept
     double rc_linear_score(const rc_linear *model, rc_row x) noexcept
+    double rc_stumps_value(const rc_stumps *model, int64_t f, double x) noexcept
+    double rc_stumps_score(const rc_stumps *model, rc_row x) noexcept
     void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scores) noexcept
     int32_t rc_best(const double *scores, int32_t n, int32_t tie) noexcept
     int32_t rc_cusum_rank(const rc_cusum *model, rc_row x, double *scores) noexcept

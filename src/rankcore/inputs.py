@@ -15,7 +15,7 @@ MAX_FEATURES = 2**31 - 1
 LABEL_BLOCK = 8192
 
 
-def as_rows(X: Any, name: str = "X") -> Rows:
+def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
     """Check a feature matrix once and wrap it for the kernels.
 
     Parameters
@@ -25,6 +25,8 @@ def as_rows(X: Any, name: str = "X") -> Rows:
         canonical CSR matrices are used in place; anything else is converted, never modified.
     name : str
         What error messages call it.
+    nan : bool
+        Whether NaN is accepted, for a missing value. Infinity never is.
 
     Returns
     -------
@@ -37,14 +39,14 @@ def as_rows(X: Any, name: str = "X") -> Rows:
         If X is empty, malformed, not numeric or not finite; says where.
     """
     if hasattr(X, "tocsr") and hasattr(X, "format"):
-        return _sparse_rows(X, name)
+        return _sparse_rows(X, name, nan)
     if hasattr(X, "dtypes") and hasattr(X, "iloc"):  # a pandas DataFrame
         sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in X.dtypes]
         if sparse and all(sparse):
-            return _sparse_rows(X.sparse.to_coo(), name)
+            return _sparse_rows(X.sparse.to_coo(), name, nan)
         if any(dtype.kind not in "fiub" or not isinstance(dtype, np.dtype) for dtype in X.dtypes):
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    return _dense_rows(X, name)
+    return _dense_rows(X, name, nan)
 
 
 def _check_shape(shape: tuple[int, ...], name: str) -> None:
@@ -79,7 +81,7 @@ def _as_float(values: np.ndarray, name: str) -> np.ndarray:
     return values.astype(np.float64, copy=False)
 
 
-def _dense_rows(X: Any, name: str) -> Rows:
+def _dense_rows(X: Any, name: str, nan: bool) -> Rows:
     values = np.asarray(X)
     _check_shape(values.shape, name)
     values = _as_float(values, name)
@@ -88,16 +90,16 @@ def _dense_rows(X: Any, name: str) -> Rows:
         and (values.shape[1] == 1 or values.strides[1] == values.itemsize)
         and values.strides[0] % values.itemsize == 0
     )
-    return dense_rows(values if usable else np.ascontiguousarray(values).copy(), name)
+    return dense_rows(values if usable else np.ascontiguousarray(values).copy(), name, nan)
 
 
-def _sparse_rows(X: Any, name: str) -> Rows:
+def _sparse_rows(X: Any, name: str, nan: bool) -> Rows:
     _check_shape(X.shape, name)
     if X.format == "csr":
         parts = X.data, X.indices, X.indptr
     else:
         parts = _csr_parts(X)
-    return _checked_csr(*parts, X.shape, name)
+    return _checked_csr(*parts, X.shape, name, nan)
 
 
 def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
@@ -131,7 +133,9 @@ def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
     return csr.data, csr.indices, csr.indptr
 
 
-def _checked_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], name: str) -> Rows:
+def _checked_csr(
+    data: Any, indices: Any, indptr: Any, shape: tuple[int, int], name: str, nan: bool
+) -> Rows:
     n_rows, n_features = shape
     data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
     for part, array in [("data", data), ("indices", indices), ("indptr", indptr)]:
@@ -157,7 +161,7 @@ def _checked_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], n
     data = np.require(_as_float(data, name), requirements=["C", "A"])
     indices = np.require(indices, np.int32, ["C", "A"])
     indptr = np.require(indptr, np.int64, ["C", "A"])
-    rows = csr_rows(data, indices, indptr, n_features, name)
+    rows = csr_rows(data, indices, indptr, n_features, name, nan)
     if rows.canonical:
         return rows
 
@@ -165,7 +169,7 @@ def _checked_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], n
 
     copy = sp.csr_array((data, indices, indptr), shape=shape, copy=True)
     copy.sum_duplicates()
-    return _checked_csr(copy.data, copy.indices, copy.indptr, shape, name)
+    return _checked_csr(copy.data, copy.indices, copy.indptr, shape, name, nan)
 
 
 def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:

@@ -111,6 +111,14 @@ RANKERS = [
     Learner(
         "pairwise", "PairwisePerceptron", "perceptron on pairs, averaged", {"random_state": 0}, True
     ),
+    Learner("rankboost", "RankBoost", "300 threshold stumps, boosted on pairs", {}, True),
+    Learner(
+        "bipartite-rankboost",
+        "BipartiteRankBoost",
+        "the same for two labels: the least, and all others",
+        {},
+        True,
+    ),
 ]
 
 

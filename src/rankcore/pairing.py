@@ -237,6 +237,44 @@ def _sum_by(of: Any, values: Any, n_queries: int) -> NDArray[np.float64]:
     return np.bincount(of, weights=values, minlength=n_queries).astype(np.float64)
 
 
+def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
+    """Winner and loser rows, checked.
+
+    Parameters
+    ----------
+    pairs : array-like of int, shape (n_pairs, 2)
+    n_rows : int
+
+    Returns
+    -------
+    ndarray of int64, shape (n_pairs, 2)
+
+    Raises
+    ------
+    ValueError
+        For another shape or dtype, none at all, rows that do not exist, or a row against itself.
+    """
+    array = np.asarray(pairs)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ValueError(
+            "pairs must be integers of shape (n_pairs, 2), winner and loser row; found "
+            f"shape {array.shape} and dtype {array.dtype}"
+        )
+    if not array.size:
+        raise ValueError("pairs is empty: nothing to learn from")
+    outside = ((array < 0) | (array >= n_rows)).any(axis=1)
+    if outside.any():
+        at = int(outside.argmax())
+        raise ValueError(
+            f"pairs[{at}] names rows {array[at].tolist()}; there are rows 0 to {n_rows - 1}"
+        )
+    same = array[:, 0] == array[:, 1]
+    if same.any():
+        at = int(same.argmax())
+        raise ValueError(f"pairs[{at}] compares row {array[at, 0]} with itself")
+    return array.astype(np.int64)
+
+
 def pair_by_list(
     pairs: NDArray[np.int64],
     pair_weights: NDArray[np.float64] | None,

@@ -16,7 +16,7 @@ from rankcore._ext.rows import Rows, project
 from rankcore.base import as_generator, check_option, check_real
 from rankcore.inputs import as_rows
 from rankcore.metrics.queries import Queries
-from rankcore.pairing import Pairing, default_memory_limit, pair_by_label, pair_by_list
+from rankcore.pairing import Pairing, as_pairs, default_memory_limit, pair_by_label, pair_by_list
 from rankcore.pairstate import PairwiseState
 from rankcore.progress import Progress, report
 from rankcore.ranking import (
@@ -388,7 +388,7 @@ class PairwisePerceptron(Ranker):
         weights = as_weights(sample_weight, "sample_weight", sizes)
         of_rows = weights if weights is not None and weights.size == rows.n_rows else None
         if pairs is not None:
-            pairs = _as_pairs(pairs, rows.n_rows)
+            pairs = as_pairs(pairs, rows.n_rows)
             pair_weights = as_weights(pairs_weight, "pairs_weight", {"pairs": len(pairs)})
             pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
         elif pairs_weight is not None:
@@ -659,26 +659,3 @@ def borda(
     if queries.rows is not None:
         total[queries.rows] = total.copy()
     return -total
-
-
-def _as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
-    """Winner and loser rows, checked."""
-    array = np.asarray(pairs)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise ValueError(
-            "pairs must be integers of shape (n_pairs, 2), winner and loser row; found "
-            f"shape {array.shape} and dtype {array.dtype}"
-        )
-    if not array.size:
-        raise ValueError("pairs is empty: nothing to learn from")
-    outside = ((array < 0) | (array >= n_rows)).any(axis=1)
-    if outside.any():
-        at = int(outside.argmax())
-        raise ValueError(
-            f"pairs[{at}] names rows {array[at].tolist()}; there are rows 0 to {n_rows - 1}"
-        )
-    same = array[:, 0] == array[:, 1]
-    if same.any():
-        at = int(same.argmax())
-        raise ValueError(f"pairs[{at}] compares row {array[at, 0]} with itself")
-    return array.astype(np.int64)

@@ -20,13 +20,18 @@ import numpy as np
 from rankcore.base import OnlineOrdinalClassifier, OnlineState, feature_axis
 from rankcore.pairstate import PairwiseState
 from rankcore.pairwise import PairwisePerceptron
+from rankcore.stumpboosting import StumpBoosting
+from rankcore.stumpmodel import StumpSum
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
 VERSION = 1
 
 
-def save(model: OnlineOrdinalClassifier | PairwisePerceptron, path: str | os.PathLike[str]) -> None:
+def save(
+    model: OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting,
+    path: str | os.PathLike[str],
+) -> None:
     """Write a fitted model to one file.
 
     The file appears whole or not at all: a crash while writing leaves an older file of that name
@@ -57,15 +62,23 @@ def save(model: OnlineOrdinalClassifier | PairwisePerceptron, path: str | os.Pat
     """
     from sklearn.utils.validation import check_is_fitted
 
-    if not isinstance(model, OnlineOrdinalClassifier | PairwisePerceptron):
+    if not isinstance(model, OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting):
         raise TypeError(f"save takes a rankcore learner, found {type(model).__name__}")
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
-    if isinstance(model, PairwisePerceptron):
+    settings: dict[str, Any] = {}
+    streaming = False
+    if isinstance(model, StumpBoosting):
+        arrays, settings = model._state.to_arrays(), {"zero_missing": model._state.zero_missing}
+        facts = {"with_qid": model._with_qid, "history": model.history_}
+        facts["best_iteration"] = getattr(model, "best_iteration_", None)
+    elif isinstance(model, PairwisePerceptron):
         arrays, facts = model._state.to_arrays(), {"seed": model._state.seed}
         facts["with_qid"] = model._with_qid
     else:
         arrays, facts = _ordinal_arrays(model), {}
+    if not isinstance(model, StumpBoosting):
+        settings, streaming = model._state.settings, model._state.streaming
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -73,8 +86,8 @@ def save(model: OnlineOrdinalClassifier | PairwisePerceptron, path: str | os.Pat
         "params": {
             name: _encode_param(name, value) for name, value in model.get_params(deep=False).items()
         },
-        "settings": model._state.settings,
-        "streaming": model._state.streaming,
+        "settings": settings,
+        "streaming": streaming,
         **facts,
         "n_features": model.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
@@ -166,12 +179,14 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
 
     learner = document["learner"]
     kind = getattr(rankcore, learner) if learner in rankcore.__all__ else None
-    known = OnlineOrdinalClassifier | PairwisePerceptron
+    known = OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting
     if not (isinstance(kind, type) and issubclass(kind, known)):
         raise ValueError(f"its learner {learner!r} is unknown here; a newer rankcore may know it")
     model = kind(**{name: _decode_param(value) for name, value in document["params"].items()})
     model._check_params()
-    if isinstance(model, PairwisePerceptron):
+    if isinstance(model, StumpBoosting):
+        _rebuild_boosting(model, document, arrays)
+    elif isinstance(model, PairwisePerceptron):
         _rebuild_pairwise(model, document, arrays)
     else:
         _rebuild_ordinal(model, document, arrays)
@@ -200,6 +215,35 @@ def _rebuild_pairwise(
     )
     model.n_features_in_ = n_features
     model._with_qid = bool(document["with_qid"])
+
+
+def _rebuild_boosting(
+    model: StumpBoosting, document: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    n_features, history = document["n_features"], document["history"]
+    best = document["best_iteration"]
+    if not isinstance(n_features, int) or n_features < 1:
+        raise ValueError(f"it has {n_features!r} features")
+    zero_missing = document["settings"].get("zero_missing")
+    if not isinstance(zero_missing, bool) or len(document["settings"]) != 1:
+        raise ValueError(f"its settings {document['settings']} are not those of a boosted model")
+    state = StumpSum.from_arrays(arrays, n_features, zero_missing)
+    lengths = {len(values) for values in history.values()}
+    if not {"edge", "alpha", "normalizer", "bound", "cap"} <= history.keys() or len(lengths) != 1:
+        raise ValueError("its history is not that of a boosted model")
+    n_rounds = lengths.pop()
+    if len(state) > n_rounds or not (best is None or 0 <= int(best) <= n_rounds):
+        raise ValueError("it has more stumps than rounds")
+    numbers = np.array([values for values in history.values()], dtype=np.float64)
+    if np.isnan(numbers).any():
+        raise ValueError("its history holds NaN")
+    model._state, model._history = (
+        state,
+        {name: list(map(float, history[name])) for name in history},
+    )
+    model.n_features_in_, model._with_qid = n_features, bool(document["with_qid"])
+    if best is not None:
+        model.best_iteration_ = int(best)
 
 
 def _rebuild_ordinal(

@@ -113,11 +113,15 @@ class Ranker(BaseEstimator):
         labels = as_relevance(y, rows.n_rows)
         return measure(SCORE, labels, self._scores(rows, queries), query_numbers(queries))
 
+    def _as_rows(self, X: Any) -> Rows:
+        """Check a feature matrix."""
+        return as_rows(X)
+
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model: as many features, under the same names."""
         if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
             validate_data(self, X, skip_check_array=True, reset=False)
-        rows = as_rows(X)
+        rows = self._as_rows(X)
         if rows.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.n_features} features, but {type(self).__name__} is expecting "

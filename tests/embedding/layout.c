@@ -47,6 +47,14 @@ int main(void)
     OFFSET(rc_cusum, n_features);
     OFFSET(rc_cusum, n_ranks);
     OFFSET(rc_cusum, tie);
+    SIZE(rc_stumps);
+    OFFSET(rc_stumps, offsets);
+    OFFSET(rc_stumps, thresholds);
+    OFFSET(rc_stumps, values);
+    OFFSET(rc_stumps, missing);
+    OFFSET(rc_stumps, at_zero);
+    OFFSET(rc_stumps, base);
+    OFFSET(rc_stumps, n_features);
 #ifdef LAYOUT_CAPI
     CONSTANT(RC_TIE_CRAMMER);
     CONSTANT(RC_TIE_STRICT);

@@ -1,6 +1,7 @@
 """Data sets: readers and writers of ranking files, seeded generators."""
 
 from rankcore.datasets.generators import (
+    make_bipartite,
     make_letor,
     make_oap_synthetic,
     make_ordinal,
@@ -20,6 +21,7 @@ __all__ = [
     "iter_letor",
     "join_run",
     "load_letor",
+    "make_bipartite",
     "make_letor",
     "make_oap_synthetic",
     "make_ordinal",

@@ -86,6 +86,75 @@ def make_ordinal(
     return X, np.searchsorted(cuts, target).astype(np.int64) + 1
 
 
+def make_bipartite(
+    n_samples: int = 250_000,
+    n_features: int = 20_000,
+    *,
+    mean_nnz: float = 50,
+    n_informative: int | None = None,
+    relevant: float = 0.1,
+    noise: float = 0.7,
+    random_state: Any = 303,
+) -> tuple[Any, np.ndarray]:
+    """Sparse rows like tf-idf text, of which a few are relevant.
+
+    Rows are as in `make_ordinal`; those of the highest noisy linear score are relevant.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape of X.
+    mean_nnz : float
+        Roughly the mean number of non-zeros a row.
+    n_informative : int, optional
+        Features with a non-zero weight; by default 1 of 5.
+    relevant : float
+        Share of the relevant rows, between 0 and 1.
+    noise : float
+        Standard deviation of the noise, in units of the linear function's.
+    random_state : int or numpy Generator
+        The default and the other defaults give the benchmark's workload.
+
+    Returns
+    -------
+    X : scipy.sparse.csr_matrix of float64, shape (n_samples, n_features)
+        Canonical, int32 indices.
+    y : ndarray of int32, shape (n_samples,)
+        1 for relevant, else 0.
+
+    Raises
+    ------
+    ValueError
+        For sizes that are not positive, or another share.
+
+    Notes
+    -----
+    O(non-zeros log non-zeros) time.
+
+    Examples
+    --------
+    >>> from rankcore.datasets import make_bipartite
+    >>> X, y = make_bipartite(1000, 300, mean_nnz=20, random_state=0)
+    >>> X.shape, int(y.sum())
+    ((1000, 300), 100)
+    """
+    if n_samples < 2 or n_features < 1 or mean_nnz <= 0 or not 0 < relevant < 1:
+        raise ValueError(
+            "make_bipartite needs n_samples >= 2, n_features >= 1, mean_nnz > 0 and a share of "
+            "relevant rows between 0 and 1; found "
+            f"{n_samples}, {n_features}, {mean_nnz}, {relevant}"
+        )
+    rng = np.random.default_rng(random_state)
+    X = _zipf_rows(rng, n_samples, n_features, mean_nnz)
+    weights = np.zeros(n_features)
+    informative = rng.choice(n_features, n_informative or max(1, n_features // 5), replace=False)
+    weights[informative] = rng.normal(size=informative.size)
+    signal = X @ weights
+    signal = (signal - signal.mean()) / signal.std()
+    target = signal + noise * rng.normal(size=n_samples)
+    return X, (target > np.quantile(target, 1 - relevant)).astype(np.int32)
+
+
 def make_letor(
     n_queries: int = 2500,
     n_docs: int = 120,

@@ -68,6 +68,18 @@ typedef struct rc_cusum {
     int32_t tie; /* RC_TIE_HIGH or RC_TIE_LOW */
 } rc_cusum;
 
+/* A fitted sum of threshold stumps, merged: column f adds values[offsets[f] + f + j] to the score
+ * of a row whose value there has j of the column's thresholds below it. */
+typedef struct rc_stumps {
+    const int64_t *offsets;   /* n_features + 1; the thresholds of column f begin at offsets[f] */
+    const double *thresholds; /* ascending within a column */
+    const double *values;     /* one more a column than thresholds */
+    const double *missing;    /* n_features: what a NaN adds */
+    const double *at_zero;    /* n_features: what a zero adds, stored or not */
+    double base;              /* the score of a row of zeros */
+    int64_t n_features;
+} rc_stumps;
+
 /* Which of several equal best ranks wins. */
 enum { RC_TIE_HIGH = 0, RC_TIE_LOW = 1 };
 
@@ -318,6 +330,42 @@ static inline int32_t rc_prank_rank(const rc_prank *model, rc_row x)
 static inline double rc_linear_score(const rc_linear *model, rc_row x)
 {
     return rc_dot(x, model->weights) + model->intercept;
+}
+
+/* What a value other than zero in column f adds to the score. O(log thresholds of the column). */
+static inline double rc_stumps_value(const rc_stumps *model, int64_t f, double x)
+{
+    const double *thresholds = model->thresholds + model->offsets[f];
+    int64_t left = model->offsets[f + 1] - model->offsets[f];
+    int64_t below = 0;
+    if (x != x)
+        return model->missing[f];
+    while (left > 0) {
+        const int64_t half = left / 2;
+        if (thresholds[below + half] < x) {
+            below += half + 1;
+            left -= half + 1;
+        } else {
+            left = half;
+        }
+    }
+    return model->values[model->offsets[f] + f + below];
+}
+
+/* Score of a sum of stumps. Only what differs from a row of zeros is summed, so that a sparse row
+ * and the same row stored densely get the same score. O(x.n * log thresholds). */
+static inline double rc_stumps_score(const rc_stumps *model, rc_row x)
+{
+    double score = model->base;
+    int64_t i;
+    for (i = 0; i < x.n; i++) {
+        const int64_t f = x.indices ? x.indices[i] : i;
+        const double value = x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i]
+                                                   : ((const double *)x.data)[i];
+        if (value != 0.0 && model->offsets[f] < model->offsets[f + 1])
+            score += rc_stumps_value(model, f, value) - model->at_zero[f];
+    }
+    return score;
 }
 
 /* Cumulative scores of the n_ranks ranks; writes scores[0 .. n_ranks - 1], the first 0.

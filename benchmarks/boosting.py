@@ -1,0 +1,201 @@
+"""Boosted stumps beside XGBoost and LightGBM.
+
+B is 200,000 x 20,000 CSR, about 50 non-zeros a row, 10% relevant; L is 2,000 queries of 120
+documents, 136 dense features, labels 0 to 4. One thread. Seconds are of the process, so that other
+work on the machine counts less; peers that are not installed are left out. If the
+environment variable RANKCORE_GROWTH names a file, a plot of the time of a round goes there.
+"""
+
+import os
+import tracemalloc
+from importlib.util import find_spec
+from time import process_time
+
+import numpy as np
+
+import rankcore as rc
+from benchmarks.measure import machine, show
+from rankcore.datasets import make_bipartite, make_letor
+from rankcore.metrics import auc_score, ndcg_score
+
+N_ROUNDS = 300
+# Rounds that are enough to know what one takes.
+N_PEER = 20
+N_B, N_L = 200_000, 2000 * 120
+
+
+def run(repeat: int) -> None:
+    """Measure and print."""
+    print(machine(), "\n")
+    repeat = min(repeat, 3)
+    show(sparse(*make_bipartite(), repeat))
+    print()
+    show(dense(*make_letor(), repeat))
+    print()
+    show(growth(os.environ.get("RANKCORE_GROWTH")))
+
+
+def fitted(model, *data, **queries):
+    """Seconds of the first round with all before it, and of each other round; the model."""
+    marks = [process_time()]
+    model.fit(*data, **queries, callbacks=[lambda _: marks.append(process_time())])
+    return marks[1] - marks[0], np.diff(marks[1:]), model
+
+
+def median_fit(repeat, make, *data, **queries):
+    """Medians over fits: seconds before the second round, mean of a round, all; the model."""
+    firsts, rounds, totals = [], [], []
+    for _ in range(repeat):
+        start = process_time()
+        first, others, model = fitted(make(), *data, **queries)
+        totals.append(process_time() - start)
+        firsts.append(first)
+        rounds.append(others.mean())
+    return *(float(np.median(times)) for times in (firsts, rounds, totals)), model
+
+
+def differences(fit, few, many):
+    """Seconds of a round of a peer: what more rounds take more; and the last model."""
+    fit(few)  # it prepares the data, and keeps that
+    start = process_time()
+    fit(few)
+    middle = process_time()
+    model = fit(many)
+    return (process_time() - middle - (middle - start)) / (many - few), model
+
+
+def sparse(X, y, repeat):
+    """B."""
+    X_test, y_test, X, y = X[N_B:], y[N_B:], X[:N_B], y[:N_B]
+    first, ours, _, model = median_fit(repeat, lambda: rc.BipartiteRankBoost(N_ROUNDS), X, y)
+    _, plain, _, other = median_fit(1, lambda: rc.BipartiteRankBoost(60, search="plain"), X, y)
+    same = np.array_equal(model.estimators_[:60], other.estimators_)
+    extra = held_bytes(lambda: rc.BipartiteRankBoost(2).fit(X, y))
+    nnz = X.nnz
+    rows = [
+        ("B: binning and first round", f"{first:.2f} s", ""),
+        ("B: a round after it", f"{ours * 1e3:.2f} ms", "at most 5 ms"),
+        ("B: plain search, a round", f"{plain * 1e3:.2f} ms, {plain / ours:.1f}x ours", ""),
+        ("B: the same stumps", str(same), "True"),
+        ("B: AUC", f"{auc_score(y_test, model.predict(X_test)):.4f}", ""),
+        (
+            "B: most memory beyond X",
+            f"{extra / 1e6:.0f} MB, {extra / (6 * nnz + 32 * N_B):.2f} of 6 bytes a non-zero and "
+            "32 a row",
+            "at most 1",
+        ),
+    ]
+    if find_spec("xgboost"):
+        import xgboost
+
+        data = xgboost.DMatrix(X, y, nthread=1)
+        params = {"max_depth": 1, "tree_method": "hist", "nthread": 1, "max_bin": 255}
+        params |= {"objective": "binary:logistic", "eta": 0.3}
+        seconds, _ = differences(lambda n: xgboost.train(params, data, n), 2, 2 + N_PEER)
+        peer = xgboost.train(params, data, N_ROUNDS)
+        auc = auc_score(y_test, peer.predict(xgboost.DMatrix(X_test)))
+        rows += [
+            (
+                "B: XGBoost, depth 1, a round",
+                f"{seconds * 1e3:.0f} ms, {seconds / ours:.0f}x ours",
+                "at least 20x",
+            ),
+            ("B: its AUC after as many rounds", f"{auc:.4f}", ""),
+        ]
+    return rows
+
+
+def dense(X, y, qid, repeat):
+    """L."""
+    X = X.astype(np.float32)
+    train, test = slice(N_L), slice(N_L, None)
+    _, ours, total, model = median_fit(
+        repeat, lambda: rc.RankBoost(N_ROUNDS), X[train], y[train], qid=qid[train]
+    )
+    _, plain, _, _ = median_fit(
+        1, lambda: rc.RankBoost(60, search="plain"), X[train], y[train], qid=qid[train]
+    )
+
+    def ndcg(scores):
+        return f"{ndcg_score(y[test], scores, qid=qid[test], k=10):.4f}"
+
+    rows = [
+        ("L: 300 rounds, binning included", f"{total:.2f} s", "at most 6 s"),
+        ("L: a round", f"{ours * 1e3:.2f} ms", ""),
+        ("L: plain search, a round", f"{plain * 1e3:.2f} ms, {plain / ours:.2f}x ours", ""),
+        ("L: NDCG@10", ndcg(model.predict(X[test])), ""),
+    ]
+    if find_spec("lightgbm"):
+        import lightgbm
+
+        group = np.full(2000, 120)
+        data = lightgbm.Dataset(X[train], y[train], group=group, params={"verbose": -1})
+        data.construct()
+        params = {"objective": "lambdarank", "num_leaves": 2, "num_threads": 1, "verbose": -1}
+        seconds, _ = differences(lambda n: lightgbm.train(params, data, n), 2, 2 + N_PEER)
+        start = process_time()
+        peer = lightgbm.train(params, data, N_ROUNDS)
+        whole = process_time() - start
+        rows += [
+            (
+                "L: LightGBM, two leaves, 300 rounds without binning",
+                f"{whole:.1f} s, {whole / total:.1f}x ours with it",
+                "at least 4x",
+            ),
+            ("L: LightGBM, a round", f"{seconds * 1e3:.0f} ms, {seconds / ours:.1f}x ours", ""),
+            ("L: its NDCG@10", ndcg(peer.predict(X[test])), ""),
+        ]
+    return rows
+
+
+def held_bytes(task):
+    """Most memory that Python and NumPy held at a time beyond what they held before."""
+    tracemalloc.start()
+    task()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def growth(path):
+    """Milliseconds of a round as non-zeros grow, and as queries grow in as many rows."""
+    values = {}
+    for n in (20_000, 40_000, 80_000, 160_000):
+        X, y = make_bipartite(n, random_state=0)
+        _, seconds, _ = fitted(rc.BipartiteRankBoost(60, search="plain"), X, y)
+        _, spared, _ = fitted(rc.BipartiteRankBoost(60), X, y)
+        values[X.nnz] = (np.median(seconds) * 1e3, np.median(spared) * 1e3)
+    queries = {}
+    X, y, _ = make_letor(n_queries=500)
+    for n in (10, 100, 1000, 10_000):
+        qid = np.arange(len(y)) * n // len(y)
+        _, seconds, _ = fitted(rc.RankBoost(20, search="plain"), X, y, qid=qid)
+        queries[n] = np.median(seconds) * 1e3
+    if path:
+        draw(values, queries, path)
+    rows = [
+        (f"B: {nnz / 1e6:.1f} million non-zeros", f"{a:.2f} ms a round, plain", f"{b:.2f} ms")
+        for nnz, (a, b) in values.items()
+    ]
+    return [
+        *rows,
+        *((f"60,000 rows, {n} queries", f"{ms:.2f} ms", "") for n, ms in queries.items()),
+    ]
+
+
+def draw(values, queries, path):
+    """Plot both."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    nnz = np.array(list(values)) / 1e6
+    for column, name in enumerate(["plain", "columns spared"]):
+        left.plot(nnz, [pair[column] for pair in values.values()], "o-", label=name)
+    left.set(xlabel="million non-zeros", ylabel="milliseconds a round", xlim=(0, None))
+    left.set_ylim(0, None)
+    left.legend()
+    right.semilogx(list(queries), list(queries.values()), "o-")
+    right.set(xlabel="queries in 60,000 rows", ylabel="milliseconds a round")
+    right.set_ylim(0, None)
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,557 @@
+"""Binned columns: each value replaced by the number of thresholds below it.
+
+Thresholds lie halfway between neighbouring distinct values of a column where there are at most
+``max_bins`` of them; else neighbours share bins of about equal counts, zero keeps one of its own.
+Only those of columns of many values are kept: in others the threshold between two bins is found
+again from the values in them, for the few stumps that are chosen.
+
+A sparse matrix becomes columns of (row, code) entries, five bytes each; its zeros are one block
+that nobody touches. A dense one becomes columns of codes.
+"""
+
+from cpython.pycapsule cimport PyCapsule_New
+from cython cimport final
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._columns cimport Binned, binned_of, code_t
+from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
+
+
+cdef extern from "_sorting.h" nogil:
+    enum:
+        RC_DIGITS
+        RC_RADIX
+
+    uint64_t rc_key(double x) noexcept
+    void rc_sort(
+        double *values, uint64_t *keys, uint64_t *spare, int64_t *counts, int64_t n
+    ) noexcept
+    void rc_places(
+        const double *values, const double *cuts, int64_t n_cuts, int64_t *places
+    ) noexcept
+
+# Columns of fewer values than pay for counting digits are sorted by insertion.
+cdef enum:
+    SHORT = 64
+    # Values a bin from which on the thresholds of a column are kept: little beside the codes.
+    KEPT = 64
+
+ENTRIES_KEPT = KEPT
+
+
+@final
+cdef class Columns:
+    """Binned columns, bound for the kernels.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    capsule : capsule
+        The C description, valid while this object lives.
+    """
+
+    cdef Binned view
+    cdef tuple arrays  # keeps alive what view points into
+    cdef readonly object capsule
+
+    def __init__(
+        self,
+        int64_t n_rows,
+        codes not None,
+        const int32_t[::1] n_bins not None,
+        const int32_t[::1] zero_bin not None,
+        const uint8_t[::1] has_missing not None,
+        const int64_t[::1] bounds=None,
+        const int32_t[::1] rows=None,
+    ):
+        cdef int64_t n_features = n_bins.shape[0], n_codes
+        cdef const uint8_t[::1] narrow
+        cdef const int32_t[::1] wide
+        if codes.itemsize == 1:
+            narrow = codes
+            n_codes = narrow.shape[0]
+            self.view.codes = &narrow[0] if n_codes else NULL
+        else:
+            wide = codes
+            n_codes = wide.shape[0]
+            self.view.codes = &wide[0] if n_codes else NULL
+        if (
+            n_features < 1
+            or zero_bin.shape[0] != n_features
+            or has_missing.shape[0] != n_features
+            or (bounds is None) != (rows is None)
+            or n_codes != (n_rows * n_features if rows is None else rows.shape[0])
+            or (bounds is not None and bounds.shape[0] != n_features + 1)
+        ):
+            raise ValueError("the arrays of the columns do not fit together")
+        self.view.n_rows = n_rows
+        self.view.n_features = n_features
+        self.view.width = codes.itemsize
+        self.view.n_bins = &n_bins[0]
+        self.view.zero_bin = &zero_bin[0]
+        self.view.has_missing = &has_missing[0]
+        if bounds is not None:
+            self.view.bounds = &bounds[0]
+            self.view.rows = &rows[0] if rows.shape[0] else NULL
+        self.arrays = (codes, n_bins, zero_bin, has_missing, bounds, rows)
+        self.capsule = PyCapsule_New(&self.view, "rankcore.columns", NULL)
+
+    @property
+    def n_rows(self):
+        return self.view.n_rows
+
+    @property
+    def n_features(self):
+        return self.view.n_features
+
+
+cdef inline double _value(const rc_row *x, int64_t i) noexcept nogil:
+    return (<const float *> x.data)[i] if x.dtype == RC_FLOAT32 else (<const double *> x.data)[i]
+
+
+cdef inline int64_t _find(const rc_row *x, int64_t column) noexcept nogil:
+    """Where the entries of a sparse row reach a column."""
+    cdef int64_t low = 0, high = x.n, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if x.indices[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline double _at(const rc_row *x, int64_t column) noexcept nogil:
+    """The value of a row in a column."""
+    cdef int64_t i
+    if x.indices == NULL:
+        return _value(x, column)
+    i = _find(x, column)
+    return _value(x, i) if i < x.n and x.indices[i] == column else 0.0
+
+
+cdef const rc_rows *_taken(object rows, const int64_t[::1] taken) except NULL:
+    """The rows, once it is known that all of those taken exist."""
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t i
+    cdef bint fits = rows.canonical
+    with nogil:
+        for i in range(taken.shape[0]):
+            fits = fits and 0 <= taken[i] < X.n_rows
+    if not fits:
+        raise ValueError("there are no such rows")
+    return X
+
+
+def count(object rows not None, const int64_t[::1] taken not None, int64_t[::1] counts not None):
+    """Add the number of entries of each column in sparse rows to ``counts``.
+
+    Parameters
+    ----------
+    rows : Rows
+        Sparse.
+    taken : int64 array
+        The rows to look at.
+    counts : int64 array, shape (n_features,)
+        In and out.
+    """
+    cdef const rc_rows *X = _taken(rows, taken)
+    cdef rc_row x
+    cdef int64_t i, k
+    if counts.shape[0] != X.n_features or X.indptr == NULL:
+        raise ValueError("counts do not fit the rows, or these are dense")
+    with nogil:
+        for i in range(taken.shape[0]):
+            x = rc_rows_get(X, taken[i])
+            for k in range(x.n):
+                counts[x.indices[k]] += 1
+
+
+def gather(
+    object rows not None,
+    const int64_t[::1] taken not None,
+    int64_t first,
+    int64_t last,
+    int64_t[::1] cursors not None,
+    double[::1] values not None,
+    int32_t[::1] places,
+):
+    """Copy some columns of rows, one after the other.
+
+    Parameters
+    ----------
+    rows : Rows
+    taken : int64 array
+        The rows, in the order wanted.
+    first, last : int
+        The columns first .. last - 1.
+    cursors : int64 array, shape (last - first,)
+        In and out. Where each column begins in ``values``; then where it ended.
+    values : float64 array
+        Out.
+    places : int32 array, same length, or None
+        Out. Which of the rows taken each value of a sparse matrix is from.
+    """
+    cdef const rc_rows *X = _taken(rows, taken)
+    cdef rc_row x
+    cdef int64_t i, k, f, at, n = last - first
+    if not 0 <= first <= last <= X.n_features or cursors.shape[0] != n:
+        raise ValueError("there are no such columns")
+    if places is not None and places.shape[0] != values.shape[0]:
+        raise ValueError("values and places differ in length")
+    cdef bint fits = True
+    with nogil:
+        for i in range(taken.shape[0]):
+            x = rc_rows_get(X, taken[i])
+            k = first if x.indices == NULL else (0 if first == 0 else _find(&x, first))
+            while k < x.n:
+                f = k if x.indices == NULL else x.indices[k]
+                if f >= last:
+                    break
+                at = cursors[f - first]
+                if not 0 <= at < values.shape[0]:
+                    fits = False
+                    break
+                values[at] = _value(&x, k)
+                if places is not None:
+                    places[at] = <int32_t> i
+                cursors[f - first] = at + 1
+                k += 1
+    if not fits:
+        raise ValueError("the columns have more values than room")
+
+
+cdef inline double split(double lower, double upper) noexcept nogil:
+    """A threshold between two neighbouring values, lower <= it < upper.
+
+    It also lies between the two once they are rounded to float32, if that can be: a model scores
+    its training rows alike in both precisions.
+    """
+    cdef double low = lower, high = upper, middle
+    if <double> (<float> lower) > low:
+        low = <double> (<float> lower)
+    if <double> (<float> upper) < high:
+        high = <double> (<float> upper)
+    if low >= high:
+        low = lower
+        high = upper
+    middle = 0.5 * low + 0.5 * high
+    return middle if low <= middle < high else low
+
+
+cdef int64_t _share(
+    const double *values, int64_t n, int64_t n_bins,  # in: ascending, without the missing
+    double *cuts,  # out
+) noexcept nogil:
+    """Cut values into at most n_bins bins of about equal counts; returns the number of cuts."""
+    cdef int64_t i = 0, j, held = 0, left = n, made = 0
+    while i < n:
+        j = i + 1
+        while j < n and values[j] == values[i]:
+            j += 1
+        held += j - i
+        # What is left is shared by the bins that are left: a heavy value costs its neighbours none.
+        if j < n and made + 1 < n_bins and held * (n_bins - made) >= left:
+            cuts[made] = split(values[j - 1], values[j])
+            made += 1
+            left -= held
+            held = 0
+        i = j
+    return made
+
+
+cdef int64_t _cut(
+    const double *values, int64_t n, bint zero,  # in: ascending and present; is 0 one more value?
+    int64_t max_bins,
+    double *cuts,  # out
+) noexcept nogil:
+    """Thresholds of a column, ascending; returns their number."""
+    cdef int64_t i, made = 0, negative = 0, positive, n_negative, distinct = 0
+    while negative < n and values[negative] < 0:
+        negative += 1
+    positive = negative
+    while positive < n and values[positive] == 0:
+        positive += 1
+    zero = zero or positive > negative
+    for i in range(n):
+        distinct += values[i] != 0 and (i == 0 or values[i] != values[i - 1])
+    if distinct + zero <= max_bins:
+        n_negative = max_bins = n + 2  # a bin for each value
+    else:
+        max_bins -= zero
+        n_negative = (max_bins * negative) // (negative + n - positive)
+        if negative and n_negative < 1:
+            n_negative = 1
+        if n > positive and max_bins - n_negative < 1:
+            n_negative = max_bins - 1
+        max_bins -= n_negative
+    made = _share(values, negative, n_negative, cuts)
+    if n_negative and negative and (zero or n > positive):  # two bins for three signs: none here
+        cuts[made] = split(values[negative - 1], 0.0 if zero else values[positive])
+        made += 1
+    if zero and n > positive:
+        cuts[made] = split(0.0, values[positive])
+        made += 1
+    return made + _share(values + positive, n - positive, max_bins, cuts + made)
+
+
+cdef inline int64_t _below(const double *cuts, int64_t n, double x) noexcept nogil:
+    """How many of the ascending thresholds are below x."""
+    cdef int64_t low = 0, half
+    while n > 0:
+        half = n >> 1
+        if cuts[low + half] < x:
+            low += half + 1
+            n -= half + 1
+        else:
+            n = half
+    return low
+
+
+cdef void _encode(
+    const double *values, int64_t n, const double *cuts, int64_t n_cuts, bint zero_missing,  # in
+    code_t *codes,  # out
+) noexcept nogil:
+    cdef int64_t i, k, m
+    cdef int64_t places[8]
+    cdef double held[8]
+    for i in range(0, n, 8):
+        m = min(8, n - i)
+        for k in range(8):
+            held[k] = values[i + min(k, m - 1)]
+        rc_places(held, cuts, n_cuts, places)
+        for k in range(m):
+            if held[k] != held[k] or (zero_missing and held[k] == 0):
+                places[k] = n_cuts + 1
+            codes[i + k] = <code_t> places[k]
+
+
+def sort(double[::1] values not None, const int64_t[::1] bounds not None):
+    """Sort each of several columns in place, NaN last.
+
+    Parameters
+    ----------
+    values : float64 array
+        In and out. The columns one after the other.
+    bounds : int64 array, shape (n_columns + 1,)
+        Where the columns begin and end.
+
+    Notes
+    -----
+    O(values), and twice their memory for the longest column.
+    """
+    from array import array
+
+    cdef int64_t f, i, j, n, most = 0
+    cdef double x
+    for f in range(bounds.shape[0] - 1):
+        if not 0 <= bounds[f] <= bounds[f + 1] <= values.shape[0]:
+            raise ValueError("the columns do not fit the values")
+        most = max(most, bounds[f + 1] - bounds[f])
+    cdef uint64_t[::1] keys = array("Q", bytes(8 * (most + 1)))
+    cdef uint64_t[::1] spare = array("Q", bytes(8 * (most + 1)))
+    cdef int64_t[::1] counts = array("q", bytes(8 * RC_DIGITS * RC_RADIX))
+    with nogil:
+        for f in range(bounds.shape[0] - 1):
+            n = bounds[f + 1] - bounds[f]
+            if n > SHORT:
+                rc_sort(&values[bounds[f]], &keys[0], &spare[0], &counts[0], n)
+                continue
+            for i in range(bounds[f] + 1, bounds[f + 1]):
+                x = values[i]
+                j = i
+                while j > bounds[f] and rc_key(values[j - 1]) > rc_key(x):
+                    values[j] = values[j - 1]
+                    j -= 1
+                values[j] = x
+
+
+def encode(
+    const double[::1] values not None,
+    const double[::1] ascending not None,
+    const int64_t[::1] bounds not None,
+    int64_t n_rows,
+    int64_t max_bins,
+    bint zero_missing,
+    double[::1] cuts not None,
+    code_t[::1] codes not None,
+    int32_t[::1] n_bins not None,
+    int32_t[::1] zero_bin not None,
+    uint8_t[::1] has_missing not None,
+    double[::1] thresholds not None,
+    int64_t[::1] places not None,
+):
+    """Cut columns into bins.
+
+    Parameters
+    ----------
+    values, ascending : float64 array
+        In. The columns one after the other, as they are and each sorted, NaN last.
+    bounds : int64 array, shape (n_columns + 1,)
+        In. Where the columns begin and end.
+    n_rows : int
+        In. Rows there are: those without a value are 0.
+    max_bins : int
+        In. Greatest number of bins of a column.
+    zero_missing : bool
+        In. Whether 0 is missing, as NaN is.
+    cuts : float64 array
+        Out. Room for the thresholds of a column, its greatest number of values.
+    codes : uint8 or int32 array, shape of values
+        Out.
+    n_bins, zero_bin : int32 array, shape (n_columns,)
+        Out. Bins of the column, and the code of 0.
+    has_missing : uint8 array, shape (n_columns,)
+        Out.
+    thresholds : float64 array
+        Out. Those of the columns of at least ENTRIES_KEPT values a bin. Room for
+        ``values.size / ENTRIES_KEPT``.
+    places : int64 array, shape (n_columns,)
+        Out. Where those of each column begin; -1: not kept.
+
+    Returns
+    -------
+    int
+        Thresholds kept.
+
+    Notes
+    -----
+    O(n log n_bins).
+    """
+    cdef int64_t f, n_columns = bounds.shape[0] - 1, first, last, i, n, n_cuts, at, kept = 0
+    cdef bint implied
+    cdef double *present
+    if (
+        ascending.shape[0] != values.shape[0]
+        or codes.shape[0] != values.shape[0]
+        or n_bins.shape[0] != n_columns
+        or zero_bin.shape[0] != n_columns
+        or has_missing.shape[0] != n_columns
+        or places.shape[0] != n_columns
+        or thresholds.shape[0] < values.shape[0] // KEPT
+        or max_bins < 2
+        or (code_t is uint8_t and max_bins > 255)
+    ):
+        raise ValueError("the arrays do not fit together")
+    for f in range(n_columns):
+        n = bounds[f + 1] - bounds[f]
+        if not 0 <= bounds[f] <= bounds[f + 1] <= values.shape[0] or 2 * n + 1 > cuts.shape[0]:
+            raise ValueError("the columns do not fit the values")
+    if values.shape[0] == 0:
+        for f in range(n_columns):
+            n_bins[f] = 1
+            zero_bin[f] = zero_missing
+            has_missing[f] = zero_missing
+            places[f] = -1
+        return 0
+    with nogil:
+        for f in range(n_columns):
+            first = bounds[f]
+            last = bounds[f + 1]
+            # The values that are present, after the room for their thresholds.
+            present = &cuts[0] + (last - first) + 1
+            n = 0
+            for i in range(first, last):
+                if ascending[i] == ascending[i] and not (zero_missing and ascending[i] == 0):
+                    present[n] = ascending[i]
+                    n += 1
+            implied = last - first < n_rows
+            n_cuts = _cut(present, n, implied and not zero_missing, max_bins, &cuts[0])
+            has_missing[f] = n < last - first or (implied and zero_missing)
+            n_bins[f] = <int32_t> (n_cuts + 1)
+            at = n_cuts + 1 if zero_missing else _below(&cuts[0], n_cuts, 0.0)
+            zero_bin[f] = <int32_t> at
+            if last > first:
+                _encode(&values[first], last - first, &cuts[0], n_cuts, zero_missing, &codes[first])
+            places[f] = -1
+            if last - first >= KEPT * (n_cuts + 1):
+                places[f] = kept
+                for i in range(n_cuts):
+                    thresholds[kept + i] = cuts[i]
+                kept += n_cuts
+    return kept
+
+
+cdef void _range(
+    const Binned *columns, const code_t *codes, const rc_rows *X, const int64_t *taken,
+    int64_t feature, int64_t bin, double *lower, double *upper,
+) noexcept nogil:
+    cdef int64_t k, first = 0, last = columns.n_rows, row
+    cdef rc_row x
+    cdef double value
+    if columns.bounds != NULL:
+        first = columns.bounds[feature]
+        last = columns.bounds[feature + 1]
+        if last - first < columns.n_rows and columns.zero_bin[feature] != columns.n_bins[feature]:
+            if columns.zero_bin[feature] < bin:
+                lower[0] = 0.0
+            else:
+                upper[0] = 0.0
+    else:
+        codes += feature * columns.n_rows
+    for k in range(first, last):
+        if codes[k] == columns.n_bins[feature]:
+            continue
+        row = taken[columns.rows[k] if columns.bounds != NULL else k]
+        if not 0 <= row < X.n_rows:
+            continue
+        x = rc_rows_get(X, row)
+        value = _at(&x, feature)
+        if codes[k] < bin:
+            if value > lower[0]:
+                lower[0] = value
+        elif value < upper[0]:
+            upper[0] = value
+
+
+def threshold(
+    object columns not None,
+    object rows not None,
+    const int64_t[::1] taken not None,
+    int64_t feature,
+    int64_t bin,
+):
+    """The threshold below a bin: what cut the column there.
+
+    Parameters
+    ----------
+    columns : Columns
+    rows : Rows
+        What the columns were made of.
+    taken : int64 array, shape (columns.n_rows,)
+        Its rows.
+    feature : int
+    bin : int
+        Values in this bin and those above are greater than the threshold. 0: -inf.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    O(entries of the column), times a search in the row if it is sparse.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef double lower = -INFINITY, upper = INFINITY
+    if (
+        taken.shape[0] != binned.n_rows
+        or X.n_features != binned.n_features
+        or not rows.canonical
+    ):
+        raise ValueError("the rows are not those of the columns")
+    if not 0 <= feature < binned.n_features or not 0 <= bin < binned.n_bins[feature]:
+        raise IndexError(f"there is no bin {bin} in column {feature}")
+    if bin == 0:
+        return -INFINITY
+    with nogil:
+        if binned.width == 1:
+            _range(binned, <const uint8_t *> binned.codes, X, &taken[0], feature, bin,
+                   &lower, &upper)
+        else:
+            _range(binned, <const int32_t *> binned.codes, X, &taken[0], feature, bin,
+                   &lower, &upper)
+    return split(lower, upper)

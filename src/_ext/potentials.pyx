@@ -1,0 +1,465 @@
+"""Weights of all pairs as products, one factor a row: no pair is ever listed.
+
+After any number of rounds the pair (i, j) of query q weighs c_q * exp(-F_i) * exp(F_j), up to a
+common factor, where F is the score so far. With u = exp(-F), v = exp(F) and the sums U, V of both
+over the rows of each label, the potential of a row is
+
+    c_q / Z * (u * (V of the labels below) - v * (U of the labels above)),
+
+and everything that a round needs is a sum over rows (Freund et al. 2003 for two labels). Rows come
+query by query, the best label first. Within a query F may be shifted at will: u and v are kept
+around 1 in each.
+
+A row of the last level of its query only loses, so its v is kept; every other row's u, and where
+both are needed one is computed from the other.
+"""
+
+from cython cimport final
+from libc.math cimport exp, log
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+# A spread of scores in a query beyond this many units leaves the range of doubles.
+cdef double WIDEST = 900.0
+
+
+@final
+cdef class LabelWeights:
+    """Weights of all pairs of different label, by their factors.
+
+    Parameters
+    ----------
+    factors : float64 array, shape (n_rows,)
+        In and out. u of each row, or v if it is in the last level of its query. Positive.
+    masses : float64 array, shape (n_rows,), or None
+        u times v of each row: the square of its weight. None: 1.
+    levels : int64 array, shape (n_levels + 1,)
+        Where each level of each query begins.
+    queries : int64 array, shape (n_queries + 1,)
+        Which levels are of each query, two at least.
+    scales : float64 array, shape (n_queries,)
+        c_q.
+    """
+
+    cdef double[::1] factors
+    cdef const double[::1] masses
+    cdef const int64_t[::1] levels
+    cdef const int64_t[::1] queries
+    cdef const double[::1] scales
+    cdef double[:, ::1] sums
+
+    def __init__(
+        self,
+        double[::1] factors not None,
+        const double[::1] masses,
+        const int64_t[::1] levels not None,
+        const int64_t[::1] queries not None,
+        const double[::1] scales not None,
+        double[:, ::1] sums not None,
+    ):
+        cdef int64_t i, n_levels = levels.shape[0] - 1, n_queries = queries.shape[0] - 1
+        cdef bint fits = (
+            n_queries >= 1
+            and queries[0] == 0
+            and queries[n_queries] == n_levels
+            and scales.shape[0] == n_queries
+            and levels[0] == 0
+            and levels[n_levels] == factors.shape[0]
+            and sums.shape[0] == 4
+            and sums.shape[1] == n_levels
+            and (masses is None or masses.shape[0] == factors.shape[0])
+        )
+        if fits:
+            for i in range(n_queries):
+                fits = fits and queries[i] + 2 <= queries[i + 1]
+            for i in range(n_levels):
+                fits = fits and levels[i] < levels[i + 1]
+        if not fits:
+            raise ValueError("the levels, queries and rows do not fit together")
+        self.factors = factors
+        self.masses = masses
+        self.levels = levels
+        self.queries = queries
+        self.scales = scales
+        self.sums = sums
+
+    def potentials(self, double[::1] out not None):
+        """Write the potential of each row, of weights that add up to 1.
+
+        Parameters
+        ----------
+        out : float64 array, shape (n_rows,)
+
+        Returns
+        -------
+        float
+            Z, the sum of the weights before they are normalised.
+
+        Notes
+        -----
+        O(n_rows).
+        """
+        cdef double total = 0.0
+        cdef int64_t q
+        if out.shape[0] != self.factors.shape[0]:
+            raise ValueError("out does not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                total += self._sum_query(q)
+            for q in range(self.scales.shape[0]):
+                self._spread_query(q, total, &out[0])
+        return total
+
+    cdef double _sum_query(self, int64_t q) noexcept nogil:
+        """Sums 0, 1, 2: U and V of each level, V of those below; returns the query's part of Z."""
+        cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
+        cdef double z = 0.0, below = 0.0, u, v
+        for k in range(last, first - 1, -1):
+            u = v = 0.0
+            if k == last or k == first:
+                u = _sum(&self.factors[self.levels[k]], self.levels[k + 1] - self.levels[k])
+                if k == last:
+                    v = u
+                    u = 0.0
+            else:
+                for i in range(self.levels[k], self.levels[k + 1]):
+                    u += self.factors[i]
+                    v += self._other(i)
+            self.sums[0, k] = u
+            self.sums[1, k] = v
+            self.sums[2, k] = below
+            z += u * below
+            below += v
+        return z * self.scales[q]
+
+    cdef void _spread_query(self, int64_t q, double total, double *out) noexcept nogil:
+        cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
+        cdef double scale = self.scales[q] / total, above = 0.0, win, lose
+        for k in range(first, last + 1):
+            win = scale * self.sums[2, k]
+            lose = scale * above
+            if k == first:
+                for i in range(self.levels[k], self.levels[k + 1]):
+                    out[i] = win * self.factors[i]
+            elif k == last:
+                for i in range(self.levels[k], self.levels[k + 1]):
+                    out[i] = -lose * self.factors[i]
+            else:
+                for i in range(self.levels[k], self.levels[k + 1]):
+                    out[i] = win * self.factors[i] - lose * self._other(i)
+            above += self.sums[0, k]
+
+    cdef inline double _other(self, int64_t i) noexcept nogil:
+        """The v that belongs to a u."""
+        return (1.0 if self.masses is None else self.masses[i]) / self.factors[i]
+
+    def measure(self, const uint8_t[::1] fires not None):
+        """Weight of the pairs that a stump orders rightly, wrongly, and where it fires on both.
+
+        Parameters
+        ----------
+        fires : uint8 array, shape (n_rows,)
+
+        Returns
+        -------
+        rightly, wrongly, both : float
+            Of weights that add up to 1.
+
+        Notes
+        -----
+        O(n_rows).
+        """
+        cdef double total = 0.0, rightly = 0.0, wrongly = 0.0, both = 0.0, scale
+        cdef double apart[2]
+        cdef double silent, firing  # V of the levels below, where the stump does not fire and does
+        cdef int64_t q, k, i, first, last
+        if fires.shape[0] != self.factors.shape[0]:
+            raise ValueError("fires does not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                first = self.queries[q]
+                last = self.queries[q + 1] - 1
+                scale = self.scales[q]
+                silent = firing = 0.0
+                for k in range(last, first - 1, -1):
+                    i = self.levels[k]
+                    _sum_apart(&self.factors[i], &fires[i], self.levels[k + 1] - i, apart)
+                    if k < last:
+                        rightly += scale * apart[1] * silent
+                        wrongly += scale * apart[0] * firing
+                        both += scale * apart[1] * firing
+                        total += scale * (apart[0] + apart[1]) * (silent + firing)
+                    if first < k < last:
+                        apart[0] = apart[1] = 0.0
+                        for i in range(self.levels[k], self.levels[k + 1]):
+                            apart[fires[i] & 1] += self._other(i)
+                    silent += apart[0]
+                    firing += apart[1]
+        return rightly / total, wrongly / total, both / total
+
+    def advance(self, const uint8_t[::1] fires not None, double alpha):
+        """Add ``alpha`` to the scores of the rows where a stump fires.
+
+        Parameters
+        ----------
+        fires : uint8 array, shape (n_rows,)
+        alpha : float
+
+        Notes
+        -----
+        O(n_rows).
+        """
+        cdef double by[2]
+        cdef int64_t q, i, start, stop
+        if fires.shape[0] != self.factors.shape[0]:
+            raise ValueError("fires does not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                start = self.levels[self.queries[q]]
+                stop = self.levels[self.queries[q + 1] - 1]
+                by[0] = 1.0
+                by[1] = exp(-alpha)
+                for i in range(start, stop):
+                    self.factors[i] *= by[fires[i] & 1]
+                start = stop
+                stop = self.levels[self.queries[q + 1]]
+                by[1] = exp(alpha)
+                for i in range(start, stop):
+                    self.factors[i] *= by[fires[i] & 1]
+
+    def shape(self, int32_t[::1] level_of, int32_t[::1] first, int32_t[::1] last):
+        """Write the level of each row, and the first and the end of the levels of its query.
+
+        Parameters
+        ----------
+        level_of : int32 array, shape (n_rows,), or None
+        first, last : int32 array, shape (n_levels,), or None
+            All out.
+
+        Returns
+        -------
+        int
+            Number of levels.
+        """
+        cdef int64_t q, k, i
+        if level_of is None:
+            return self.sums.shape[1]
+        if (
+            level_of.shape[0] != self.factors.shape[0]
+            or first is None
+            or last is None
+            or not first.shape[0] == last.shape[0] == self.sums.shape[1]
+        ):
+            raise ValueError("the arrays do not fit the levels")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                for k in range(self.queries[q], self.queries[q + 1]):
+                    first[k] = <int32_t> self.queries[q]
+                    last[k] = <int32_t> self.queries[q + 1]
+                    for i in range(self.levels[k], self.levels[k + 1]):
+                        level_of[i] = <int32_t> k
+        return self.sums.shape[1]
+
+    def split(
+        self,
+        double[::1] u not None,
+        double[::1] v not None,
+        double[::1] all_u not None,
+        double[::1] all_v not None,
+    ):
+        """Write both factors of each row, so that all pairs add up to 1, and their sums.
+
+        Parameters
+        ----------
+        u, v : float64 array, shape (n_rows,)
+        all_u, all_v : float64 array, shape (n_levels,)
+            All out. u of the last level of a query and v of the first are 0.
+        """
+        cdef int64_t q, k, i, first, last
+        cdef double total = 0.0, scale
+        if not (
+            u.shape[0] == v.shape[0] == self.factors.shape[0]
+            and all_u.shape[0] == all_v.shape[0] == self.sums.shape[1]
+        ):
+            raise ValueError("the arrays do not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                total += self._sum_query(q)
+            for q in range(self.scales.shape[0]):
+                scale = self.scales[q] / total
+                first = self.queries[q]
+                last = self.queries[q + 1] - 1
+                for k in range(first, last + 1):
+                    all_u[k] = all_v[k] = 0.0
+                    for i in range(self.levels[k], self.levels[k + 1]):
+                        u[i] = 0.0 if k == last else scale * self.factors[i]
+                        v[i] = 0.0
+                        if k == last:
+                            v[i] = self.factors[i]
+                        elif k > first:
+                            v[i] = self._other(i)
+                        all_u[k] += u[i]
+                        all_v[k] += v[i]
+
+    def centre(self):
+        """Shift the scores of each query so that they lie around 0.
+
+        Returns
+        -------
+        bool
+            Whether the scores of every query are within the range that can be told apart.
+
+        Notes
+        -----
+        O(n_rows).
+        """
+        cdef int64_t q, i, start, middle, stop
+        cdef double least, greatest, s, by
+        cdef bint fits = True
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                start = self.levels[self.queries[q]]
+                middle = self.levels[self.queries[q + 1] - 1]
+                stop = self.levels[self.queries[q + 1]]
+                least = greatest = -log(self.factors[start])
+                for i in range(start, stop):
+                    s = log(self.factors[i])
+                    if i < middle:
+                        s = -s
+                    least = min(least, s)
+                    greatest = max(greatest, s)
+                if not greatest - least < WIDEST:
+                    fits = False
+                    continue
+                by = exp(0.5 * (least + greatest))
+                for i in range(start, middle):
+                    self.factors[i] *= by
+                for i in range(middle, stop):
+                    self.factors[i] /= by
+        return fits
+
+
+cdef double _sum(const double *values, int64_t n) noexcept nogil:
+    # Four sums, because each addition waits for the one before it.
+    cdef double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0
+    cdef int64_t i = 0
+    while i + 4 <= n:
+        s0 += values[i]
+        s1 += values[i + 1]
+        s2 += values[i + 2]
+        s3 += values[i + 3]
+        i += 4
+    while i < n:
+        s0 += values[i]
+        i += 1
+    return (s0 + s2) + (s1 + s3)
+
+
+cdef void _sum_apart(
+    const double *values, const uint8_t *fires, int64_t n, double *sums
+) noexcept nogil:
+    """Sums of the values where it does not fire, and where it does."""
+    cdef double s[8]
+    cdef int64_t i = 0, k
+    for k in range(8):
+        s[k] = 0.0
+    while i + 4 <= n:
+        s[fires[i] & 1] += values[i]
+        s[2 + (fires[i + 1] & 1)] += values[i + 1]
+        s[4 + (fires[i + 2] & 1)] += values[i + 2]
+        s[6 + (fires[i + 3] & 1)] += values[i + 3]
+        i += 4
+    while i < n:
+        s[fires[i] & 1] += values[i]
+        i += 1
+    sums[0] = (s[0] + s[4]) + (s[2] + s[6])
+    sums[1] = (s[1] + s[5]) + (s[3] + s[7])
+
+
+@final
+cdef class ListedWeights:
+    """Weights of pairs that were listed.
+
+    Parameters
+    ----------
+    weights : float64 array, shape (n_pairs,)
+        In and out. Not negative.
+    winners, losers : int32 array, shape (n_pairs,)
+        Rows.
+    n_rows : int
+    """
+
+    cdef double[::1] weights
+    cdef const int32_t[::1] winners
+    cdef const int32_t[::1] losers
+    cdef int64_t n_rows
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        const int32_t[::1] winners not None,
+        const int32_t[::1] losers not None,
+        int64_t n_rows,
+    ):
+        cdef int64_t p
+        cdef bint fits = weights.shape[0] == winners.shape[0] == losers.shape[0] > 0
+        for p in range(winners.shape[0] if fits else 0):
+            fits = fits and 0 <= winners[p] < n_rows and 0 <= losers[p] < n_rows
+        if not fits:
+            raise ValueError("the pairs do not fit the rows")
+        self.weights = weights
+        self.winners = winners
+        self.losers = losers
+        self.n_rows = n_rows
+
+    def potentials(self, double[::1] out not None):
+        """Write the potential of each row; returns Z. As `LabelWeights.potentials`, O(n_pairs)."""
+        cdef int64_t p
+        cdef double total, w
+        if out.shape[0] != self.n_rows:
+            raise ValueError("out does not fit the rows")
+        with nogil:
+            total = _sum(&self.weights[0], self.weights.shape[0])
+            for p in range(self.n_rows):
+                out[p] = 0.0
+            for p in range(self.weights.shape[0]):
+                w = self.weights[p] / total
+                out[self.winners[p]] += w
+                out[self.losers[p]] -= w
+        return total
+
+    def measure(self, const uint8_t[::1] fires not None):
+        """Weight of pairs ordered rightly, wrongly, and fired on both. O(n_pairs)."""
+        cdef int64_t p
+        cdef double held[4]
+        cdef double total
+        held[:] = [0.0, 0.0, 0.0, 0.0]
+        if fires.shape[0] != self.n_rows:
+            raise ValueError("fires does not fit the rows")
+        with nogil:
+            for p in range(self.weights.shape[0]):
+                held[2 * (fires[self.winners[p]] & 1) + (fires[self.losers[p]] & 1)] += (
+                    self.weights[p]
+                )
+            total = held[0] + held[1] + held[2] + held[3]
+        return held[2] / total, held[1] / total, held[3] / total
+
+    def advance(self, const uint8_t[::1] fires not None, double alpha):
+        """Add ``alpha`` to the scores of the rows where a stump fires. O(n_pairs)."""
+        cdef int64_t p
+        cdef double by[3]
+        if fires.shape[0] != self.n_rows:
+            raise ValueError("fires does not fit the rows")
+        by[:] = [exp(alpha), 1.0, exp(-alpha)]
+        with nogil:
+            for p in range(self.weights.shape[0]):
+                self.weights[p] *= by[
+                    1 + (fires[self.winners[p]] & 1) - (fires[self.losers[p]] & 1)
+                ]
+
+    def listed(self):
+        """The weights (not normalised), winners and losers, as arrays that are in use."""
+        return self.weights.base, self.winners.base, self.losers.base
+
+    def centre(self):
+        """Nothing to do: differences of scores are in range if the weights are."""
+        return True

@@ -1,0 +1,336 @@
+"""The search for the best threshold stump on binned columns.
+
+A row's potential is the weight of the pairs it wins less that of the pairs it loses; the edge of a
+stump is the sum of the potentials of the rows where it fires (Freund, Iyer, Schapire and Singer,
+"An efficient boosting algorithm for combining preferences", JMLR 4, 2003). So the potentials of
+each bin are summed, and one sweep over the bins, highest first, meets every stump of a column. All
+potentials add up to 0: the block of rows without an entry gets what the entries leave, untouched.
+
+A column's sums are formed in the order of the rows whichever other columns are looked at, in
+whatever groups: the answer does not depend on how the columns are shared out.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._columns cimport Binned, binned_of, code_t, sweep
+from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get, rc_stumps, rc_stumps_score
+
+
+cdef extern from "_histograms.h" nogil:
+    enum:
+        RC_LANES
+        RC_CODES
+
+    void rc_sum_lanes(
+        const uint8_t **columns, const double *values, int64_t n, double *sums
+    ) noexcept
+
+LANES = RC_LANES
+CODES = RC_CODES
+
+
+cdef void _sum_sparse(
+    const Binned *columns, const code_t *codes, int64_t feature, const double *potentials,
+    int64_t n_winning, double *sums, double *won, double *lost,
+) noexcept nogil:
+    """Sums by bin, of the first n_winning rows and, turned positive, of the others."""
+    cdef int64_t k, b, first = columns.bounds[feature], last = columns.bounds[feature + 1]
+    cdef int64_t n_bins = columns.n_bins[feature]
+    cdef const int32_t *rows = columns.rows
+    cdef double held = 0.0, winning = 0.0
+    memset(sums, 0, (n_bins + 1) * sizeof(double))
+    k = first
+    if n_winning > 0:
+        while k < last and rows[k] < n_winning:
+            sums[codes[k]] += potentials[rows[k]]
+            k += 1
+        for b in range(n_bins + 1):
+            winning += sums[b]
+    while k < last:
+        sums[codes[k]] += potentials[rows[k]]
+        k += 1
+    for b in range(n_bins + 1):
+        held += sums[b]
+    if last - first < columns.n_rows:
+        sums[columns.zero_bin[feature]] -= held
+    won[0] = winning
+    lost[0] = winning - held
+
+
+cdef void _sum_dense(
+    const Binned *columns, const code_t *codes, const int32_t *features, int64_t n,
+    const double *potentials, double *sums, int64_t stride,
+) noexcept nogil:
+    """Sums of up to RC_LANES columns, ``stride`` apart."""
+    cdef int64_t i, lane, n_rows = columns.n_rows
+    cdef const code_t *column
+    cdef const uint8_t *narrow[RC_LANES]
+    for lane in range(n):
+        memset(sums + lane * stride, 0, (columns.n_bins[features[lane]] + 1) * sizeof(double))
+    if code_t is uint8_t and n == RC_LANES and stride == RC_CODES:
+        for lane in range(n):
+            narrow[lane] = <const uint8_t *> codes + features[lane] * n_rows
+        rc_sum_lanes(narrow, potentials, n_rows, sums)
+        return
+    for lane in range(n):
+        column = codes + features[lane] * n_rows
+        for i in range(n_rows):
+            sums[lane * stride + column[i]] += potentials[i]
+
+
+cdef void _evaluate(
+    const Binned *columns, const code_t *codes, const double *potentials,
+    const int32_t *features, int64_t n, double *scratch, int64_t stride,
+    int64_t n_winning, double *masses,
+    double *edges, int32_t *bins, uint8_t *sides,
+) noexcept nogil:
+    cdef int64_t i = 0, lane, width
+    cdef double won = 0.0, lost = 0.0
+    while i < n:
+        width = 1
+        if columns.bounds != NULL:
+            _sum_sparse(
+                columns, codes, features[i], potentials, n_winning, scratch, &won, &lost
+            )
+            if masses != NULL:
+                masses[i] = won
+                masses[n + i] = lost
+        else:
+            width = min(RC_LANES, n - i)
+            _sum_dense(columns, codes, features + i, width, potentials, scratch, stride)
+        for lane in range(width):
+            sweep(
+                scratch + lane * stride, columns.n_bins[features[i]],
+                columns.has_missing[features[i]], &edges[i], &bins[i], &sides[i],
+            )
+            i += 1
+
+
+def evaluate(
+    object columns not None,
+    const double[::1] potentials not None,
+    const int32_t[::1] features not None,
+    double[::1] scratch not None,
+    double[::1] edges not None,
+    int32_t[::1] bins not None,
+    uint8_t[::1] sides not None,
+    int64_t n_winning=0,
+    double[:, ::1] masses=None,
+):
+    """Find the stump of greatest |edge| of each of some columns.
+
+    Parameters
+    ----------
+    columns : Columns
+        In.
+    potentials : float64 array, shape (n_rows,)
+        In. Of sum 0.
+    features : int32 array, shape (n,)
+        In. The columns to look at.
+    scratch : float64 array
+        Room for LANES times the most bins of a column, and one more each; CODES each is fastest.
+    edges : float64 array, shape (n,)
+        Out.
+    bins : int32 array, shape (n,)
+        Out. The stump fires in this bin and those above; -1 if the column has no threshold.
+    sides : uint8 array, shape (n,)
+        Out. Whether it fires where the value is missing.
+    n_winning : int
+        In. So many first rows have potentials that are not negative, the others not positive.
+    masses : float64 array, shape (2, n), optional
+        Out. Sums of the |potentials| of both kinds of rows that have an entry in sparse columns.
+
+    Notes
+    -----
+    O(entries of the columns).
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef int64_t i, n = features.shape[0], stride = scratch.shape[0] // RC_LANES
+    if (
+        potentials.shape[0] != binned.n_rows
+        or edges.shape[0] != n
+        or bins.shape[0] != n
+        or sides.shape[0] != n
+        or (masses is not None and (
+            masses.shape[0] != 2 or masses.shape[1] != n or binned.bounds == NULL
+        ))
+    ):
+        raise ValueError("the arrays do not fit the columns")
+    for i in range(n):
+        if not 0 <= features[i] < binned.n_features:
+            raise IndexError(f"there is no column {features[i]}")
+        if binned.n_bins[features[i]] + 1 > stride:
+            raise ValueError("scratch has no room for the bins")
+    if n == 0 or binned.n_rows == 0:
+        return
+    cdef double *mass = NULL if masses is None else &masses[0, 0]
+    with nogil:
+        if binned.width == 1:
+            _evaluate(binned, <const uint8_t *> binned.codes, &potentials[0], &features[0], n,
+                      &scratch[0], stride, n_winning, mass, &edges[0], &bins[0], &sides[0])
+        else:
+            _evaluate(binned, <const int32_t *> binned.codes, &potentials[0], &features[0], n,
+                      &scratch[0], stride, n_winning, mass, &edges[0], &bins[0], &sides[0])
+
+
+cdef void _mark(
+    const Binned *columns, const code_t *codes, int64_t feature, int64_t bin, bint side,
+    uint8_t *fires,
+) noexcept nogil:
+    cdef int64_t k, first, last, missing = columns.n_bins[feature]
+    if columns.bounds == NULL:
+        codes += feature * columns.n_rows
+        for k in range(columns.n_rows):
+            fires[k] = side if codes[k] == missing else codes[k] >= bin
+        return
+    k = columns.zero_bin[feature]
+    memset(fires, side if k == missing else k >= bin, columns.n_rows)
+    first = columns.bounds[feature]
+    last = columns.bounds[feature + 1]
+    for k in range(first, last):
+        fires[columns.rows[k]] = side if codes[k] == missing else codes[k] >= bin
+
+
+def mark(
+    object columns not None,
+    int64_t feature,
+    int64_t bin,
+    bint side,
+    uint8_t[::1] fires not None,
+):
+    """Where a stump fires.
+
+    Parameters
+    ----------
+    columns : Columns
+    feature : int
+    bin : int
+        It fires in this bin and those above.
+    side : bool
+        Whether it fires where the value is missing.
+    fires : uint8 array, shape (n_rows,)
+        Out.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    if fires.shape[0] != binned.n_rows:
+        raise ValueError("fires does not fit the columns")
+    if not 0 <= feature < binned.n_features:
+        raise IndexError(f"there is no column {feature}")
+    with nogil:
+        if binned.width == 1:
+            _mark(binned, <const uint8_t *> binned.codes, feature, bin, side, &fires[0])
+        else:
+            _mark(binned, <const int32_t *> binned.codes, feature, bin, side, &fires[0])
+
+
+def fire(
+    object rows not None,
+    int64_t feature,
+    double threshold,
+    bint side,
+    bint zero_missing,
+    uint8_t[::1] fires not None,
+):
+    """Where a stump fires, in rows that are not binned.
+
+    Parameters
+    ----------
+    rows : Rows
+    feature : int
+    threshold : float
+        It fires where the value is greater.
+    side : bool
+        Whether it fires where the value is missing.
+    zero_missing : bool
+        Whether 0 is missing, as NaN is.
+    fires : uint8 array, shape (n_rows,)
+        Out.
+
+    Notes
+    -----
+    O(n_rows), times a search in each row if they are sparse.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef rc_row x
+    cdef int64_t i, low, high, middle
+    cdef double value
+    if fires.shape[0] != X.n_rows or not rows.canonical:
+        raise ValueError("fires does not fit the rows")
+    if not 0 <= feature < X.n_features:
+        raise IndexError(f"there is no column {feature}")
+    with nogil:
+        for i in range(X.n_rows):
+            x = rc_rows_get(X, i)
+            low = feature
+            if x.indices != NULL:
+                low = 0
+                high = x.n
+                while low < high:
+                    middle = (low + high) >> 1
+                    if x.indices[middle] < feature:
+                        low = middle + 1
+                    else:
+                        high = middle
+            value = 0.0
+            if x.indices == NULL or (low < x.n and x.indices[low] == feature):
+                if x.dtype == RC_FLOAT32:
+                    value = (<const float *> x.data)[low]
+                else:
+                    value = (<const double *> x.data)[low]
+            if value != value or (zero_missing and value == 0):
+                fires[i] = side
+            else:
+                fires[i] = value > threshold
+
+
+def score(
+    object rows not None,
+    const int64_t[::1] offsets not None,
+    const double[::1] thresholds not None,
+    const double[::1] values not None,
+    const double[::1] missing not None,
+    const double[::1] at_zero not None,
+    double base,
+    double[::1] out not None,
+):
+    """Score rows by a merged sum of stumps.
+
+    Parameters
+    ----------
+    rows : Rows
+    offsets, thresholds, values, missing, at_zero, base
+        As of ``rc_stumps`` in rankcore.h.
+    out : float64 array, shape (n_rows,)
+
+    Notes
+    -----
+    O(n_values * log thresholds of a column).
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef rc_stumps model
+    cdef int64_t i, d = X.n_features, n = thresholds.shape[0]
+    cdef bint fits = (
+        out.shape[0] == X.n_rows
+        and offsets.shape[0] == d + 1
+        and missing.shape[0] == d
+        and at_zero.shape[0] == d
+        and offsets[0] == 0
+        and offsets[d] == n
+        and values.shape[0] == n + d
+    )
+    for i in range(d if fits else 0):
+        fits = fits and offsets[i] <= offsets[i + 1]
+    if not fits:
+        raise ValueError("the rows and the arrays of the model do not fit together")
+    model.offsets = &offsets[0]
+    model.thresholds = &thresholds[0] if n else NULL
+    model.values = &values[0]
+    model.missing = &missing[0]
+    model.at_zero = &at_zero[0]
+    model.base = base
+    model.n_features = d
+    with nogil:
+        for i in range(X.n_rows):
+            out[i] = rc_stumps_score(&model, rc_rows_get(X, i))

@@ -1,0 +1,61 @@
+# Binned columns as the boosting kernels read them. Private.
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+# One byte a value where there are at most 255 bins, else four.
+ctypedef fused code_t:
+    uint8_t
+    int32_t
+
+ctypedef struct Binned:
+    int64_t n_rows
+    int64_t n_features
+    const int64_t *bounds  # sparse: entries of column f at bounds[f]; NULL if dense
+    const int32_t *rows  # sparse: the row of each entry, ascending within a column
+    const void *codes  # bin of each entry, or of each row, column by column
+    int32_t width  # bytes a code
+    const int32_t *n_bins  # bins of a column; this very code means missing
+    const int32_t *zero_bin  # sparse: code of the rows without an entry
+    const uint8_t *has_missing
+
+
+cdef inline const Binned *binned_of(object columns) except NULL:
+    """The C columns inside a ``Columns``; they live as long as it does."""
+    return <const Binned *> PyCapsule_GetPointer(columns.capsule, "rankcore.columns")
+
+
+cdef inline void sweep(
+    const double *sums, int64_t n_bins, bint has_missing,  # in: the last sum is of the missing
+    double *edge, int32_t *bin, uint8_t *side,  # out: the best of the column
+) noexcept nogil:
+    """Find the cut of greatest |edge|: of equal ones the highest, and 0 for the missing."""
+    cdef double present = 0.0, best = -1.0, above = 0.0, other
+    cdef int64_t b
+    edge[0] = 0.0
+    bin[0] = -1
+    side[0] = 0
+    if not has_missing:
+        for b in range(n_bins - 1, 0, -1):
+            above += sums[b]
+            if fabs(above) > best:
+                best = fabs(above)
+                edge[0] = above
+                bin[0] = <int32_t> b
+        return
+    for b in range(n_bins):
+        present += sums[b]
+    for b in range(n_bins - 1, -1, -1):
+        above += sums[b]
+        if fabs(above) > best:
+            best = fabs(above)
+            edge[0] = above
+            bin[0] = <int32_t> b
+            side[0] = 0
+        # All potentials but those of the present rows at or below the cut.
+        other = above - present
+        if b > 0 and fabs(other) > best:
+            best = fabs(other)
+            edge[0] = other
+            bin[0] = <int32_t> b
+            side[0] = 1

@@ -1,0 +1,48 @@
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+@final
+class LabelWeights:
+    def __init__(
+        self,
+        factors: NDArray[np.float64],
+        masses: NDArray[np.float64] | None,
+        levels: NDArray[np.int64],
+        queries: NDArray[np.int64],
+        scales: NDArray[np.float64],
+        sums: NDArray[np.float64],
+    ) -> None: ...
+    def potentials(self, out: NDArray[np.float64]) -> float: ...
+    def measure(self, fires: NDArray[np.uint8]) -> tuple[float, float, float]: ...
+    def advance(self, fires: NDArray[np.uint8], alpha: float) -> None: ...
+    def centre(self) -> bool: ...
+    def shape(
+        self,
+        level_of: NDArray[np.int32] | None,
+        first: NDArray[np.int32] | None,
+        last: NDArray[np.int32] | None,
+    ) -> int: ...
+    def split(
+        self,
+        u: NDArray[np.float64],
+        v: NDArray[np.float64],
+        all_u: NDArray[np.float64],
+        all_v: NDArray[np.float64],
+    ) -> None: ...
+
+@final
+class ListedWeights:
+    def __init__(
+        self,
+        weights: NDArray[np.float64],
+        winners: NDArray[np.int32],
+        losers: NDArray[np.int32],
+        n_rows: int,
+    ) -> None: ...
+    def potentials(self, out: NDArray[np.float64]) -> float: ...
+    def measure(self, fires: NDArray[np.uint8]) -> tuple[float, float, float]: ...
+    def advance(self, fires: NDArray[np.uint8], alpha: float) -> None: ...
+    def centre(self) -> bool: ...
+    def listed(self) -> tuple[Any, Any, Any]: ...

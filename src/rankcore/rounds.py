@@ -1,0 +1,223 @@
+"""One round of boosting after another: search, step, new weights."""
+
+from __future__ import annotations
+
+from math import exp, log, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import stumps
+from rankcore._ext.potentials import LabelWeights, ListedWeights
+from rankcore._ext.rows import Rows
+from rankcore.binning import Binning
+from rankcore.pairing import Pairing
+from rankcore.search import BoundedSearch, FiringSearch, NormalizerSearch, Search
+from rankcore.stumpmodel import StumpSum
+
+# An |edge| this close to 1 takes an infinite step: every pair that differs is ordered alike.
+LEAST = 1e-12
+LONGEST = 0.5 * log((2 - LEAST) / LEAST)
+# Of the weight of all pairs at the start: what is left when there is nothing more to learn.
+SPENT = 1e-250
+# Sum of |alpha| after which the weights are brought back around 1.
+RECENTRED = 200.0
+
+
+class Rounds:
+    """The rounds of a fit.
+
+    Parameters
+    ----------
+    rows : Rows
+    pairing : Pairing
+        Its documents by descending label, unless its pairs are listed.
+    state : StumpSum
+        Added to. What there is at first is gone on from.
+    step : {"third", "discrete", "exact", "newton", "mohri"}
+    select : {"edge", "normalizer"}
+    max_bins : int or None
+    smoothing : "auto" or float
+    balanced : bool
+        Whether queries weigh alike at first.
+    plain : bool
+        Whether every column is looked at in every round.
+    n_jobs : int
+        Threads.
+
+    Attributes
+    ----------
+    done : bool
+        Whether a further round is of no use.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        pairing: Pairing,
+        state: StumpSum,
+        *,
+        step: str,
+        select: str,
+        max_bins: int | None,
+        smoothing: Any,
+        balanced: bool,
+        plain: bool,
+        n_jobs: int,
+    ) -> None:
+        self.step, self.state = step, state
+        self.done = False
+        self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing)
+        n = pairing.docs.size
+        scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
+        visited = pairing.visited()
+        n_pairs = int(pairing.n_pairs[visited].sum())
+        self._smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
+        steps = pairing.steps(balanced)
+        self._weights: LabelWeights | ListedWeights
+        factors, levels = None, None
+        if pairing.listed is None:
+            levels, queries = _levels(pairing)
+            factors, masses = _factors(scores, pairing, levels, queries)
+            sums = np.empty((4, levels.size - 1))
+            self._weights = LabelWeights(factors, masses, levels, queries, steps, sums)
+        else:
+            self._weights = ListedWeights(*_listed(scores, pairing, steps), n)
+        del scores
+        self._search: Search
+        if select == "normalizer":
+            self._search = NormalizerSearch(self._binning, n_jobs, self._weights)
+        elif plain:
+            self._search = Search(self._binning, n_jobs)
+        elif self._firing(levels, max_bins):
+            assert factors is not None
+            assert levels is not None
+            self._search = FiringSearch(self._binning, factors, int(levels[1]), n_jobs)
+        else:
+            self._search = BoundedSearch(self._binning, n_jobs)
+        self._potentials, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
+        self._total = self._first_total = self._weights.potentials(self._potentials)
+        self._moved = 0.0
+
+    def _firing(self, levels: NDArray[np.int64] | None, max_bins: int | None) -> bool:
+        """Whether there are two labels, one query and sparse columns of at most 255 bins."""
+        sparse = self._binning.n_entries is not None
+        return sparse and levels is not None and levels.size == 3 and max_bins is not None
+
+    def close(self) -> None:
+        """End the threads."""
+        self._search.close()
+
+    def round(self) -> dict[str, float] | None:
+        """Add a stump; returns figures of the round, or None if no stump is of use."""
+        stump = self._search.best(self._potentials)
+        if stump.bin < 0 or not abs(stump.edge) > LEAST:
+            return None
+        fires = self._fires
+        stumps.mark(self._binning.columns, stump.feature, stump.bin, stump.side, fires)
+        alpha, smoothing = self._alpha(stump.edge)
+        threshold = self._binning.threshold(stump.feature, stump.bin)
+        self.state.add(stump.feature, threshold, stump.side, alpha)
+        # Only differences of scores matter: where it fires on the zeros of a sparse matrix, let it
+        # take from the others instead, which are few.
+        by = alpha
+        if self._fires_at_zero(stump.feature, stump.bin, stump.side):
+            np.subtract(1, fires, out=fires)
+            by = -alpha
+        self._weights.advance(fires, by)
+        self._moved += abs(by)
+        self._search.follow(stump, fires, exp(-by))
+        before = self._total
+        self._total = self._weights.potentials(self._potentials)
+        normalizer = self._total / before
+        spent = not self._total > SPENT * self._first_total
+        self.done = abs(stump.edge) >= 1 - LEAST or spent
+        if self._moved > RECENTRED and not self.done:
+            self._recentre()
+        width, edge = 1 + 2 * smoothing, min(abs(stump.edge), 1 - LEAST)
+        return {
+            "edge": stump.edge,
+            "alpha": alpha,
+            "normalizer": normalizer,
+            "cap": sqrt(width**2 - edge**2) - 2 * smoothing,
+        }
+
+    def _alpha(self, edge: float) -> tuple[float, float]:
+        """The step, and what it has been smoothed by."""
+        if self.step == "third":
+            return _half_log(1 + edge, 1 - edge), 0.0
+        rightly, wrongly, both = self._weights.measure(self._fires)
+        smoothing = {"newton": 0.0, "mohri": both + self._smoothing}.get(self.step, self._smoothing)
+        return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
+
+    def _fires_at_zero(self, feature: int, bin: int, side: int) -> bool:
+        binning = self._binning
+        if binning.n_entries is None:
+            return False
+        code = binning.zero_bin[feature]
+        return bool(side if code == binning.n_bins[feature] else code >= bin)
+
+    def _recentre(self) -> None:
+        if not self._weights.centre():
+            self.done = True
+            return
+        self._search.renew()
+        self._moved = 0.0
+        self._first_total *= self._weights.potentials(self._potentials) / self._total
+        self._total = self._weights.potentials(self._potentials)
+
+
+def _half_log(numerator: float, denominator: float) -> float:
+    """Half the logarithm of a ratio, within the longest step."""
+    if numerator <= 0 or denominator <= 0:
+        return LONGEST if denominator <= 0 < numerator else -LONGEST if numerator <= 0 else 0.0
+    return min(max(0.5 * log(numerator / denominator), -LONGEST), LONGEST)
+
+
+def _levels(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where levels begin among the documents, and queries among the levels."""
+    labels, bounds = pairing.labels, pairing.bounds
+    new = np.ones(labels.size + 1, dtype=bool)
+    new[1:-1] = labels[1:] != labels[:-1]
+    new[bounds] = True
+    levels = np.flatnonzero(new)
+    return levels, np.searchsorted(levels, bounds)
+
+
+def _factors(
+    scores: NDArray[np.float64],
+    pairing: Pairing,
+    levels: NDArray[np.int64],
+    queries: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """exp(-score) of each document, and exp(score) in the last level, times its weight."""
+    starts, stops = pairing.bounds[:-1], pairing.bounds[1:]
+    middle = 0.5 * (np.minimum.reduceat(scores, starts) + np.maximum.reduceat(scores, starts))
+    signs = np.full(scores.size, -1.0)
+    signs[_ranges(levels[queries[1:] - 1], stops)] = 1.0
+    shifted = scores - np.repeat(middle, stops - starts)
+    factors = np.exp(signs * np.clip(shifted, -300.0, 300.0))
+    if pairing.doc_weights is None:
+        return factors, None
+    return factors * pairing.doc_weights, pairing.doc_weights**2
+
+
+def _ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All numbers of several ranges."""
+    lengths = stops - starts
+    before = np.cumsum(lengths) - lengths
+    return np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
+
+
+def _listed(
+    scores: NDArray[np.float64], pairing: Pairing, steps: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
+    """Weights, winners and losers of listed pairs."""
+    assert pairing.listed is not None
+    offsets, winners, losers, weights = pairing.listed
+    counts = np.diff(offsets)
+    base = np.repeat(pairing.bounds[:-1], counts)
+    winners, losers = (winners + base).astype(np.int32), (losers + base).astype(np.int32)
+    total = np.repeat(steps, counts) * (1.0 if weights is None else weights)
+    return total * np.exp(scores[losers] - scores[winners]), winners, losers

@@ -1,0 +1,489 @@
+"""Which columns to look at for the best stump: all of them, or those that can have it.
+
+The answer is the same. A column's greatest |edge| is always summed afresh before it is chosen, so
+the bounds that spare the others decide nothing but time.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import firing, normalizers, stumps
+from rankcore._ext.columns import Columns
+from rankcore._ext.potentials import LabelWeights, ListedWeights
+from rankcore.binning import Binning
+
+# Edges are of weights that add up to 1. Bounds are sums of thousands of rounded numbers, wrong by
+# 1e-13 at most between two renewals; what they spare is worse than the best by more than this.
+MARGIN = 1e-10
+# Rounds between two renewals of all that is carried from round to round.
+RENEW = 128
+# Rows that changed are walked through if they are one in so many.
+WALKED = 32
+# A column has its bins' weights kept current if that saves this many entries a bin.
+ENTRIES_PER_BIN = 4
+
+
+class Stump(NamedTuple):
+    """Where it fires: in a bin of a column and those above, and if ``side``, where it is missing.
+
+    Attributes
+    ----------
+    feature, bin : int
+    side : int
+    edge : float
+    """
+
+    feature: int
+    bin: int
+    side: int
+    edge: float
+
+
+class Search:
+    """The plain search: looks at every column in every round.
+
+    Parameters
+    ----------
+    binning : Binning
+    n_jobs : int
+        Threads.
+
+    Notes
+    -----
+    O(entries) a round, divided by the threads; an entry costs one addition.
+    """
+
+    def __init__(self, binning: Binning, n_jobs: int) -> None:
+        self.binning, self.n_jobs = binning, n_jobs
+        d = binning.n_bins.size
+        self._all = np.arange(d, dtype=np.int32)
+        self._room = max(int(binning.n_bins.max()) + 1, stumps.CODES)
+        self._edges = np.zeros(d)
+        self._bins = np.full(d, -1, dtype=np.int32)
+        self._sides = np.zeros(d, dtype=np.uint8)
+        self._scratch = [np.empty(stumps.LANES * self._room) for _ in range(n_jobs)]
+        self._pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def best(self, potentials: NDArray[np.float64]) -> Stump:
+        """The stump of greatest |edge|; of equal ones the first feature, then highest threshold.
+
+        Parameters
+        ----------
+        potentials : ndarray of float64, shape (n_rows,)
+
+        Returns
+        -------
+        Stump
+            Its bin is -1 if no column has a threshold.
+        """
+        self._look(potentials, self._all)
+        return self._stump(int(np.abs(self._edges).argmax()))
+
+    def follow(self, stump: Stump, changed: NDArray[np.uint8], by: float) -> None:
+        """Take note of a round, after the weights have changed."""
+
+    def renew(self) -> None:
+        """Forget what was carried over: the weights were brought to another scale."""
+
+    def _look(self, potentials: NDArray[np.float64], features: NDArray[np.int32]) -> None:
+        """Find the best of each of some columns."""
+        if not features.size:
+            return
+        parts = [features] if self._pool is None else self._split(features)
+        if self._pool is None or len(parts) == 1:
+            self._evaluate(potentials, features, 0)
+            return
+        for _ in self._pool.map(
+            lambda job: self._evaluate(potentials, parts[job], job), range(len(parts))
+        ):
+            pass
+
+    def _evaluate(
+        self,
+        potentials: NDArray[np.float64],
+        features: NDArray[np.int32],
+        job: int,
+        n_winning: int = 0,
+        masses: NDArray[np.float64] | None = None,
+    ) -> None:
+        n = features.size
+        edges, bins, sides = np.empty(n), np.empty(n, np.int32), np.empty(n, np.uint8)
+        stumps.evaluate(
+            self.binning.columns,
+            potentials,
+            features,
+            self._scratch[job],
+            edges,
+            bins,
+            sides,
+            n_winning,
+            masses,
+        )
+        self._edges[features], self._bins[features], self._sides[features] = edges, bins, sides
+
+    def _split(self, features: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+        """Parts of about equal work."""
+        entries = self.binning.n_entries
+        work = np.ones(features.size) if entries is None else entries[features] + 1.0
+        ends = np.cumsum(work)
+        targets = ends[-1] * np.arange(1, self.n_jobs) / self.n_jobs
+        cuts = np.searchsorted(ends, targets)
+        if entries is None:  # whole groups of columns that are read side by side
+            cuts = cuts // stumps.LANES * stumps.LANES
+        return [part for part in np.split(features, cuts) if part.size]
+
+    def _stump(self, feature: int) -> Stump:
+        return Stump(
+            feature,
+            int(self._bins[feature]),
+            int(self._sides[feature]),
+            float(self._edges[feature]),
+        )
+
+
+class BoundedSearch(Search):
+    """Spares columns that cannot have the best stump, by how much all potentials have changed.
+
+    Of potentials that add up to 0, what some rise the others fall. No edge can have changed by more
+    than that since its column was looked at.
+    """
+
+    def __init__(self, binning: Binning, n_jobs: int) -> None:
+        super().__init__(binning, n_jobs)
+        self._before: NDArray[np.float64] | None = None
+        self._bounds = np.full(self._all.size, np.inf)
+
+    def best(self, potentials: NDArray[np.float64]) -> Stump:
+        """As `Search.best`."""
+        if self._before is None:
+            self._before = potentials.copy()
+        else:
+            self._before -= potentials
+            self._bounds += 0.5 * np.abs(self._before, out=self._before).sum()
+            self._before[:] = potentials
+        bounds = self._bounds
+        # The most promising first: their edges tell which others are worth a look.
+        n_first = min(stumps.LANES * self.n_jobs, bounds.size)
+        first = np.sort(np.argpartition(-bounds, n_first - 1)[:n_first]).astype(np.int32)
+        self._renew(potentials, first)
+        rest = self._promising(float(bounds[first].max()), first)
+        self._renew(potentials, rest)
+        looked = np.concatenate([first, rest])
+        looked.sort()
+        return self._stump(int(looked[bounds[looked].argmax()]))
+
+    def _promising(self, floor: float, seen: NDArray[np.int32]) -> NDArray[np.int32]:
+        ahead = self._bounds >= floor - MARGIN
+        ahead[seen] = False
+        return np.flatnonzero(ahead).astype(np.int32)
+
+    def _renew(self, potentials: NDArray[np.float64], features: NDArray[np.int32]) -> None:
+        self._look(potentials, features)
+        self._bounds[features] = np.abs(self._edges[features])
+
+
+class NormalizerSearch(Search):
+    """The plain search for the stump that leaves the least weight, rather than of greatest |edge|.
+
+    Parameters
+    ----------
+    binning : Binning
+    n_jobs : int
+    weights : LabelWeights or ListedWeights
+
+    Notes
+    -----
+    O(entries * labels of a query) a round, or O(entries + features * (rows + listed pairs)).
+    """
+
+    def __init__(
+        self, binning: Binning, n_jobs: int, weights: LabelWeights | ListedWeights
+    ) -> None:
+        super().__init__(binning, n_jobs)
+        self._weights = weights
+        self._merits = np.empty(self._all.size)
+        n = binning.taken.size
+        self._order = [np.empty(n, dtype=np.int32) for _ in range(n_jobs)]
+        self._counts = [np.empty(self._room + 2, dtype=np.int64) for _ in range(n_jobs)]
+        self._scans: list[normalizers.LabelScan] | list[normalizers.PairScan]
+        if isinstance(weights, LabelWeights):
+            m = weights.shape(None, None, None)
+            level_of = np.empty(n, dtype=np.int32)
+            first, last = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32)
+            weights.shape(level_of, first, last)
+            u, v, all_u, all_v = (np.empty(size) for size in (n, n, m, m))
+            self._parts = [u, v, all_u, all_v]
+
+            def scan() -> normalizers.LabelScan:
+                zeros = np.zeros((4, m))
+                touched, seen = np.empty(m, dtype=np.int32), np.zeros(m, dtype=np.uint8)
+                return normalizers.LabelScan(
+                    level_of, first, last, u, v, all_u, all_v,
+                    zeros[0], zeros[1], zeros[2], zeros[3], touched, seen,
+                )  # fmt: skip
+
+            self._scans = [scan() for _ in range(n_jobs)]
+        else:
+            _, winners, losers = weights.listed()
+            rows, others = np.concatenate([winners, losers]), np.concatenate([losers, winners])
+            order = np.argsort(rows, kind="stable")
+            starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+            pair = np.tile(np.arange(winners.size, dtype=np.int32), 2)
+            wins = np.repeat(np.array([1, 0], dtype=np.uint8), winners.size)
+            shares = np.empty(winners.size)
+            self._parts = [shares]
+            self._scans = [
+                normalizers.PairScan(
+                    starts,
+                    others[order],
+                    wins[order],
+                    pair[order],
+                    shares,
+                    np.zeros(n, dtype=np.uint8),
+                    np.zeros(n, dtype=np.uint8),
+                )
+                for _ in range(n_jobs)
+            ]
+
+    def best(self, potentials: NDArray[np.float64]) -> Stump:
+        """The stump that leaves the least weight; of equal ones as `Search.best`."""
+        if isinstance(self._weights, LabelWeights):
+            u, v, all_u, all_v = self._parts
+            self._weights.split(u, v, all_u, all_v)
+        else:
+            weights, _, _ = self._weights.listed()
+            np.divide(weights, weights.sum(), out=self._parts[0])
+        self._look(potentials, self._all)
+        return self._stump(int(self._merits.argmax()))
+
+    def _evaluate(
+        self,
+        potentials: NDArray[np.float64],
+        features: NDArray[np.int32],
+        job: int,
+        n_winning: int = 0,
+        masses: NDArray[np.float64] | None = None,
+    ) -> None:
+        n = features.size
+        edges, merits = np.empty(n), np.empty(n)
+        bins, sides = np.empty(n, np.int32), np.empty(n, np.uint8)
+        normalizers.evaluate(
+            self.binning.columns,
+            self._scans[job],
+            features,
+            self._order[job],
+            self._counts[job],
+            edges,
+            merits,
+            bins,
+            sides,
+        )
+        self._edges[features], self._merits[features] = edges, merits
+        self._bins[features], self._sides[features] = bins, sides
+
+
+class FiringSearch(Search):
+    """Follows the rows where stumps fire: for sparse columns, two labels and one query.
+
+    Parameters
+    ----------
+    binning : Binning
+        Sparse, of at most 255 bins.
+    factors : ndarray of float64, shape (n_rows,)
+        The weights, which change from round to round.
+    n_winning : int
+        The first so many rows are of the winning label.
+    n_jobs : int
+
+    Notes
+    -----
+    The columns of most entries have the weights in their bins carried along, in memory of one byte
+    an entry of all columns. Of the others, a bound: let the labels of the rows that have an entry
+    weigh P and N when the best edge r of the column was summed. Since then, every weight of the
+    winning label has been multiplied by something between l and g, and every one of the losing
+    label by something between l' and g'. The edge of any set of these rows, of weights p and n
+    where p - n <= r, is now at most
+
+        g p - l' n <= min(g, l') r + max(0, g - l') P,
+
+    and n - p likewise; nor can it exceed g P or g' N.
+    """
+
+    def __init__(
+        self, binning: Binning, factors: NDArray[np.float64], n_winning: int, n_jobs: int
+    ) -> None:
+        super().__init__(binning, n_jobs)
+        assert binning.n_entries is not None
+        self._factors, self._n_winning = factors, n_winning
+        d = binning.n_bins.size
+        self._slabs = self._make_slabs(binning.n_entries, factors.size)
+        kept = np.zeros(d, dtype=bool)
+        for slab in self._slabs:
+            kept[slab.features] = True
+        self._others = np.flatnonzero(~kept).astype(np.int32)
+        self._masses = np.empty((2, d))
+        # When each column was looked at: what all weights of each label were multiplied by to add
+        # up to 1; the product of all rises of weights of the winning label by firing, and of falls.
+        self._then = np.ones((4, d))
+        self._rises = self._falls = 1.0
+        # Since then, and beyond that: what was added to each label's weights in it, and taken away.
+        self._added, self._taken = np.zeros((2, d)), np.zeros((2, d))
+        self._round = 0
+
+    def best(self, potentials: NDArray[np.float64]) -> Stump:
+        """As `Search.best`."""
+        winning = 1.0 / self._factors[: self._n_winning].sum()
+        losing = 1.0 / self._factors[self._n_winning :].sum()
+        renew = self._round % RENEW == 0 or self._rises > 1e100 or self._falls < 1e-100
+        self._round += 1
+        if renew:
+            self._rises = self._falls = 1.0
+        now = np.array([winning, losing, self._rises, self._falls])
+        if renew:
+            for slab in self._slabs:
+                slab.fill(self._factors, self._n_winning)
+            self._note(potentials, self._all, now)
+            return self._stump(int(np.abs(self._edges).argmax()))
+        columns = self.binning.columns
+        near = [slab.evaluate(columns, winning, losing) for slab in self._slabs]
+        floor = max((float(edges.max()) for edges in near), default=0.0)
+        looked = []
+        if self._others.size:
+            bounds = self._bounds(now)
+            # The most promising first, as their edges may spare the rest.
+            n_first = min(8, bounds.size)
+            places = np.argpartition(-bounds, n_first - 1)[:n_first]
+            places = np.sort(places[bounds[places] >= floor - MARGIN])
+            looked.append(self._note(potentials, self._others[places], now))
+            floor = max(floor, float(np.abs(self._edges[looked[0]]).max(initial=0.0)))
+            bounds[places] = -1.0
+            rest = self._others[bounds >= floor - MARGIN]
+            looked.append(self._note(potentials, rest, now))
+            floor = max(floor, float(np.abs(self._edges[rest]).max(initial=0.0)))
+        for slab, edges in zip(self._slabs, near, strict=True):
+            close = slab.features[edges >= floor - MARGIN]
+            if close.size:
+                self._look(potentials, close)
+                looked.append(close)
+        among = np.sort(np.concatenate(looked))
+        return self._stump(int(among[np.abs(self._edges[among]).argmax()]))
+
+    def follow(self, stump: Stump, changed: NDArray[np.uint8], by: float) -> None:
+        """As `Search.follow`."""
+        binning, n_changed = self.binning, int(np.count_nonzero(changed))
+        if n_changed > changed.size // WALKED:
+            self._rises *= max(by, 1.0)
+            self._falls *= min(by, 1.0)
+        else:
+            up, down = (self._added, self._taken) if by > 1 else (self._taken, self._added)
+            firing.spread(
+                binning.columns,
+                binning.rows,
+                binning.taken,
+                stump.feature,
+                changed,
+                self._factors,
+                self._n_winning,
+                by,
+                up[0],
+                down[1],
+            )
+        for slab in self._slabs:
+            firing.walk(
+                binning.columns,
+                stump.feature,
+                changed,
+                slab.starts,
+                slab.cells,
+                self._factors,
+                self._n_winning,
+                by,
+                slab.sums,
+            )
+
+    def renew(self) -> None:
+        """As `Search.renew`."""
+        self._round = 0
+
+    def _make_slabs(self, n_entries: NDArray[np.int64], n_rows: int) -> list[Slab]:
+        """One slab of the columns of most entries, if it pays and takes a byte an entry at most."""
+        order = np.argsort(-n_entries, kind="stable").astype(np.int32)
+        features = np.sort(order[: firing.SLAB])
+        n_cells = int(n_entries[features].sum())
+        if 2 * n_cells + 8 * n_rows > n_entries.sum():
+            return []
+        if n_cells < ENTRIES_PER_BIN * int(self.binning.n_bins[features].sum()):
+            return []
+        return [Slab(self.binning, features, n_rows)]
+
+    def _bounds(self, now: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How great the |edge| of each of the other columns can be."""
+        bounds = np.empty(self._others.size)
+        firing.bound(
+            self._others,
+            self._edges,
+            self._masses,
+            self._then,
+            now,
+            self._added,
+            self._taken,
+            bounds,
+        )
+        return bounds
+
+    def _note(
+        self,
+        potentials: NDArray[np.float64],
+        features: NDArray[np.int32],
+        now: NDArray[np.float64],
+    ) -> NDArray[np.int32]:
+        """Look at columns, and note when that was."""
+        self._look(potentials, features)
+        self._then[:, features] = now[:, None]
+        self._added[:, features] = self._taken[:, features] = 0.0
+        return features
+
+    def _evaluate(
+        self,
+        potentials: NDArray[np.float64],
+        features: NDArray[np.int32],
+        job: int,
+        n_winning: int = 0,
+        masses: NDArray[np.float64] | None = None,
+    ) -> None:
+        masses = np.empty((2, features.size))
+        super()._evaluate(potentials, features, job, self._n_winning, masses)
+        self._masses[:, features] = masses
+
+
+class Slab:
+    """Some columns whose weights by bin are carried from round to round."""
+
+    def __init__(self, binning: Binning, features: NDArray[np.int32], n_rows: int) -> None:
+        self.features = features
+        counts = np.zeros(n_rows + 1, dtype=np.int64)
+        firing.count(binning.columns, features, counts[1:])
+        self.starts = np.cumsum(counts)
+        self.cells = np.empty(int(self.starts[-1]), dtype=np.uint16)
+        firing.pack(binning.columns, features, self.starts[:-1].copy(), self.cells)
+        self.sums = np.zeros((2, firing.SLAB * stumps.CODES))
+
+    def fill(self, factors: NDArray[np.float64], n_winning: int) -> None:
+        """Sum the weights anew."""
+        firing.fill(self.starts, self.cells, factors, n_winning, self.sums)
+
+    def evaluate(self, columns: Columns, winning: float, losing: float) -> NDArray[np.float64]:
+        """Greatest |edge| of each column, up to rounding."""
+        edges = np.empty(self.features.size)
+        firing.evaluate(columns, self.features, self.sums, winning, losing, edges)
+        return np.abs(edges, out=edges)

@@ -1,0 +1,318 @@
+"""What RankBoost and its bipartite form share: the loop over rounds, and what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from math import inf
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
+
+from rankcore._ext.rows import Rows
+from rankcore.base import check_flag, check_option, check_real
+from rankcore.binning import MAX_BINS
+from rankcore.inputs import as_rows
+from rankcore.metrics.queries import Queries
+from rankcore.pairing import Pairing
+from rankcore.progress import Progress, report
+from rankcore.ranking import Ranker, Validation, as_validation, as_weights, check_metric
+from rankcore.rounds import Rounds
+from rankcore.stumpmodel import Contribution, StumpSum
+
+
+class StumpBoosting(Ranker):
+    """What the two have in common. Not public.
+
+    A subclass provides ``fit``, its parameters and ``_steps``, the rules for steps that it has.
+    """
+
+    best_iteration_: int
+    _state: StumpSum
+    _history: dict[str, list[float]]
+
+    n_estimators: int
+    step: str
+    select: str
+    max_bins: int | None
+    missing: str
+    smoothing: Any
+    balance: str | None
+    early_stopping_rounds: int | None
+    eval_metric: Any
+    search: str
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+
+    _steps: tuple[str, ...]
+
+    # ---------------------------------------------------------------- learning
+
+    def _fit(
+        self,
+        X: Any,
+        rows: Rows,
+        pairing: Pairing,
+        with_qid: bool,
+        eval_set: Any,
+        eval_qid: Any,
+        eval_group: Any,
+        callbacks: Iterable[Callable[[Any], Any]] | None,
+    ) -> Self:
+        if pairing.visited().size == 0:
+            if rows.n_rows == 1:
+                raise ValueError("Found 1 sample: learning to rank takes two or more to compare")
+            raise ValueError(
+                "nothing to learn from: no query has two documents of different label (and of a "
+                "weight above 0); was the right qid given?"
+            )
+        validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
+        shadow = self._shadow(X, rows, with_qid)
+        state, history = shadow._state, shadow._history
+        n_jobs = 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
+        run = Rounds(
+            rows,
+            pairing,
+            state,
+            step=self.step,
+            select=self.select,
+            max_bins=self.max_bins,
+            smoothing=self.smoothing,
+            balanced=self.balance == "query",
+            plain=self.search == "plain",
+            n_jobs=n_jobs,
+        )
+        held = None if validation is None else state.score(validation.rows)
+        best_round, best_value = 0, -inf
+        if validation is not None and history.get(self._metric_name()):
+            values = history[self._metric_name()]
+            best_round = int(np.argmax(values)) + 1
+            best_value = values[best_round - 1]
+        try:
+            while len(state) < self.n_estimators:
+                figures = run.round()
+                if figures is None:
+                    break
+                bounds = {
+                    name: (history[name][-1] if history[name] else 1.0) * figures[part]
+                    for name, part in [("bound", "normalizer"), ("cap", "cap")]
+                }
+                for name, value in {**figures, **bounds}.items():
+                    history[name].append(value)
+                if validation is not None and held is not None:
+                    value = self._watch(shadow, validation, held)
+                    if value > best_value:
+                        best_round, best_value = len(state), value
+                report(
+                    Progress(
+                        len(state), self.n_estimators, 1, 1, history["bound"][-1], "error bound"
+                    )
+                )
+                if self.verbose and len(state) % self.verbose == 0:
+                    self._tell(history, len(state))
+                stop = [bool(callback(shadow)) for callback in callbacks or []]
+                stale = self.early_stopping_rounds is not None and (
+                    len(state) - best_round >= self.early_stopping_rounds
+                )
+                if any(stop) or stale or run.done:
+                    break
+        finally:
+            run.close()
+        if self.early_stopping_rounds is not None:
+            shadow._state = state.first(best_round)
+        if validation is not None:
+            shadow.best_iteration_ = best_round
+        else:
+            shadow.__dict__.pop("best_iteration_", None)
+        self.__dict__.update(shadow.__dict__)
+        return self
+
+    def _watch(
+        self, shadow: StumpBoosting, validation: Validation, scores: NDArray[np.float64]
+    ) -> float:
+        """Bring the held-out scores up to date, and measure them."""
+        fires = np.empty(scores.size, dtype=np.uint8)
+        shadow._state.fire(len(shadow._state) - 1, validation.rows, fires)
+        scores += shadow._state.alphas[-1] * fires
+        value = validation.measure(scores)
+        shadow._history.setdefault(self._metric_name(), []).append(value)
+        return value
+
+    def _shadow(self, X: Any, rows: Rows, with_qid: bool) -> Self:
+        """A copy of this estimator, fitted with nothing yet, or with what is to be continued."""
+        shadow = copy(self)
+        validate_data(shadow, X, skip_check_array=True, reset=True)  # feature names
+        shadow.n_features_in_ = rows.n_features
+        shadow._with_qid = with_qid
+        zero_missing = self.missing == "zero"
+        if self.warm_start and "_state" in self.__dict__:
+            if self.n_features_in_ != rows.n_features:
+                raise ValueError(
+                    f"X has {rows.n_features} features, but with warm_start the model goes on from "
+                    f"{self.n_features_in_}"
+                )
+            if self._state.zero_missing != zero_missing:
+                raise ValueError("warm_start cannot go on with another missing=")
+            if self.n_estimators < len(self._state):
+                raise ValueError(
+                    f"n_estimators={self.n_estimators} is below the {len(self._state)} stumps that "
+                    "warm_start goes on from"
+                )
+            n = len(self._state)
+            shadow._state = self._state.first(n)
+            shadow._history = {name: values[:n] for name, values in self._history.items()}
+        else:
+            shadow._state = StumpSum(rows.n_features, zero_missing)
+            shadow._history = {name: [] for name in ["edge", "alpha", "normalizer", "bound", "cap"]}
+        return shadow
+
+    def _validation(
+        self, X: Any, rows: Rows, eval_set: Any, eval_qid: Any, eval_group: Any
+    ) -> Validation | None:
+        if eval_set is None and self.early_stopping_rounds is not None:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch")
+        names = type(self)()
+        names.n_features_in_ = rows.n_features
+        validate_data(names, X, skip_check_array=True, reset=True)
+        names.n_features_in_ = rows.n_features
+        return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
+
+    def _tell(self, history: dict[str, list[float]], n: int) -> None:
+        name = self._metric_name()
+        value = f", {name} {history[name][-1]:.4f}" if history.get(name) else ""
+        print(
+            f"[{type(self).__name__}] round {n} of {self.n_estimators}: edge "
+            f"{history['edge'][-1]:+.4f}, training error at most {history['bound'][-1]:.4f}{value}"
+        )
+
+    def _metric_name(self) -> str:
+        name = getattr(self.eval_metric, "__name__", "validation")
+        return self.eval_metric if isinstance(self.eval_metric, str) else name
+
+    def _weights(
+        self, sample_weight: Any, rows: Rows, queries: Queries
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """Weights of rows, and of queries; one of them at most."""
+        sizes = {"rows": rows.n_rows, "queries": queries.ids.size}
+        weights = as_weights(sample_weight, "sample_weight", sizes)
+        if weights is None or weights.size == rows.n_rows:
+            return weights, None
+        return None, weights
+
+    def _as_rows(self, X: Any) -> Rows:
+        return as_rows(X, nan=True)
+
+    def _check_params(self) -> None:
+        check_option(self.step, "step", self._steps)
+        check_option(self.select, "select", ("edge", "normalizer"))
+        check_option(self.missing, "missing", ("learn", "zero"))
+        check_option(self.search, "search", ("auto", "plain"))
+        if self.balance is not None:
+            check_option(self.balance, "balance", ("query",))
+        check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
+        check_scalar(self.verbose, "verbose", Integral, min_val=0)
+        if self.max_bins is not None:
+            check_scalar(self.max_bins, "max_bins", Integral, min_val=2, max_val=MAX_BINS)
+        if self.early_stopping_rounds is not None:
+            check_scalar(self.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
+        if not (isinstance(self.smoothing, str) and self.smoothing == "auto"):
+            if isinstance(self.smoothing, str):
+                raise ValueError(
+                    f"smoothing must be 'auto' or a number from 0 on, found {self.smoothing!r}"
+                )
+            check_real(self.smoothing, "smoothing", 0, 1e100)
+        check_flag(self.warm_start, "warm_start")
+        if self.n_jobs is not None:
+            check_scalar(self.n_jobs, "n_jobs", Integral)
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs must not be 0; None is one thread, -1 one per processor")
+        check_metric(self.eval_metric, "eval_metric")
+
+    # ---------------------------------------------------------------- what was learned
+
+    def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
+        return self._fitted_state().score(rows)
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Scores after each round.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of float64, shape (n_samples,)
+            The last equals `predict` to rounding.
+        """
+        check_is_fitted(self)
+        rows, state = self._more_rows(X), self._state
+        scores, fires = np.zeros(rows.n_rows), np.empty(rows.n_rows, dtype=np.uint8)
+        for i in range(len(state)):
+            state.fire(i, rows, fires)
+            scores += state.alphas[i] * fires
+            yield scores.copy()
+
+    def contribution(self, feature: int) -> Contribution:
+        """What a feature adds to the score, as a function of its value.
+
+        Parameters
+        ----------
+        feature : int
+            Number of the column.
+
+        Returns
+        -------
+        Contribution
+            Thresholds, the values between them, and the value where the feature is missing; for
+            example for ``matplotlib.pyplot.stairs``.
+        """
+        check_is_fitted(self)
+        check_scalar(feature, "feature", Integral, min_val=0, max_val=self.n_features_in_ - 1)
+        return self._state.contribution(int(feature))
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Each feature's share in the sum of |alpha|, shape (n_features,)."""
+        return self._fitted_state().importances()
+
+    @property
+    def estimators_(self) -> NDArray[np.void]:
+        """The stumps, a record each: feature, threshold, missing (1: fires there), alpha."""
+        state = self._fitted_state()
+        kinds = [("feature", np.int32), ("threshold", np.float64)]
+        records = np.empty(len(state), dtype=[*kinds, ("missing", np.uint8), ("alpha", np.float64)])
+        records["feature"], records["threshold"] = state.features, state.thresholds
+        records["missing"], records["alpha"] = state.sides, state.alphas
+        return records
+
+    @property
+    def n_iter_(self) -> int:
+        """Rounds made."""
+        self._fitted_state()
+        return len(self._history["edge"])
+
+    @property
+    def history_(self) -> dict[str, list[float]]:
+        """Figures of each round."""
+        self._fitted_state()
+        return {name: list(values) for name, values in self._history.items()}
+
+    def _fitted_state(self) -> StumpSum:
+        # AttributeError, as for any attribute that a fit has yet to set.
+        if "_state" not in self.__dict__:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,190 @@
+"""A sum of threshold stumps, and the same sum merged column by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import stumps as kernels
+from rankcore._ext.rows import Rows
+
+
+class Contribution(NamedTuple):
+    """What one feature adds to the score: a step function of its value.
+
+    Attributes
+    ----------
+    thresholds : ndarray of float64, shape (n_thresholds,)
+        Ascending.
+    values : ndarray of float64, shape (n_thresholds + 1,)
+        ``values[j]`` where j thresholds are below the feature's value.
+    missing : float
+        Where the value is missing.
+    """
+
+    thresholds: NDArray[np.float64]
+    values: NDArray[np.float64]
+    missing: float
+
+
+class Merged(NamedTuple):
+    """The contributions of all columns, as ``rc_stumps`` in rankcore.h describes them."""
+
+    offsets: NDArray[np.int64]
+    thresholds: NDArray[np.float64]
+    values: NDArray[np.float64]
+    missing: NDArray[np.float64]
+    at_zero: NDArray[np.float64]
+    base: float
+
+
+@dataclass
+class StumpSum:
+    """Stumps in the order in which they were added.
+
+    Attributes
+    ----------
+    n_features : int
+    zero_missing : bool
+        Whether 0 is missing, as NaN is.
+    features, thresholds, sides, alphas : lists
+        A stump adds alpha where the feature is greater than the threshold and, if its side is 1,
+        where it is missing.
+    """
+
+    n_features: int
+    zero_missing: bool
+    features: list[int] = field(default_factory=list)
+    thresholds: list[float] = field(default_factory=list)
+    sides: list[int] = field(default_factory=list)
+    alphas: list[float] = field(default_factory=list)
+    _merged: tuple[int, Merged] | None = field(default=None, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.alphas)
+
+    def add(self, feature: int, threshold: float, side: int, alpha: float) -> None:
+        """Add a stump."""
+        self.features.append(feature)
+        self.thresholds.append(threshold)
+        self.sides.append(side)
+        self.alphas.append(alpha)
+
+    def first(self, n: int) -> StumpSum:
+        """A copy of the first n stumps."""
+        return StumpSum(
+            self.n_features,
+            self.zero_missing,
+            self.features[:n],
+            self.thresholds[:n],
+            self.sides[:n],
+            self.alphas[:n],
+        )
+
+    def merged(self) -> Merged:
+        """The sum, column by column. O(n_features + stumps * log(stumps))."""
+        if self._merged is None or self._merged[0] != len(self):
+            self._merged = len(self), self._merge()
+        return self._merged[1]
+
+    def _merge(self) -> Merged:
+        d = self.n_features
+        features = np.array(self.features, dtype=np.int64)
+        thresholds, alphas = np.array(self.thresholds), np.array(self.alphas)
+        order = np.lexsort((thresholds, features))
+        new = np.ones(order.size, dtype=bool)
+        f, t = features[order], thresholds[order]
+        new[1:] = (f[1:] != f[:-1]) | (t[1:] != t[:-1])
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(f[new], minlength=d))])
+        steps = np.zeros(int(new.sum()))
+        np.add.at(steps, np.cumsum(new) - 1, alphas[order])
+        missing = np.zeros(d)
+        np.add.at(missing, features, alphas * np.array(self.sides, dtype=np.float64))
+        values = np.zeros(steps.size + d)
+        at_zero = missing.copy() if self.zero_missing else np.zeros(d)
+        cuts = t[new]
+        for column in np.flatnonzero(np.diff(offsets)).tolist():
+            first, last = int(offsets[column]), int(offsets[column + 1])
+            curve = np.concatenate([[0.0], np.cumsum(steps[first:last])])
+            values[first + column : last + column + 1] = curve
+            if not self.zero_missing:
+                at_zero[column] = curve[np.searchsorted(cuts[first:last], 0.0)]
+        return Merged(offsets.astype(np.int64), cuts, values, missing, at_zero, at_zero.sum())
+
+    def score(self, rows: Rows) -> NDArray[np.float64]:
+        """Scores of rows, by the merged sum."""
+        scores = np.empty(rows.n_rows)
+        merged = self.merged()
+        kernels.score(rows, *merged, scores)
+        return scores
+
+    def fire(self, i: int, rows: Rows, fires: NDArray[np.uint8]) -> None:
+        """Where stump i fires."""
+        kernels.fire(
+            rows, self.features[i], self.thresholds[i], self.sides[i], self.zero_missing, fires
+        )
+
+    def contribution(self, feature: int) -> Contribution:
+        """What a feature adds to the score."""
+        merged = self.merged()
+        first, last = merged.offsets[feature : feature + 2].tolist()
+        return Contribution(
+            merged.thresholds[first:last].copy(),
+            merged.values[first + feature : last + feature + 1].copy(),
+            float(merged.missing[feature]),
+        )
+
+    def importances(self) -> NDArray[np.float64]:
+        """Share of each feature in the sum of |alpha|."""
+        sums = np.bincount(self.features, np.abs(self.alphas), minlength=self.n_features)
+        total = sums.sum()
+        return np.asarray(sums / total if total > 0 else sums, dtype=np.float64)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """As a model file holds it."""
+        return {
+            "features": np.array(self.features, dtype=np.int32),
+            "thresholds": np.array(self.thresholds, dtype=np.float64),
+            "sides": np.array(self.sides, dtype=np.uint8),
+            "alphas": np.array(self.alphas, dtype=np.float64),
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], n_features: int, zero_missing: bool
+    ) -> StumpSum:
+        """From a model file.
+
+        Raises
+        ------
+        ValueError
+            If the arrays are not a sum of stumps.
+        """
+        kinds = {
+            "features": "int32",
+            "thresholds": "float64",
+            "sides": "uint8",
+            "alphas": "float64",
+        }
+        n = arrays["alphas"].size
+        for name, kind in kinds.items():
+            if arrays[name].shape != (n,) or arrays[name].dtype != kind:
+                raise ValueError(f"its array {name} is not {kind} of shape ({n},)")
+        features: list[int] = arrays["features"].tolist()
+        if n and not 0 <= min(features) <= max(features) < n_features:
+            raise ValueError(f"its stumps have features beyond {n_features}")
+        if not np.isfinite(arrays["alphas"]).all() or np.isnan(arrays["thresholds"]).any():
+            raise ValueError("its stumps hold NaN or infinity")
+        if (arrays["sides"] > 1).any():
+            raise ValueError("its sides are neither 0 nor 1")
+        return cls(
+            n_features,
+            zero_missing,
+            features,
+            arrays["thresholds"].tolist(),
+            arrays["sides"].tolist(),
+            arrays["alphas"].tolist(),
+        )
