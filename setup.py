@@ -27,9 +27,10 @@ else:
     cflags += ["-Werror"] * WERROR
     small, ldflags = ["-Os"], []
     if sys.platform == "linux":
-        # What nothing refers to, and the names of what is not exported, stay out of the binaries.
-        cflags += ["-ffunction-sections", "-fdata-sections"]
-        ldflags = ["-Wl,--gc-sections", "-Wl,--strip-all"]
+        # What nothing refers to, the names of what is not exported, tables for unwinding C++ and
+        # pages of padding between sections stay out of the binaries.
+        cflags += ["-ffunction-sections", "-fdata-sections", "-fno-asynchronous-unwind-tables"]
+        ldflags = ["-Wl,--gc-sections", "-Wl,--strip-all", "-Wl,-z,noseparate-code"]
 
 shared = "rankcore._ext._cyutility"
 sources = {f"rankcore._ext.{p.stem}": p.as_posix() for p in sorted(Path("src/_ext").glob("*.pyx"))}
