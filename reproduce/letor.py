@@ -1,17 +1,19 @@
-"""Pairwise perceptrons on OHSUMED (LETOR 3.0), five folds: the Committee Perceptron's experiment.
+"""Pairwise perceptrons and RankBoost on OHSUMED (LETOR 3.0), five folds.
 
-``python -m reproduce.letor`` prints the tables; --png draws the paper's figure "MAP for perceptron
-variants", --markdown writes a copy of it all. The exit status is 1 if a row misses its gate.
+``python -m reproduce.letor`` prints the tables; --png draws the Committee Perceptron paper's figure
+"MAP for perceptron variants", --markdown writes a copy of it all. The exit status is 1 if a row
+misses its gate.
 
 Features are normalised within queries (QueryLevelNorm), measures are the official ones of LETOR
 3.0 (``convention="letor3"``). Everything is chosen by MAP on the validation fold: the epoch of up
-to 50, the margin, the size of the committee. The test fold is only measured. A seed orders the
-pairs; the tables are means over folds and seeds. The data are not part of the project: put them
-into ../shared/data, or name their folder in RANKCORE_DATA.
+to 50, the margin and the size of the committee; the round of up to 300. The test fold is only
+measured. A seed orders the perceptrons' pairs; their tables are means over folds and seeds. Nothing
+is random in RankBoost; its stumps have up to 254 thresholds a feature, and BipartiteRankBoost takes
+labels 1 and 2 as relevant. Published rows are quoted at second hand, not run here. The data are not
+part of the project: put them into ../shared/data, or name their folder in RANKCORE_DATA.
 """
 
 import argparse
-import os
 import platform
 import sys
 from importlib.metadata import version
@@ -19,50 +21,35 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 
 import rankcore as rc
-from rankcore.metrics import evaluate
+from reproduce.letor_boosting import boosting
+from reproduce.ohsumed import (
+    CUTS,
+    DATA,
+    FOLDS,
+    METRICS,
+    PUBLISHED,
+    SHOWN,
+    load,
+    measured,
+    number,
+    table,
+)
 
-DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-FOLDS = [
-    ("123", "4", "5"),
-    ("234", "5", "1"),
-    ("345", "1", "2"),
-    ("451", "2", "3"),
-    ("512", "3", "4"),
-]
 EPOCHS = 50
 MARGINS = [0.0, 0.1, 0.3, 1.0, 3.0]
 SIZES = [5, 20, 100]
-CUTS = range(1, 11)
-METRICS = ["map", *(f"ndcg@{k}" for k in CUTS), *(f"P@{k}" for k in CUTS)]
-SHOWN = ["map", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "P@1", "P@3", "P@5", "P@10"]
 # Epochs after which the voters are measured: each takes a ranking by every hypothesis.
 VOTES_AT = [1, 2, 5, 10, 20, 50]
 VOTERS = 300
-# Official results of LETOR 3.0, as published with the collection: not run here.
-PUBLISHED = {
-    "RankSVM (published)": [0.433, 0.496, 0.421, None, 0.414, 0.597, 0.543, None, 0.486],
-    "RankBoost (published)": [0.441, 0.463, 0.456, None, 0.430, 0.558, 0.561, None, 0.497],
+# MAP, NDCG@10
+GATES = {
+    "averaged": (0.444, 0.440),
+    "committee": (0.435, 0.430),
+    "RankBoost": (0.440, 0.430),
+    "RankBoost, pairs alike": (0.440, 0.430),
 }
-GATES = {"averaged": (0.444, 0.440), "committee": (0.435, 0.430)}  # MAP, NDCG@10
-
-
-def load(name):
-    """X, y and qid of some of the five parts."""
-    parts = [
-        load_svmlight_file(str(DATA / "ohsumed-letor3" / f"norm.S{k}.txt.gz"), query_id=True)
-        for k in name
-    ]
-    X = np.vstack([part[0].toarray() for part in parts])
-    return X, *(np.concatenate([part[i] for part in parts]) for i in (1, 2))
-
-
-def measured(rows, scores, metrics=METRICS):
-    """Values of the measures."""
-    found = evaluate(rows[1], scores, qid=rows[2], metrics=metrics, convention="letor3")
-    return [found[name] for name in metrics]
 
 
 def curves(folds, seed, epochs=EPOCHS, **params):
@@ -126,16 +113,6 @@ def chosen(options):
     return picked[:, 1:].mean(axis=0), picked[:, 0].mean()
 
 
-def table(rows, head):
-    """Markdown."""
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
-
-
-def number(value):
-    return "" if value is None else f"{value:.4f}".removeprefix("0")
-
-
 def main_table(all_curves, all_votes):
     """The five variants beside the published rows; MAP and NDCG@10 of each."""
     groups = {
@@ -181,7 +158,7 @@ def main_table(all_curves, all_votes):
         *table(precise, ["P at", *map(str, CUTS)]),
     ]
     at = [0, METRICS.index("ndcg@10")]
-    return lines, {name: means[name][at] for name in GATES}
+    return lines, {name: means[name][at] for name in groups}
 
 
 STUDY = [
@@ -319,10 +296,12 @@ def main():
         seed: {margin: votes(folds, seed, margin) for margin in [0.0, 1.0]}
         for seed in range(options.seeds)
     }
-    results, gates = main_table(all_curves, all_votes)
+    results, reached = main_table(all_curves, all_votes)
+    boosted, reached_boosting = boosting(folds)
+    reached |= reached_boosting
     arguments = " ".join(sys.argv[1:])
     lines = [
-        "# Pairwise perceptrons on OHSUMED",
+        "# Pairwise perceptrons and RankBoost on OHSUMED",
         "",
         f"    python -m reproduce.letor {arguments}".rstrip(),
         "",
@@ -331,14 +310,18 @@ def main():
         f"{platform.machine()}, Python {platform.python_version()}, NumPy {version('numpy')}, "
         f"{options.seeds} seeds.",
         "",
-        "## Test folds",
+        "## Pairwise perceptrons",
         "",
         *results,
         "",
         *([f"![MAP after each epoch]({options.png.name})", ""] if options.png else []),
-        "## Time",
+        "## RankBoost",
         "",
-        "Wall-clock seconds of this run, one thread, on a machine that does other things too.",
+        *boosted,
+        "",
+        "## Time of the perceptrons",
+        "",
+        "Wall-clock seconds of this run, one thread, the median fold; above as well.",
         "",
         *timing,
         "",
@@ -353,11 +336,11 @@ def main():
     ]
     failed = False
     for name, (least_map, least_ndcg) in GATES.items():
-        good = gates[name][0] >= least_map and gates[name][1] >= least_ndcg
+        good = reached[name][0] >= least_map and reached[name][1] >= least_ndcg
         failed |= not good
         lines.append(
-            f"{'Reached' if good else 'MISSED'}: {name}, MAP {gates[name][0]:.4f} (at least "
-            f"{least_map}), NDCG@10 {gates[name][1]:.4f} (at least {least_ndcg})."
+            f"{'Reached' if good else 'MISSED'}: {name}, MAP {reached[name][0]:.4f} (at least "
+            f"{least_map}), NDCG@10 {reached[name][1]:.4f} (at least {least_ndcg})."
         )
     text = "\n".join(lines) + "\n"
     print(text)
