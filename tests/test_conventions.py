@@ -297,6 +297,7 @@ def test_constant_scores(labels, expected):
         ({"ap_ties": "apart"}, "ap_ties must be one of"),
         ({"cutoff": 0}, "cutoff must be an integer of at least 1"),
         ({"cutoff": 10.0}, "cutoff must be an integer of at least 1"),
+        ({"cutoff": 2**63}, r"below 2\*\*63"),
     ],
 )
 def test_choices_that_there_are_not(choice, message):

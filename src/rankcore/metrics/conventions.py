@@ -107,8 +107,10 @@ class Convention:
             raise ValueError(f"empty must be a finite number, skip or raise; found {self.empty!r}")
         if not _is_finite(self.rel):
             raise ValueError(f"rel must be a finite number; found {self.rel!r}")
-        if self.cutoff is not None and not (type(self.cutoff) is int and self.cutoff >= 1):
-            raise ValueError(f"cutoff must be an integer of at least 1; found {self.cutoff!r}")
+        if self.cutoff is not None and not (type(self.cutoff) is int and 1 <= self.cutoff < 2**63):
+            raise ValueError(
+                f"cutoff must be an integer of at least 1, below 2**63; found {self.cutoff!r}"
+            )
         if self.ap_divisor == "found" and self.ties == "average":
             raise ValueError(
                 "ap_divisor='found' has no expectation in closed form: choose ties='first', say"

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from rankcore._ext import measures as kernels
 from rankcore.metrics.conventions import Convention
-from rankcore.metrics.names import Measure
+from rankcore.metrics.names import LARGEST_CUT, Measure
 from rankcore.metrics.queries import Queries, group_rows, run_blocks
 
 Floats = NDArray[np.float64]
 
-_NO_CUT = np.iinfo(np.int64).max
 _GAINED = {"dcg", "ndcg"}
 _CUT_BY_DEFAULT = {"ndcg", "average_precision"}
 # Binary measures that need no relevant document to be defined.
@@ -161,13 +160,15 @@ def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
     Raises
     ------
     ValueError
-        For anything but an integer of at least 1.
+        For anything but an integer from 1 to 2**63 - 1.
     """
     if k is None and not needed:
         return None
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
         allowed = "an integer of at least 1" + ("" if needed else ", or None")
         raise ValueError(f"{name} must be {allowed}; found {k!r}")
+    if k > LARGEST_CUT:
+        raise ValueError(f"{name} must be below 2**63; found {k!r}")
     return int(k)
 
 
@@ -231,7 +232,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
         row["kind"] = kernels.KINDS[m.kind]
         row["gain"] = kernels.GAINS[gain] if m.kind in _GAINED else 0
         row["clipped"] = convention.negative == "zero"
-        row["k"] = m.k or _NO_CUT
+        row["k"] = m.k or LARGEST_CUT
         row["rel"] = convention.rel if m.rel is None else m.rel
         if m.kind == "precision":
             row["divisor"] = kernels.DIVISORS[convention.precision_divisor]

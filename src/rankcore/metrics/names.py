@@ -26,8 +26,12 @@ _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
 _KINDS["ndcg_burges"] = "ndcg"
 _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
+# Positions are counted by 64 bits.
+LARGEST_CUT = 2**63 - 1
 CUT = {"ndcg", "dcg", "average_precision", "precision", "recall", "reciprocal_rank", "hit"}
 NEEDS_CUT = {"precision", "recall", "hit"}
+# What trec_eval calls the forms with a cut-off, and measures at nine of them if none is named.
+_CUT_NAMES = {"ndcg_cut", "map_cut"}
 BINARY = {
     "average_precision",
     "precision",
@@ -119,7 +123,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
             raise ValueError(f"{name!r}: only ndcg, map and pre have a form that ends in '-'")
         measure = replace(measure, empty=0.0)
     if form["cuts"] is None:
-        if kind in NEEDS_CUT:
+        if kind in NEEDS_CUT or form["name"].lower() in _CUT_NAMES:
             raise ValueError(f"{name!r} needs a cut-off, such as {form['name']}@10")
         return [(name, measure)]
     if kind not in CUT:
@@ -127,6 +131,8 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     cuts = [int(k) for k in form["cuts"].split(",")]
     if min(cuts) < 1:
         raise ValueError(f"{name!r}: a cut-off is at least 1")
+    if max(cuts) > LARGEST_CUT:
+        raise ValueError(f"{name!r}: a cut-off is below 2**63")
     stem, mark = name.strip()[: form.start("cuts") - 1], name.strip()[form.start("cuts") - 1]
     if len(cuts) == 1 and mark != ".":
         return [(name, replace(measure, k=cuts[0]))]
