@@ -328,6 +328,11 @@ def test_real_and_large_labels():
         assert found == pytest.approx((gains / np.log2([2, 3, 4])).sum(), rel=1e-15)
     with pytest.raises(ValueError, match="beyond float64.*query 'b'"):
         dcg_score([1, 1024], [1, 1], qid=["a", "b"])
+    # The sum over a tie is beyond float64 though the ideal, which discounts, is not.
+    for labels in ([1e308, 1e308, 0], [1.5e308, 1.5e308, 1.5e308]):
+        with pytest.raises(ValueError, match="beyond float64"):
+            ndcg_score(labels, [1, 1, 1], gain="linear")
+    assert ndcg_score([1e308, 0, 0], [1, 2, 3], gain="linear") == 0.5
     with pytest.raises(ValueError, match="negative gains"):
         ndcg_score([-1, 1], [1, 2])
 

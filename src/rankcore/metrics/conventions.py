@@ -58,7 +58,7 @@ class Convention:
         What P@k divides by: ``k``, or the smaller of ``k`` and the number of documents.
     ap_divisor : {"relevant", "reachable", "found"}
         What AP@k divides by: all relevant documents, the smaller of their number and ``k``, or
-        those within the first ``k`` (not with averaged ties).
+        those within the first ``k`` (only with ties in the order of the rows or its reverse).
     ap_ties : {"expected", "together"}
         What averaged ties are to AP: the expectation over their orders, or all at the position of
         the last of them, as a threshold on the scores would have it.
@@ -111,9 +111,10 @@ class Convention:
             raise ValueError(
                 f"cutoff must be an integer of at least 1, below 2**63; found {self.cutoff!r}"
             )
-        if self.ap_divisor == "found" and self.ties == "average":
+        if self.ap_divisor == "found" and self.ties not in ("first", "last"):
             raise ValueError(
-                "ap_divisor='found' has no expectation in closed form: choose ties='first', say"
+                "ap_divisor='found' has no expectation in closed form, and no best or worst order "
+                "by label: choose ties='first' or 'last'"
             )
 
     def __str__(self) -> str:

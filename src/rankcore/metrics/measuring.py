@@ -262,8 +262,8 @@ def _complaint(trouble: str, query: Any, convention: Convention) -> Exception:
         "gain": "gain must be finite for every label",
         "negative": "ndcg is not defined for negative gains: shift the labels, or choose another "
         "gain; found one",
-        "huge": "the gains of these labels add up beyond float64: choose gain='linear' or a table; "
-        "found",
+        "huge": "y must be labels whose gains do not add up beyond float64 (choose gain='linear', "
+        "or a table)",
     }
     return ValueError(f"{what[trouble]}, in {named(query)}")
 
@@ -283,6 +283,8 @@ def _settle(
     """Put in what the convention says of queries without relevant documents, or of one document."""
     empty = convention.empty if measure.empty is None else measure.empty
     undefined = np.isnan(values)
+    if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:
+        values[sizes < measure.k] = 0.0
     if undefined.any():
         if empty == "raise":
             query = queries.ids[np.flatnonzero(undefined)[0]]
@@ -291,8 +293,6 @@ def _settle(
         values[undefined] = np.nan if empty == "skip" else number
     if measure.kind not in _GAINED:
         return
-    if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:
-        values[sizes < measure.k] = 0.0
     if convention.single != "value" and (sizes == 1).any():
         if convention.single == "raise":
             query = queries.ids[np.flatnonzero(sizes == 1)[0]]
