@@ -9,6 +9,8 @@ import pytest
 import rankcore as rc
 from rankcore.metrics import auc_score, compare, evaluate
 from rankcore.plotting import (
+    BLUE,
+    ORANGE,
     plot_comparison,
     plot_query_differences,
     plot_roc,
@@ -51,6 +53,21 @@ def test_forest_of_contrasts(ax):
     assert labels[0] == "better - baseline, map"
     assert [text.get_text() for text in ax.texts] == [f"p = {c.p_holm:.4f}" for c in FOUND]
     assert "95%" in ax.get_xlabel()
+
+
+def test_smaller_losses_have_the_colour_of_the_better_system(ax):
+    found = compare(SYSTEMS, Y, qid=QID, metrics=["auc", "misranking"], baseline="baseline")
+    plot_comparison(found, ax=ax)
+    assert [c.p_holm < 0.05 for c in found] == [True, False, True, False]
+    assert [ax.lines[i].get_color() for i in (0, 4)] == [BLUE, BLUE]
+    ax.clear()
+    plot_query_differences(found, 3, ax=ax)
+    colours = [matplotlib.colors.to_hex(bar.get_facecolor()) for bar in ax.patches]
+    heights = [bar.get_height() for bar in ax.patches]
+    assert {c for c, h in zip(colours, heights, strict=True) if h > 0} == {ORANGE}
+    assert {c for c, h in zip(colours, heights, strict=True) if h < 0} == {BLUE}
+    won = sum(height < 0 for height in heights)
+    assert f"queries: {won} won by equal" in ax.get_xlabel()
 
 
 def test_bars_of_queries(ax):

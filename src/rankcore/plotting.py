@@ -12,6 +12,7 @@ import numpy as np
 
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.measuring import as_vector
+from rankcore.metrics.names import greater_is_better
 
 if TYPE_CHECKING:
     from rankcore.metrics.significance import Comparison
@@ -46,7 +47,8 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         A line a contrast, the first on top: the difference of the means with its interval, filled
-        if Holm's p-value is below one minus the confidence level, and that p-value.
+        and coloured by the system that is better if Holm's p-value is below one minus the
+        confidence level, and that p-value.
 
     Raises
     ------
@@ -65,7 +67,8 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
     places = np.arange(len(comparison), 0, -1)
     alpha = 1 - comparison.confidence_level
     for place, c in zip(places, comparison, strict=True):
-        colour = GREY if c.p_holm >= alpha else BLUE if c.difference > 0 else ORANGE
+        b_is_better = (c.difference > 0) == greater_is_better(c.measure)
+        colour = GREY if c.p_holm >= alpha else BLUE if b_is_better else ORANGE
         ax.plot([c.low, c.high], [place, place], color=colour, linewidth=2)
         face = colour if c.p_holm < alpha else "white"
         ax.plot([c.difference], [place], "o", color=colour, markerfacecolor=face)
@@ -79,7 +82,7 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
 
 
 def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any = None) -> Any:
-    """Draw by how much one system beats the other in every query, in descending order.
+    """Draw by how much two systems differ in every query, in descending order.
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
     Returns
     -------
     matplotlib.axes.Axes
-        A bar a query.
+        A bar a query, coloured by the system that is better in it.
 
     Raises
     ------
@@ -105,7 +108,8 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
     c = comparison[contrast]
     difference = np.sort(comparison.differences(contrast))[::-1]
     ax = ax or _new_axes()
-    colours = np.where(difference > 0, BLUE, ORANGE)
+    b_is_better = (difference > 0) == greater_is_better(c.measure)
+    colours = np.where(b_is_better, BLUE, ORANGE)
     ax.bar(np.arange(1, difference.size + 1), difference, width=1.0, color=colours)
     ax.axhline(0, color="black", linewidth=0.8)
     ax.axhline(c.difference, color=GREY, linestyle="--", label=f"mean {c.difference:+.4f}")

@@ -32,6 +32,7 @@ CUT = {"ndcg", "dcg", "average_precision", "precision", "recall", "reciprocal_ra
 NEEDS_CUT = {"precision", "recall", "hit"}
 # What trec_eval calls the forms with a cut-off, and measures at nine of them if none is named.
 _CUT_NAMES = {"ndcg_cut", "map_cut"}
+LOSSES = {"misranking"}
 BINARY = {
     "average_precision",
     "precision",
@@ -138,6 +139,24 @@ def parse(name: str) -> list[tuple[str, Measure]]:
         return [(name, replace(measure, k=cuts[0]))]
     mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 asks for what is called P_5
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
+
+
+def greater_is_better(name: str) -> bool:
+    """Whether a measure is no loss.
+
+    Parameters
+    ----------
+    name : str
+        As `parse` takes it; what is no name of a measure is taken for one that is no loss.
+
+    Returns
+    -------
+    bool
+    """
+    try:
+        return parse(name)[0][1].kind not in LOSSES
+    except ValueError:
+        return True
 
 
 def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:

@@ -10,12 +10,10 @@ import numpy as np
 
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import evaluate
-from rankcore.metrics.names import parse
+from rankcore.metrics.names import greater_is_better, parse
 from rankcore.metrics.ordinal import ORDINAL
 
 # scikit-learn is imported where it is called for: measuring does not need it.
-
-_LOSSES = {"misranking"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class RankingScorer:
             convention=self.convention,
         )
         value = next(iter(found.values()))
-        return -value if parse(self.metric)[0][1].kind in _LOSSES else value
+        return value if greater_is_better(self.metric) else -value
 
 
 def ranking_scores(estimator: Any, X: Any) -> Any:
