@@ -153,9 +153,7 @@ def evaluate_scores(
     ValueError
         As `rankcore.metrics.evaluate`.
     """
-    scores = (
-        model.predict(X, qid=qid) if hasattr(model, "predict_rank") else ranking_scores(model, X)
-    )
+    scores = ranking_scores(model, X, qid)
     metrics = metrics or ["ndcg@10", "map", "mrr", "P@10"]
     return measure(y, scores, qid=qid, metrics=metrics, convention=convention)
 
