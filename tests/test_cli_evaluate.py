@@ -112,6 +112,12 @@ def test_comparison(files):
     assert contrast["difference"] == -0.625
 
 
+def test_runs_may_begin_with_empty_lines(files):
+    told = succeed(files / "mine.run", files / "qrels")
+    (files / "mine.run").write_text("\n \n" + (files / "mine.run").read_text())
+    assert succeed(files / "mine.run", files / "qrels") == told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -120,7 +126,10 @@ def test_comparison(files):
         (["mine.run", "qrels", "-m", "ndgc"], "did you mean 'ndcg'"),
         (["mine.run", "qrels", "--convention", "trek"], "'trec'"),
         (["mine.run", "qrels", "--compare", "gone"], "gone: No such file or directory"),
-        (["qrels", "qrels", "-m", "map"], "is not a rankcore model file"),
+        (["qrels", "mine.run", "-m", "map"], "nor is it a TREC run (query Q0"),
+        (["mine.run", "qrels", "--compare", "mine.run"], "mine.run is given twice"),
+        (["mine.run", "qrels", "-m", "auc"], "some were not retrieved"),
+        (["mine.run", "qrels", "-m", "ndcg@9223372036854775808"], "below 2**63"),
         (["gone", "qrels"], "gone: No such file or directory"),
     ],
 )
@@ -198,6 +207,13 @@ def test_models_rank_queries_too(tmp_path):
         convention=replace(CONVENTIONS["lightgbm"], rel=2),
     )
     assert found == {"examples": 24, "queries": 4, **expected}
+    text = run(tmp_path / "model", tmp_path / "data", "-l", "2")
+    assert text.exit_code == 1
+    assert "--rel are about ranking measures" in text.stderr
+    # JSON has no NaN.
+    options = [tmp_path / "model", tmp_path / "data", "-m", "auc", "-l", "9"]
+    assert json.loads(succeed(*options, "--json"))["auc"] is None
+    assert succeed(*options).split()[-1] == "nan"
     (tmp_path / "data").write_text("1 1:1\n2 1:2\n")
     result = run(tmp_path / "model", tmp_path / "data", "-m", "map")
     assert result.exit_code == 1

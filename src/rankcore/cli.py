@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
+from zipfile import is_zipfile
 
 try:
     import typer
@@ -277,6 +278,11 @@ def evaluate(
     from rankcore import runs
 
     if not runs.is_run(model):
+        if model.is_file() and not is_zipfile(model):
+            raise ValueError(
+                f"{model} is not a rankcore model file, or it is damaged; nor is it a TREC run "
+                "(query Q0 document rank score tag), which comes first, before its judgments"
+            )
         if per_query or compare or complete:
             raise ValueError(
                 f"{model} is not a TREC run (query Q0 document rank score tag), which "
@@ -289,7 +295,10 @@ def evaluate(
             found = runs.evaluate_scores(
                 learned, X, y, _queries(qid, data), metric, resolve(convention, rel=rel)
             )
-            print_facts({"examples": X.shape[0], "queries": found.qid.size, **found}, as_json)
+            measured = runs.means(found) if as_json else found
+            print_facts({"examples": X.shape[0], "queries": found.qid.size, **measured}, as_json)
+        elif convention is not None or rel is not None:
+            raise ValueError("--convention and --rel are about ranking measures: ask for one (-m)")
         else:
             _print_ordinal(learned, X, y, str(model), data, as_json)
         return

@@ -202,7 +202,9 @@ def evaluate(
     for name, m in measures.items():
         if m.kind in _PAIR_MEASURES:
             if retrieved is not None:
-                raise ValueError(f"{name} compares the scores of all documents; drop retrieved=")
+                raise ValueError(
+                    f"{name} compares the scores of all documents, and some were not retrieved"
+                )
             options = {}
             if m.kind == "auc":
                 options["rel"] = meant.rel if m.rel is None else m.rel
