@@ -3,6 +3,9 @@
 import gzip
 import json
 import os
+import re
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -218,3 +221,30 @@ def test_models_rank_queries_too(tmp_path):
     result = run(tmp_path / "model", tmp_path / "data", "-m", "map")
     assert result.exit_code == 1
     assert "lines without qid" in result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
+def test_people_see_tables_without_a_number_cut_off(files):
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "rankcore", "evaluate", "mine.run", "qrels", "-m", "map"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(
+        [*command, "--compare", "best.run"], stdout=theirs, cwd=files, env=environment
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # how Linux says that the other end is closed
+            pass
+        os.close(ours)
+    assert process.returncode == 0
+    lines = re.sub(r"\x1b\[[\d;]*m", "", shown.decode()).splitlines()
+    assert max(map(len, lines)) <= 80
+    words = [re.sub(r"[^ -~]", " ", line).split() for line in lines]
+    # Of the two queries that both have: 0.25 and 0.5 against 1.
+    assert ["map", "mine.run", "0.3750", "+0.6250", "0.5000", "2/0/0"] in words
+    assert ["best.run", "1.0000", "[+0.5000,", "+0.7500]", "0.5000"] in words

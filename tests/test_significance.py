@@ -8,6 +8,7 @@ from scipy.stats import permutation_test
 
 from rankcore.metrics import Convention, compare, compare_evaluations, evaluate
 from rankcore.metrics.significance import holm, randomisation_test
+from rankcore.metrics.tables import p_text
 
 RNG = np.random.default_rng(0)
 QID = np.repeat(np.arange(40), 15)
@@ -204,6 +205,8 @@ def test_tables():
     with console.capture() as capture:
         console.print(found)
     assert "good" in capture.get()
+    assert p_text(0.00004) == "<0.0001"
+    assert p_text(0.00005) == "0.0001"
     frame = found.to_frame()
     assert frame.shape == (3, 14)
     assert frame["p_holm"].tolist() == [c.p_holm for c in found]

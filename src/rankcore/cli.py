@@ -319,7 +319,10 @@ def evaluate(
             print(f"{'runid':<22}\tall\t{name}")
         sys.stdout.writelines(f"{line}\n" for line in runs.lines(evaluation, per_query))
     if comparison is not None:
-        Console().print(comparison if sys.stdout.isatty() else str(comparison), soft_wrap=True)
+        if sys.stdout.isatty():
+            Console().print(comparison)
+        else:
+            print(comparison)
 
 
 def _print_ordinal(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import Evaluation, evaluate
 from rankcore.metrics.names import greater_is_better
-from rankcore.metrics.tables import Table
+from rankcore.metrics.tables import Table, p_text
 
 Floats = NDArray[np.float64]
 
@@ -119,8 +119,7 @@ class Comparison:
         return (b - a)[~(np.isnan(a) | np.isnan(b))]
 
     def _table(self) -> Table:
-        level = f"{self.confidence_level:.0%} interval"
-        headings = ("measure", "a", "b", "mean a", "mean b", "b - a", level, "p", "Holm")
+        headings = ("measure", "a", "b", "mean a", "mean b", "b - a", self._level, "p", "Holm")
         rows = [
             (
                 c.measure,
@@ -130,15 +129,38 @@ class Comparison:
                 f"{c.mean_b:.4f}",
                 f"{c.difference:+.4f}",
                 f"[{c.low:+.4f}, {c.high:+.4f}]",
-                f"{c.p_value:.4f}",
-                f"{c.p_holm:.4f}",
+                p_text(c.p_value),
+                p_text(c.p_holm),
                 f"{c.wins}/{c.ties}/{c.losses}",
             )
             for c in self.contrasts
         ]
+        return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=3)
+
+    def _narrow_table(self) -> Table:
+        """The same in two lines a contrast, which fit into a terminal."""
+        headings = ("measure", "a\nb", "mean", f"b - a\n{self._level}", "p\nHolm")
+        rows = [
+            (
+                c.measure,
+                f"{c.a}\n{c.b}",
+                f"{c.mean_a:.4f}\n{c.mean_b:.4f}",
+                f"{c.difference:+.4f}\n[{c.low:+.4f}, {c.high:+.4f}]",
+                f"{p_text(c.p_value)}\n{p_text(c.p_holm)}",
+                f"{c.wins}/{c.ties}/{c.losses}",
+            )
+            for c in self.contrasts
+        ]
+        return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=2)
+
+    @property
+    def _level(self) -> str:
+        return f"{self.confidence_level:.0%} interval"
+
+    @property
+    def _caption(self) -> str:
         convention = next(iter(self.evaluations.values())).convention
-        caption = f"paired randomisation test, bootstrap intervals; {convention}"
-        return Table((*headings, "win/tie/loss"), rows, caption, n_names=3)
+        return f"paired randomisation test, bootstrap intervals; {convention}"
 
     def __str__(self) -> str:
         return str(self._table())
@@ -148,7 +170,7 @@ class Comparison:
 
     def __rich__(self) -> Any:
         """Table for Rich consoles."""
-        return self._table().rich()
+        return self._narrow_table().rich()
 
     def _repr_html_(self) -> str:
         """Table for notebooks."""
