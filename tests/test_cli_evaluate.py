@@ -223,6 +223,14 @@ def test_models_rank_queries_too(tmp_path):
     assert "lines without qid" in result.stderr
 
 
+def test_ids_that_are_not_utf8_come_out_as_they_were_read(files):
+    (files / "qrels").write_bytes(b"q\xff 0 a 1\n")
+    (files / "mine.run").write_bytes(b"q\xff Q0 a 1 1 mine\n")
+    found = run(files / "mine.run", files / "qrels", "-m", "map", "--per-query")
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout_bytes.splitlines()[0] == b"map                   \tq\xff\t1.0000"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
 def test_people_see_tables_without_a_number_cut_off(files):
     import pty

@@ -314,6 +314,8 @@ def evaluate(
     if as_json:
         print_facts(runs.as_object(evaluations, comparison, per_query), as_json)
         return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # ids that are not UTF-8 come out as read
     for name, evaluation in evaluations.items():
         if compare:
             print(f"{'runid':<22}\tall\t{name}")
