@@ -5,6 +5,9 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from rankcore.metrics import auc_score, compare, evaluate
@@ -126,6 +129,18 @@ def test_scores_between_thresholds(ax, learner):
         assert (span.y0, span.y1) == pytest.approx((scores.min(), scores.max()))
     with pytest.raises(ValueError, match="200 rows, y has shape"):
         plot_scores_by_rank(model, X, y[:5], ax=ax)
+
+
+def test_scores_of_pipelines_and_searches(ax):
+    X = RNG.normal(size=(60, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    pipeline = make_pipeline(StandardScaler(), rc.PRank())
+    search = GridSearchCV(pipeline, {"prank__max_iter": [1, 2]}, cv=2).fit(X, y)
+    plot_scores_by_rank(search, X[:1], y[:1], ax=ax)  # one row, too
+    levels = [line.get_ydata()[0] for line in ax.lines]
+    assert levels == search.best_estimator_[-1].thresholds_.tolist()
+    with pytest.raises(ValueError, match="y has 7, which is not among the ranks 0, 1, 2"):
+        plot_scores_by_rank(pipeline.fit(X, y), X, np.where(y == 1, 7, y), ax=ax)
 
 
 def test_models_that_have_no_line_of_scores(ax):

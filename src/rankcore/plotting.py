@@ -190,7 +190,7 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     ----------
     model : estimator
         Fitted, with one score a row (``decision_function``) and ``thresholds_``: `PRank`,
-        `OAPBPM`.
+        `OAPBPM`; or a pipeline or search around one.
     X : array-like or sparse, shape (n, n_features)
     y : array-like, shape (n,)
         True labels.
@@ -207,23 +207,32 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     TypeError
         For a model without thresholds, or with several scores a row.
     ValueError
-        If ``X`` and ``y`` do not match.
+        If ``X`` and ``y`` do not match, or ``y`` has a label that the model does not know.
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
-    scores = np.asarray(model.decision_function(X)) if hasattr(model, "thresholds_") else None
+    learner = getattr(model, "best_estimator_", model)
+    if hasattr(learner, "steps"):
+        learner = learner.steps[-1][1]
+    scores = np.asarray(model.decision_function(X)) if hasattr(learner, "thresholds_") else None
     if scores is None or scores.ndim != 1:
         raise TypeError(
-            f"{type(model).__name__} has not one score a row with thresholds between the ranks, "
+            f"{type(learner).__name__} has not one score a row with thresholds between the ranks, "
             "as PRank and OAPBPM have"
         )
     labels = np.asarray(y)
     if labels.shape != scores.shape:
         raise ValueError(f"X has {scores.size} rows, y has shape {labels.shape}")
+    known = learner.classes_.tolist()
+    strangers = set(labels.tolist()) - set(known)
+    if strangers:
+        raise ValueError(
+            f"y has {min(strangers)!r}, which is not among the ranks {', '.join(map(str, known))}"
+        )
     ax = ax or _new_axes()
-    places = [i for i, label in enumerate(model.classes_) if (labels == label).any()]
+    places = [i for i, label in enumerate(known) if (labels == label).any()]
     parts = ax.violinplot(
-        [scores[labels == model.classes_[i]] for i in places],
+        [scores[labels == known[i]] for i in places],
         positions=places,
         widths=0.8,
         showmedians=True,
@@ -232,10 +241,10 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     for body in parts["bodies"]:
         body.set_facecolor(BLUE)
     parts["cmedians"].set_color(BLUE)
-    for i, threshold in enumerate(model.thresholds_):
+    for i, threshold in enumerate(learner.thresholds_):
         label = "thresholds" if i == 0 else None
         ax.axhline(threshold, color=ORANGE, linewidth=1, linestyle="--", label=label)
-    ax.set_xticks(range(len(model.classes_)), [str(label) for label in model.classes_])
+    ax.set_xticks(range(len(known)), list(map(str, known)))
     ax.set_xlabel("true rank")
     ax.set_ylabel("score")
     ax.legend()
