@@ -3,6 +3,9 @@
 import gzip
 import json
 import os
+import re
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -112,6 +115,12 @@ def test_comparison(files):
     assert contrast["difference"] == -0.625
 
 
+def test_runs_may_begin_with_empty_lines(files):
+    told = succeed(files / "mine.run", files / "qrels")
+    (files / "mine.run").write_text("\n \n" + (files / "mine.run").read_text())
+    assert succeed(files / "mine.run", files / "qrels") == told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -120,7 +129,10 @@ def test_comparison(files):
         (["mine.run", "qrels", "-m", "ndgc"], "did you mean 'ndcg'"),
         (["mine.run", "qrels", "--convention", "trek"], "'trec'"),
         (["mine.run", "qrels", "--compare", "gone"], "gone: No such file or directory"),
-        (["qrels", "qrels", "-m", "map"], "is not a rankcore model file"),
+        (["qrels", "mine.run", "-m", "map"], "nor is it a TREC run (query Q0"),
+        (["mine.run", "qrels", "--compare", "mine.run"], "mine.run is given twice"),
+        (["mine.run", "qrels", "-m", "auc"], "some were not retrieved"),
+        (["mine.run", "qrels", "-m", "ndcg@9223372036854775808"], "below 2**63"),
         (["gone", "qrels"], "gone: No such file or directory"),
     ],
 )
@@ -198,7 +210,49 @@ def test_models_rank_queries_too(tmp_path):
         convention=replace(CONVENTIONS["lightgbm"], rel=2),
     )
     assert found == {"examples": 24, "queries": 4, **expected}
+    text = run(tmp_path / "model", tmp_path / "data", "-l", "2")
+    assert text.exit_code == 1
+    assert "--rel are about ranking measures" in text.stderr
+    # JSON has no NaN.
+    options = [tmp_path / "model", tmp_path / "data", "-m", "auc", "-l", "9"]
+    assert json.loads(succeed(*options, "--json"))["auc"] is None
+    assert succeed(*options).split()[-1] == "nan"
     (tmp_path / "data").write_text("1 1:1\n2 1:2\n")
     result = run(tmp_path / "model", tmp_path / "data", "-m", "map")
     assert result.exit_code == 1
     assert "lines without qid" in result.stderr
+
+
+def test_ids_that_are_not_utf8_come_out_as_they_were_read(files):
+    (files / "qrels").write_bytes(b"q\xff 0 a 1\n")
+    (files / "mine.run").write_bytes(b"q\xff Q0 a 1 1 mine\n")
+    found = run(files / "mine.run", files / "qrels", "-m", "map", "--per-query")
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout_bytes.splitlines()[0] == b"map                   \tq\xff\t1.0000"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
+def test_people_see_tables_without_a_number_cut_off(files):
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "rankcore", "evaluate", "mine.run", "qrels", "-m", "map"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(
+        [*command, "--compare", "best.run"], stdout=theirs, cwd=files, env=environment
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # how Linux says that the other end is closed
+            pass
+        os.close(ours)
+    assert process.returncode == 0
+    lines = re.sub(r"\x1b\[[\d;]*m", "", shown.decode()).splitlines()
+    assert max(map(len, lines)) <= 80
+    words = [re.sub(r"[^ -~]", " ", line).split() for line in lines]
+    # Of the two queries that both have: 0.25 and 0.5 against 1.
+    assert ["map", "mine.run", "0.3750", "+0.6250", "0.5000", "2/0/0"] in words
+    assert ["best.run", "1.0000", "[+0.5000,", "+0.7500]", "0.5000"] in words

@@ -326,6 +326,14 @@ def test_misranking_pair_by_pair(ties, data):
     assert math.isnan(found) if pairs == 0 else found == halves / (2 * pairs)
 
 
+def test_tau_of_a_perfect_order_is_exactly_one():
+    for n in range(3, 100):
+        y = np.arange(n) // 2
+        assert kendall_tau(y, y) == 1
+        assert kendall_tau(y, -y) == -1
+        assert kendall_tau(np.arange(n), np.arange(n) / 3) == 1
+
+
 @given(data=judged())
 @settings(deadline=None)
 def test_tau_pair_by_pair(data):
@@ -334,7 +342,7 @@ def test_tau_pair_by_pair(data):
     if below_squared == 0:
         assert math.isnan(found)
     else:
-        # Two roots and two quotients are rounded.
+        # A product, a root and a quotient are rounded.
         assert found == pytest.approx(above / math.sqrt(below_squared), rel=4 * ONE_ROUNDING)
 
 
@@ -345,7 +353,7 @@ def test_long_queries_as_scipy(n):
     for scores in hard_scores(rng, n):
         for labels in (rng.integers(0, 3, n), rng.normal(size=n), -scores):
             found, expected = kendall_tau(labels, scores), kendalltau(labels, scores).statistic
-            # Both round two roots and two quotients.
+            # We round a product, a root and a quotient, SciPy two roots and two quotients.
             assert found == pytest.approx(expected, rel=8 * ONE_ROUNDING, nan_ok=True)
             # 1 - 2 * errors is the mean of signs over pairs that differ in their labels.
             wrong = pairwise_misranking(labels, scores, ties="half")

@@ -294,9 +294,11 @@ def test_constant_scores(labels, expected):
         ({"rel": True}, "rel must be a finite number"),
         ({"single": "nan"}, "single must be one of"),
         ({"ap_divisor": "found"}, "no expectation in closed form"),
+        ({"ap_divisor": "found", "ties": "pessimistic"}, "no best or worst order"),
         ({"ap_ties": "apart"}, "ap_ties must be one of"),
         ({"cutoff": 0}, "cutoff must be an integer of at least 1"),
         ({"cutoff": 10.0}, "cutoff must be an integer of at least 1"),
+        ({"cutoff": 2**63}, r"below 2\*\*63"),
     ],
 )
 def test_choices_that_there_are_not(choice, message):
@@ -341,3 +343,13 @@ def test_divisor_of_what_was_found():
         convention=Convention(ties="first", ap_divisor="found"),
     )
     assert found["map@3"] == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_queries_that_are_short_and_empty():
+    # LETOR 4 counts short queries as 0; without gain in them they are left out if so is asked.
+    labels, qid = [0, 0, 1, 0], [1, 1, 2, 2]
+    asked = {"k": 3, "convention": "letor4", "per_query": True}
+    _, values = ndcg_score(labels, [4, 3, 2, 1], qid=qid, empty="skip", **asked)
+    np.testing.assert_array_equal(values, [math.nan, 0.0])
+    with pytest.raises(ValueError, match="query 1 has nothing relevant"):
+        ndcg_score(labels, [4, 3, 2, 1], qid=qid, empty="raise", **asked)

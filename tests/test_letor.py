@@ -418,6 +418,11 @@ def test_comments_that_are_not_utf8():
     assert load(file.getvalue()).docid.tolist() == data.docid.tolist()
 
 
+def test_fields_with_underscores_are_no_numbers():
+    fields = load(b"1 # url = 12_3\n1 # url = 123", comments=True).comment_fields()
+    assert fields["url"].tolist() == ["12_3", "123"]
+
+
 def test_comment_fields_must_be_read():
     with pytest.raises(ValueError, match="pass comments=True"):
         load(SAMPLE).comment_fields()

@@ -20,6 +20,7 @@ from rankcore.metrics import (
     r_precision,
     recall_at_k,
     reciprocal_rank,
+    weighted_ranking_loss,
 )
 
 # ---------------------------------------------------------------- plain measures of labels in order
@@ -327,6 +328,11 @@ def test_real_and_large_labels():
         assert found == pytest.approx((gains / np.log2([2, 3, 4])).sum(), rel=1e-15)
     with pytest.raises(ValueError, match="beyond float64.*query 'b'"):
         dcg_score([1, 1024], [1, 1], qid=["a", "b"])
+    # The sum over a tie is beyond float64 though the ideal, which discounts, is not.
+    for labels in ([1e308, 1e308, 0], [1.5e308, 1.5e308, 1.5e308]):
+        with pytest.raises(ValueError, match="beyond float64"):
+            ndcg_score(labels, [1, 1, 1], gain="linear")
+    assert ndcg_score([1e308, 0, 0], [1, 2, 3], gain="linear") == 0.5
     with pytest.raises(ValueError, match="negative gains"):
         ndcg_score([-1, 1], [1, 2])
 
@@ -490,6 +496,20 @@ def test_bad_cutoffs(k):
             measure([1, 0], [2, 1], k=k)
     with pytest.raises(ValueError, match="k must be an integer"):
         precision_at_k([1, 0], [2, 1], k)
+
+
+def test_cutoffs_of_64_bits():
+    assert ndcg_score([1, 0], [2, 1], k=2**63 - 1) == 1
+    assert precision_at_k([1, 0], [2, 1], np.uint64(2**63 - 1)) == 2.0**-63
+    assert phi_measure([1, 0], [2, 1], 2**63 - 1, 2**63 - 1) == 2.0**-63
+    assert weighted_ranking_loss([1, 0], [1, 2], ("top_k", 2**63 - 1)) == 1
+    for k in (2**63, np.uint64(2**64 - 1)):
+        with pytest.raises(ValueError, match=r"k must be below 2\*\*63"):
+            ndcg_score([1, 0], [2, 1], k=k)
+        with pytest.raises(ValueError, match=r"Z must be below 2\*\*63"):
+            phi_measure([1, 0], [2, 1], k)
+        with pytest.raises(ValueError, match=r"the number must be below 2\*\*63"):
+            weighted_ranking_loss([1, 0], [1, 2], ("bipartite", k))
 
 
 def test_kernel_checks_what_it_is_given():

@@ -5,10 +5,15 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from rankcore.metrics import auc_score, compare, evaluate
 from rankcore.plotting import (
+    BLUE,
+    ORANGE,
     plot_comparison,
     plot_query_differences,
     plot_roc,
@@ -51,6 +56,21 @@ def test_forest_of_contrasts(ax):
     assert labels[0] == "better - baseline, map"
     assert [text.get_text() for text in ax.texts] == [f"p = {c.p_holm:.4f}" for c in FOUND]
     assert "95%" in ax.get_xlabel()
+
+
+def test_smaller_losses_have_the_colour_of_the_better_system(ax):
+    found = compare(SYSTEMS, Y, qid=QID, metrics=["auc", "misranking"], baseline="baseline")
+    plot_comparison(found, ax=ax)
+    assert [c.p_holm < 0.05 for c in found] == [True, False, True, False]
+    assert [ax.lines[i].get_color() for i in (0, 4)] == [BLUE, BLUE]
+    ax.clear()
+    plot_query_differences(found, 3, ax=ax)
+    colours = [matplotlib.colors.to_hex(bar.get_facecolor()) for bar in ax.patches]
+    heights = [bar.get_height() for bar in ax.patches]
+    assert {c for c, h in zip(colours, heights, strict=True) if h > 0} == {ORANGE}
+    assert {c for c, h in zip(colours, heights, strict=True) if h < 0} == {BLUE}
+    won = sum(height < 0 for height in heights)
+    assert f"queries: {won} won by equal" in ax.get_xlabel()
 
 
 def test_bars_of_queries(ax):
@@ -109,6 +129,18 @@ def test_scores_between_thresholds(ax, learner):
         assert (span.y0, span.y1) == pytest.approx((scores.min(), scores.max()))
     with pytest.raises(ValueError, match="200 rows, y has shape"):
         plot_scores_by_rank(model, X, y[:5], ax=ax)
+
+
+def test_scores_of_pipelines_and_searches(ax):
+    X = RNG.normal(size=(60, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    pipeline = make_pipeline(StandardScaler(), rc.PRank())
+    search = GridSearchCV(pipeline, {"prank__max_iter": [1, 2]}, cv=2).fit(X, y)
+    plot_scores_by_rank(search, X[:1], y[:1], ax=ax)  # one row, too
+    levels = [line.get_ydata()[0] for line in ax.lines]
+    assert levels == search.best_estimator_[-1].thresholds_.tolist()
+    with pytest.raises(ValueError, match="y has 7, which is not among the ranks 0, 1, 2"):
+        plot_scores_by_rank(pipeline.fit(X, y), X, np.where(y == 1, 7, y), ax=ax)
 
 
 def test_models_that_have_no_line_of_scores(ax):

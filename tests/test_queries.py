@@ -51,9 +51,8 @@ def test_rows_of_a_query_come_together(kind, numbers):
     objects = np.empty(len(qid), object)
     objects[:] = qid
     assert_grouped(group_rows(objects, len(qid)), qid)
-    if kind not in ("tuple", "mixed"):
-        assert_grouped(group_rows(qid, len(qid)), qid)
-        assert_grouped(group_rows(tuple(qid), len(qid)), qid)
+    assert_grouped(group_rows(qid, len(qid)), qid)
+    assert_grouped(group_rows(tuple(qid), len(qid)), qid)
     for dtype in {"int": ["i1", "i8", ">i4"], "float": ["f4", ">f8", "f2"]}.get(kind, []):
         assert_grouped(group_rows(np.array(qid, dtype=dtype), len(qid)), qid)
     if kind == "int":

@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import Lasso
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -107,6 +109,8 @@ def test_scorers_travel():
         ({"metric": "P.5,10"}, "one number"),
         ({"metric": "ndcg", "convention": "trek"}, "trec"),
         ({"metric": "rank_loss", "convention": "trec"}, "has none"),
+        ({"metric": "neg_quadratic_weighted_kappa"}, "is no loss"),
+        ({"metric": "neg_ndcg@5"}, "no measure 'neg_ndcg@5'"),
     ],
 )
 def test_bad_names(arguments, message):
@@ -119,3 +123,42 @@ def test_losses_may_be_asked_for_as_negated():
     expected = -rank_loss(Y, model.predict(X))
     assert make_scorer("neg_rank_loss")(model, X, Y) == expected
     assert make_scorer("rank_loss")(model, X, Y) == expected
+    by_query = make_scorer("neg_misranking")(model, X, Y, qid=QID)
+    assert by_query == make_scorer("misranking")(model, X, Y, qid=QID) < 0
+    with pytest.raises(TypeError, match="one name"):
+        make_scorer(["map", "mrr"])
+
+
+@pytest.mark.usefixtures("routing")
+def test_rankers_that_vote_by_query_are_given_the_queries():
+    ranker = rc.PairwisePerceptron(
+        variant="committee", combine="rank", committee_size=5, max_iter=3, random_state=0
+    ).set_fit_request(qid=True)
+    piped = make_pipeline(StandardScaler(), clone(ranker).set_predict_request(qid=True))
+    scorer = make_scorer("ndcg@5")
+    options = {"cv": GroupKFold(3), "params": {"qid": QID, "groups": QID}}
+    plain = cross_val_score(ranker, X, Y, scoring=scorer, **options)
+    scaled = cross_val_score(piped, X, Y, scoring=scorer, **options)
+    votes_matter = False
+    for fold, (train, test) in enumerate(GroupKFold(3).split(X, Y, QID)):
+        model = clone(ranker).fit(X[train], Y[train], qid=QID[train])
+        by_query = model.predict(X[test], qid=QID[test])
+        assert plain[fold] == ndcg_score(Y[test], by_query, qid=QID[test], k=5)
+        of_all = model.predict(X[test])
+        votes_matter |= plain[fold] != ndcg_score(Y[test], of_all, qid=QID[test], k=5)
+        scaler = StandardScaler().fit(X[train])
+        model.fit(scaler.transform(X[train]), Y[train], qid=QID[train])
+        by_query = model.predict(scaler.transform(X[test]), qid=QID[test])
+        assert scaled[fold] == ndcg_score(Y[test], by_query, qid=QID[test], k=5)
+    assert votes_matter  # without the queries other ranks are voted on
+
+
+def test_without_routing_weights_change_nothing_about_the_message():
+    scoring = {"a": make_scorer("map"), "b": make_scorer("ndcg")}
+    search = GridSearchCV(
+        Lasso(), {"alpha": [1]}, scoring=scoring, refit="a", cv=2, error_score="raise"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some releases say that scorers ignore the weights
+        with pytest.raises(ValueError, match="enable_metadata_routing"):
+            search.fit(X, Y, sample_weight=np.ones(Y.size))

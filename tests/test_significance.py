@@ -8,6 +8,7 @@ from scipy.stats import permutation_test
 
 from rankcore.metrics import Convention, compare, compare_evaluations, evaluate
 from rankcore.metrics.significance import holm, randomisation_test
+from rankcore.metrics.tables import p_text
 
 RNG = np.random.default_rng(0)
 QID = np.repeat(np.arange(40), 15)
@@ -99,6 +100,14 @@ def test_contrasts_say_what_evaluate_says():
     assert found[0].p_holm < 0.01 < found[2].p_value
 
 
+def test_smaller_losses_win():
+    y, qid = [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]
+    a, b = [1, 2, 1, 2, 1, 1], [2, 1, 2, 1, 1, 2]
+    found = compare({"a": a, "b": b}, y, qid=qid, metrics=["misranking", "auc"])
+    assert [(c.wins, c.ties, c.losses) for c in found] == [(2, 1, 0), (2, 0, 1)]
+    assert [c.difference for c in found] == [pytest.approx(-2 / 3), pytest.approx(0.5)]
+
+
 def test_baseline_and_seeds():
     every = compare(SYSTEMS, Y, qid=QID, metrics="map")
     some = compare(SYSTEMS, Y, qid=QID, metrics="map", baseline="fair")
@@ -137,6 +146,20 @@ def test_evaluations_are_compared_on_common_queries():
         compare_evaluations({"a": a, "b": evaluate([1, 0], [1, 2], metrics="map")})
 
 
+def test_evaluations_that_mean_different_things_are_not_compared():
+    arguments = {"y": Y, "s": SYSTEMS["good"], "qid": QID, "metrics": "ndcg"}
+    table = np.array([0.0, 1.0, 3.0])
+    plain = evaluate(**arguments, convention=Convention(gain=table))
+    same = evaluate(**arguments, convention=Convention(gain=table.copy()))
+    assert compare_evaluations({"a": plain, "b": same})[0].ties == 40
+    linear = evaluate(**arguments, convention="trec_eval")
+    with pytest.raises(ValueError, match="b was measured with linear gain"):
+        compare_evaluations({"a": plain, "b": linear})
+    weighted = evaluate(**arguments, convention=same.convention, query_weight=np.arange(40))
+    with pytest.raises(ValueError, match="b has weights"):
+        compare_evaluations({"a": plain, "b": weighted})
+
+
 def test_intervals_cover():
     # 200 samples of 60 differences around 0.2: the 90 % interval holds it in about 90 %.
     covered = 0
@@ -160,6 +183,8 @@ def test_intervals_cover():
         ({"confidence_level": 95}, ValueError, "confidence_level must be between 0 and 1"),
         ({"metrics": "ndgc"}, ValueError, "did you mean 'ndcg'"),
         ({"convention": "trek"}, ValueError, "trec"),
+        ({"scores": [Y, Y]}, TypeError, "scores must be a mapping from names to scores"),
+        ({"scores": {1: Y, 2: Y}}, TypeError, "systems must have str for names; found 1"),
     ],
 )
 def test_bad_arguments(options, error, message):
@@ -180,6 +205,8 @@ def test_tables():
     with console.capture() as capture:
         console.print(found)
     assert "good" in capture.get()
+    assert p_text(0.00004) == "<0.0001"
+    assert p_text(0.00005) == "0.0001"
     frame = found.to_frame()
     assert frame.shape == (3, 14)
     assert frame["p_holm"].tolist() == [c.p_holm for c in found]

@@ -81,6 +81,17 @@ def test_sources(pack, tmp_path):
         read_qrels(tmp_path / "gone")
 
 
+def test_relevance_of_every_integer_type():
+    for dtype in ("u1", "i1", "u8", "i8", "f4", "?"):
+        assert Qrels(["a"], ["b"], np.ones(1, dtype)).rel.tolist() == [1]
+
+
+def test_an_empty_run_can_be_written_again():
+    file = io.BytesIO()
+    write_run(read_run(io.BytesIO(b"\n")), file)
+    assert file.getvalue() == b""
+
+
 @given(nested=NESTED, size=st.sampled_from([1, 7, 40, 10**6]))
 @settings(max_examples=200, deadline=None)
 def test_round_trips(nested, size):
@@ -92,7 +103,7 @@ def test_round_trips(nested, size):
         found = read_run(io.BytesIO(file.getvalue()))
         assert found.to_dict() == run.to_dict() == nested
         assert list(found.to_dict()) == [query for query in nested]
-        assert found.tag == ("mine" if nested else "")
+        assert found.tag == ("mine" if nested else "rankcore")  # no line, no tag
         qrels = Qrels.from_dict(judgments(nested))
         file = io.BytesIO()
         write_qrels(qrels, file)
@@ -208,6 +219,7 @@ def test_columns():
     [
         (lambda: Qrels(["a"], ["b"], [1.5]), ValueError, "rel must hold whole numbers"),
         (lambda: Qrels(["a"], ["b"], ["x"]), ValueError, "rel must hold whole numbers"),
+        (lambda: Qrels(["a"], ["b"], [-(2**63)]), ValueError, "rel must hold whole numbers"),
         (lambda: Qrels(["a"], ["b"], [np.nan]), ValueError, "rel must hold whole numbers"),
         (lambda: Run(["a"], ["b"], [np.inf]), ValueError, "score must hold finite numbers"),
         (lambda: Run(["a"], ["b", "c"], [1, 2]), ValueError, "must have one length, found shapes"),

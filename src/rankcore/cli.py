@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
+from zipfile import is_zipfile
 
 try:
     import typer
@@ -277,6 +278,11 @@ def evaluate(
     from rankcore import runs
 
     if not runs.is_run(model):
+        if model.is_file() and not is_zipfile(model):
+            raise ValueError(
+                f"{model} is not a rankcore model file, or it is damaged; nor is it a TREC run "
+                "(query Q0 document rank score tag), which comes first, before its judgments"
+            )
         if per_query or compare or complete:
             raise ValueError(
                 f"{model} is not a TREC run (query Q0 document rank score tag), which "
@@ -289,7 +295,10 @@ def evaluate(
             found = runs.evaluate_scores(
                 learned, X, y, _queries(qid, data), metric, resolve(convention, rel=rel)
             )
-            print_facts({"examples": X.shape[0], "queries": found.qid.size, **found}, as_json)
+            measured = runs.means(found) if as_json else found
+            print_facts({"examples": X.shape[0], "queries": found.qid.size, **measured}, as_json)
+        elif convention is not None or rel is not None:
+            raise ValueError("--convention and --rel are about ranking measures: ask for one (-m)")
         else:
             _print_ordinal(learned, X, y, str(model), data, as_json)
         return
@@ -305,12 +314,17 @@ def evaluate(
     if as_json:
         print_facts(runs.as_object(evaluations, comparison, per_query), as_json)
         return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # ids that are not UTF-8 come out as read
     for name, evaluation in evaluations.items():
         if compare:
             print(f"{'runid':<22}\tall\t{name}")
         sys.stdout.writelines(f"{line}\n" for line in runs.lines(evaluation, per_query))
     if comparison is not None:
-        Console().print(comparison if sys.stdout.isatty() else str(comparison), soft_wrap=True)
+        if sys.stdout.isatty():
+            Console().print(comparison)
+        else:
+            print(comparison)
 
 
 def _print_ordinal(

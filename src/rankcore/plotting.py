@@ -12,6 +12,7 @@ import numpy as np
 
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.measuring import as_vector
+from rankcore.metrics.names import greater_is_better
 
 if TYPE_CHECKING:
     from rankcore.metrics.significance import Comparison
@@ -46,7 +47,8 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         A line a contrast, the first on top: the difference of the means with its interval, filled
-        if Holm's p-value is below one minus the confidence level, and that p-value.
+        and coloured by the system that is better if Holm's p-value is below one minus the
+        confidence level, and that p-value.
 
     Raises
     ------
@@ -65,7 +67,8 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
     places = np.arange(len(comparison), 0, -1)
     alpha = 1 - comparison.confidence_level
     for place, c in zip(places, comparison, strict=True):
-        colour = GREY if c.p_holm >= alpha else BLUE if c.difference > 0 else ORANGE
+        b_is_better = (c.difference > 0) == greater_is_better(c.measure)
+        colour = GREY if c.p_holm >= alpha else BLUE if b_is_better else ORANGE
         ax.plot([c.low, c.high], [place, place], color=colour, linewidth=2)
         face = colour if c.p_holm < alpha else "white"
         ax.plot([c.difference], [place], "o", color=colour, markerfacecolor=face)
@@ -79,7 +82,7 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
 
 
 def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any = None) -> Any:
-    """Draw by how much one system beats the other in every query, in descending order.
+    """Draw by how much two systems differ in every query, in descending order.
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
     Returns
     -------
     matplotlib.axes.Axes
-        A bar a query.
+        A bar a query, coloured by the system that is better in it.
 
     Raises
     ------
@@ -105,7 +108,8 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
     c = comparison[contrast]
     difference = np.sort(comparison.differences(contrast))[::-1]
     ax = ax or _new_axes()
-    colours = np.where(difference > 0, BLUE, ORANGE)
+    b_is_better = (difference > 0) == greater_is_better(c.measure)
+    colours = np.where(b_is_better, BLUE, ORANGE)
     ax.bar(np.arange(1, difference.size + 1), difference, width=1.0, color=colours)
     ax.axhline(0, color="black", linewidth=0.8)
     ax.axhline(c.difference, color=GREY, linestyle="--", label=f"mean {c.difference:+.4f}")
@@ -186,7 +190,7 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     ----------
     model : estimator
         Fitted, with one score a row (``decision_function``) and ``thresholds_``: `PRank`,
-        `OAPBPM`.
+        `OAPBPM`; or a pipeline or search around one.
     X : array-like or sparse, shape (n, n_features)
     y : array-like, shape (n,)
         True labels.
@@ -203,23 +207,32 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     TypeError
         For a model without thresholds, or with several scores a row.
     ValueError
-        If ``X`` and ``y`` do not match.
+        If ``X`` and ``y`` do not match, or ``y`` has a label that the model does not know.
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
-    scores = np.asarray(model.decision_function(X)) if hasattr(model, "thresholds_") else None
+    learner = getattr(model, "best_estimator_", model)
+    if hasattr(learner, "steps"):
+        learner = learner.steps[-1][1]
+    scores = np.asarray(model.decision_function(X)) if hasattr(learner, "thresholds_") else None
     if scores is None or scores.ndim != 1:
         raise TypeError(
-            f"{type(model).__name__} has not one score a row with thresholds between the ranks, "
+            f"{type(learner).__name__} has not one score a row with thresholds between the ranks, "
             "as PRank and OAPBPM have"
         )
     labels = np.asarray(y)
     if labels.shape != scores.shape:
         raise ValueError(f"X has {scores.size} rows, y has shape {labels.shape}")
+    known = learner.classes_.tolist()
+    strangers = set(labels.tolist()) - set(known)
+    if strangers:
+        raise ValueError(
+            f"y has {min(strangers)!r}, which is not among the ranks {', '.join(map(str, known))}"
+        )
     ax = ax or _new_axes()
-    places = [i for i, label in enumerate(model.classes_) if (labels == label).any()]
+    places = [i for i, label in enumerate(known) if (labels == label).any()]
     parts = ax.violinplot(
-        [scores[labels == model.classes_[i]] for i in places],
+        [scores[labels == known[i]] for i in places],
         positions=places,
         widths=0.8,
         showmedians=True,
@@ -228,10 +241,10 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     for body in parts["bodies"]:
         body.set_facecolor(BLUE)
     parts["cmedians"].set_color(BLUE)
-    for i, threshold in enumerate(model.thresholds_):
+    for i, threshold in enumerate(learner.thresholds_):
         label = "thresholds" if i == 0 else None
         ax.axhline(threshold, color=ORANGE, linewidth=1, linestyle="--", label=label)
-    ax.set_xticks(range(len(model.classes_)), [str(label) for label in model.classes_])
+    ax.set_xticks(range(len(known)), list(map(str, known)))
     ax.set_xlabel("true rank")
     ax.set_ylabel("score")
     ax.legend()

@@ -35,22 +35,29 @@ def is_run(path: Path) -> bool:
     Parameters
     ----------
     path : Path
-        gzip and bzip2 are looked into.
+        gzip and bzip2 are looked into; empty lines are skipped.
 
     Returns
     -------
     bool
-        False if there is no such file, or if it cannot be read.
+        False if there is no such file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is a damaged archive.
     """
     from rankcore.datasets.streams import open_lines
 
     if not path.is_file():
         return False
     with open_lines(path) as blocks:
-        text, _ = next(iter(blocks), (b"", 0))
-    first = bytes(text[:4096]).split(b"\n", 1)[0].split()
+        starts = (bytes(text[:4096]).lstrip() for text, _ in blocks)
+        words = next(filter(None, starts), b"").split(b"\n", 1)[0].split()
     try:
-        return len(first) == 6 and float(first[4]) is not None
+        return len(words) == 6 and float(words[4]) is not None
     except ValueError:
         return False
 
@@ -91,7 +98,7 @@ def evaluate_runs(
     OSError
         If a file cannot be read.
     ValueError
-        If a file is malformed, and as `rankcore.metrics.evaluate`.
+        If a file is malformed or given twice, and as `rankcore.metrics.evaluate`.
     """
     from rankcore.datasets import read_qrels
 
@@ -100,6 +107,9 @@ def evaluate_runs(
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run) for run in runs]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ValueError(f"{name} is given twice")
     return {
         name: _evaluate(run, judged, metrics, meant, complete)
         for name, run in zip(names, runs, strict=True)
@@ -153,9 +163,7 @@ def evaluate_scores(
     ValueError
         As `rankcore.metrics.evaluate`.
     """
-    scores = (
-        model.predict(X, qid=qid) if hasattr(model, "predict_rank") else ranking_scores(model, X)
-    )
+    scores = ranking_scores(model, X, qid)
     metrics = metrics or ["ndcg@10", "map", "mrr", "P@10"]
     return measure(y, scores, qid=qid, metrics=metrics, convention=convention)
 
@@ -218,7 +226,7 @@ def as_object(
     for run, evaluation in evaluations.items():
         found["runs"][run] = {
             "queries": len(evaluation.qid),
-            "mean": {name: _or_none(mean) for name, mean in evaluation.items()},
+            "mean": means(evaluation),
         }
         if per_query:
             found["runs"][run]["per_query"] = {
@@ -228,6 +236,21 @@ def as_object(
     if comparison is not None:
         found["contrasts"] = [asdict(contrast) for contrast in comparison]
     return found
+
+
+def means(evaluation: Evaluation) -> dict[str, float | None]:
+    """The means for JSON.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    dict
+        None where none is defined (NaN), for which JSON has no number.
+    """
+    return {name: _or_none(mean) for name, mean in evaluation.items()}
 
 
 def _or_none(value: float) -> float | None:

@@ -254,5 +254,7 @@ cdef inline double value_of(
 cdef inline bint is_number(
     const Measure *m, const Query *q, double value, const double *discount
 ) noexcept nogil:
-    """Whether a DCG, or the ideal one of an NDCG, is finite."""
-    return isfinite(value if m.kind == DCG else _ideal_dcg(m, q, discount))
+    """Whether no sum of a DCG or an NDCG is beyond float64; an infinite ideal makes 0 or NaN."""
+    if m.kind == DCG or value > 0:
+        return isfinite(value)
+    return isfinite(_ideal_dcg(m, q, discount))

@@ -141,10 +141,10 @@ class Qrels(_Pairs):
         rel = np.asarray(self.rel)
         if rel.size and (
             rel.dtype.kind not in "fiub"
-            or not (np.abs(rel) < 2**53).all()
+            or not ((rel > -(2**53)) & (rel < 2**53)).all()
             or (rel != np.floor(rel)).any()
         ):
-            raise ValueError("rel must hold whole numbers")
+            raise ValueError("rel must hold whole numbers between -2**53 and 2**53")
         self._set(rel.astype(np.int64))
 
     @classmethod

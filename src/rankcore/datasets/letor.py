@@ -80,7 +80,8 @@ class LetorData:
 
 
 def _column(key: str, found: dict[int, str], n_rows: int) -> np.ndarray:
-    if key.lower() != "docid":
+    # Python takes 12_3 for 123; here it is an id.
+    if key.lower() != "docid" and not any("_" in value for value in found.values()):
         try:
             numbers = np.full(n_rows, np.nan)
             numbers[list(found)] = [float(value) for value in found.values()]

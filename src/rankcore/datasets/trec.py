@@ -67,7 +67,7 @@ def read_run(source: Source) -> Run:
     Returns
     -------
     Run
-        With the tag of the first line.
+        With the tag of the first line; of an empty file the default one.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def read_run(source: Source) -> Run:
     (Run(2 documents, 1 queries), 'bm25', array([9.5, 8. ]))
     """
     table = _Table(source, "query Q0 document rank score tag", (0, 2, 4))
-    return table.paired(lambda: Run(table.qid, table.docid, table.numbers, table.tag))
+    return table.paired(lambda: Run(table.qid, table.docid, table.numbers, table.tag or Run.tag))
 
 
 def write_qrels(qrels: Qrels, target: Target) -> None:

@@ -58,7 +58,7 @@ class Convention:
         What P@k divides by: ``k``, or the smaller of ``k`` and the number of documents.
     ap_divisor : {"relevant", "reachable", "found"}
         What AP@k divides by: all relevant documents, the smaller of their number and ``k``, or
-        those within the first ``k`` (not with averaged ties).
+        those within the first ``k`` (only with ties in the order of the rows or its reverse).
     ap_ties : {"expected", "together"}
         What averaged ties are to AP: the expectation over their orders, or all at the position of
         the last of them, as a threshold on the scores would have it.
@@ -107,11 +107,14 @@ class Convention:
             raise ValueError(f"empty must be a finite number, skip or raise; found {self.empty!r}")
         if not _is_finite(self.rel):
             raise ValueError(f"rel must be a finite number; found {self.rel!r}")
-        if self.cutoff is not None and not (type(self.cutoff) is int and self.cutoff >= 1):
-            raise ValueError(f"cutoff must be an integer of at least 1; found {self.cutoff!r}")
-        if self.ap_divisor == "found" and self.ties == "average":
+        if self.cutoff is not None and not (type(self.cutoff) is int and 1 <= self.cutoff < 2**63):
             raise ValueError(
-                "ap_divisor='found' has no expectation in closed form: choose ties='first', say"
+                f"cutoff must be an integer of at least 1, below 2**63; found {self.cutoff!r}"
+            )
+        if self.ap_divisor == "found" and self.ties not in ("first", "last"):
+            raise ValueError(
+                "ap_divisor='found' has no expectation in closed form, and no best or worst order "
+                "by label: choose ties='first' or 'last'"
             )
 
     def __str__(self) -> str:

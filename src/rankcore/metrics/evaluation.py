@@ -168,7 +168,8 @@ def evaluate(
     -----
     A query of n documents takes O(n log n) at most, and O(n) if all measures are cut off within
     the first 64 positions and n is several times that. Beyond the inputs (and float64 copies of
-    those that are not float64) memory is that of the longest query.
+    those that are not float64) memory is that of the longest query; but rows that are not query by
+    query are brought together first, in up to 60 bytes a row, and ``docid`` is sorted in 40.
 
     Examples
     --------
@@ -202,7 +203,9 @@ def evaluate(
     for name, m in measures.items():
         if m.kind in _PAIR_MEASURES:
             if retrieved is not None:
-                raise ValueError(f"{name} compares the scores of all documents; drop retrieved=")
+                raise ValueError(
+                    f"{name} compares the scores of all documents, and some were not retrieved"
+                )
             options = {}
             if m.kind == "auc":
                 options["rel"] = meant.rel if m.rel is None else m.rel

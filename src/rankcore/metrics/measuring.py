@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from rankcore._ext import measures as kernels
 from rankcore.metrics.conventions import Convention
-from rankcore.metrics.names import Measure
+from rankcore.metrics.names import LARGEST_CUT, Measure
 from rankcore.metrics.queries import Queries, group_rows, run_blocks
 
 Floats = NDArray[np.float64]
 
-_NO_CUT = np.iinfo(np.int64).max
 _GAINED = {"dcg", "ndcg"}
 _CUT_BY_DEFAULT = {"ndcg", "average_precision"}
 # Binary measures that need no relevant document to be defined.
@@ -161,13 +160,15 @@ def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
     Raises
     ------
     ValueError
-        For anything but an integer of at least 1.
+        For anything but an integer from 1 to 2**63 - 1.
     """
     if k is None and not needed:
         return None
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
         allowed = "an integer of at least 1" + ("" if needed else ", or None")
         raise ValueError(f"{name} must be {allowed}; found {k!r}")
+    if k > LARGEST_CUT:
+        raise ValueError(f"{name} must be below 2**63; found {k!r}")
     return int(k)
 
 
@@ -231,7 +232,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
         row["kind"] = kernels.KINDS[m.kind]
         row["gain"] = kernels.GAINS[gain] if m.kind in _GAINED else 0
         row["clipped"] = convention.negative == "zero"
-        row["k"] = m.k or _NO_CUT
+        row["k"] = m.k or LARGEST_CUT
         row["rel"] = convention.rel if m.rel is None else m.rel
         if m.kind == "precision":
             row["divisor"] = kernels.DIVISORS[convention.precision_divisor]
@@ -261,8 +262,8 @@ def _complaint(trouble: str, query: Any, convention: Convention) -> Exception:
         "gain": "gain must be finite for every label",
         "negative": "ndcg is not defined for negative gains: shift the labels, or choose another "
         "gain; found one",
-        "huge": "the gains of these labels add up beyond float64: choose gain='linear' or a table; "
-        "found",
+        "huge": "y must be labels whose gains do not add up beyond float64 (choose gain='linear', "
+        "or a table)",
     }
     return ValueError(f"{what[trouble]}, in {named(query)}")
 
@@ -282,6 +283,8 @@ def _settle(
     """Put in what the convention says of queries without relevant documents, or of one document."""
     empty = convention.empty if measure.empty is None else measure.empty
     undefined = np.isnan(values)
+    if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:
+        values[sizes < measure.k] = 0.0
     if undefined.any():
         if empty == "raise":
             query = queries.ids[np.flatnonzero(undefined)[0]]
@@ -290,8 +293,6 @@ def _settle(
         values[undefined] = np.nan if empty == "skip" else number
     if measure.kind not in _GAINED:
         return
-    if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:
-        values[sizes < measure.k] = 0.0
     if convention.single != "value" and (sizes == 1).any():
         if convention.single == "raise":
             query = queries.ids[np.flatnonzero(sizes == 1)[0]]

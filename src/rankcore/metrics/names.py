@@ -26,8 +26,13 @@ _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
 _KINDS["ndcg_burges"] = "ndcg"
 _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
+# Positions are counted by 64 bits.
+LARGEST_CUT = 2**63 - 1
 CUT = {"ndcg", "dcg", "average_precision", "precision", "recall", "reciprocal_rank", "hit"}
 NEEDS_CUT = {"precision", "recall", "hit"}
+# What trec_eval calls the forms with a cut-off, and measures at nine of them if none is named.
+_CUT_NAMES = {"ndcg_cut", "map_cut"}
+LOSSES = {"misranking"}
 BINARY = {
     "average_precision",
     "precision",
@@ -119,7 +124,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
             raise ValueError(f"{name!r}: only ndcg, map and pre have a form that ends in '-'")
         measure = replace(measure, empty=0.0)
     if form["cuts"] is None:
-        if kind in NEEDS_CUT:
+        if kind in NEEDS_CUT or form["name"].lower() in _CUT_NAMES:
             raise ValueError(f"{name!r} needs a cut-off, such as {form['name']}@10")
         return [(name, measure)]
     if kind not in CUT:
@@ -127,11 +132,31 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     cuts = [int(k) for k in form["cuts"].split(",")]
     if min(cuts) < 1:
         raise ValueError(f"{name!r}: a cut-off is at least 1")
+    if max(cuts) > LARGEST_CUT:
+        raise ValueError(f"{name!r}: a cut-off is below 2**63")
     stem, mark = name.strip()[: form.start("cuts") - 1], name.strip()[form.start("cuts") - 1]
     if len(cuts) == 1 and mark != ".":
         return [(name, replace(measure, k=cuts[0]))]
     mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 asks for what is called P_5
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
+
+
+def greater_is_better(name: str) -> bool:
+    """Whether a measure is no loss.
+
+    Parameters
+    ----------
+    name : str
+        As `parse` takes it; what is no name of a measure is taken for one that is no loss.
+
+    Returns
+    -------
+    bool
+    """
+    try:
+        return parse(name)[0][1].kind not in LOSSES
+    except ValueError:
+        return True
 
 
 def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:

@@ -144,9 +144,8 @@ def kendall_tau(
     queries, counts = _count_pairs(y, s, qid, n_jobs)
     pairs, discordant, tied, apart = counts.T
     with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
-        values = (pairs - tied - 2 * discordant) / np.sqrt(pairs) / np.sqrt(apart)
-    # The rounding of the roots may go beyond by one unit in the last place.
-    values = np.clip(values, -1.0, 1.0)
+        # One root of the product: of a square it is exact, so that a perfect order gets 1.
+        values = (pairs - tied - 2 * discordant) / np.sqrt(pairs * apart.astype(np.float64))
     return (queries.ids, values) if per_query else query_mean(values, query_weight)
 
 

@@ -57,7 +57,8 @@ def group_rows(qid: Any, n: int) -> Queries:
 
     Notes
     -----
-    One comparison of neighbours if queries are contiguous, else a sort of the rows.
+    One comparison of neighbours if queries are contiguous, else a sort of the rows, in up to 60
+    bytes a row.
     """
     if qid is None:
         return Queries(np.zeros(1, dtype=np.int64), np.array([0, n], dtype=np.int64), None)
@@ -81,6 +82,8 @@ def group_rows(qid: Any, n: int) -> Queries:
 
 
 def _as_array(qid: Any) -> NDArray[Any]:
+    if isinstance(qid, list | tuple) and tuple in set(map(type, qid)):
+        return np.fromiter(qid, object, len(qid))  # NumPy takes tuples for rows of a table
     ids = np.asarray(qid)
     if not hasattr(qid, "dtype") and ids.ndim == 1 and ids.dtype.kind in "USf":
         # NumPy makes strings of numbers among strings and floats of large integers: both can make

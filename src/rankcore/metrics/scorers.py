@@ -10,12 +10,10 @@ import numpy as np
 
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import evaluate
-from rankcore.metrics.names import parse
+from rankcore.metrics.names import greater_is_better, parse
 from rankcore.metrics.ordinal import ORDINAL
 
 # scikit-learn is imported where it is called for: measuring does not need it.
-
-_LOSSES = {"misranking"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class RankingScorer:
         ----------
         estimator : object
             Fitted; its ``decision_function``, if that gives one number a row, or ``predict`` ranks
-            the rows.
+            the rows. A ranker's ``predict`` is given the queries.
         X : array-like, shape (n, n_features)
         y : array-like of numbers, shape (n,)
             True labels.
@@ -81,23 +79,29 @@ class RankingScorer:
             )
         found = evaluate(
             y,
-            ranking_scores(estimator, X),
+            ranking_scores(estimator, X, qid),
             qid=qid,
             metrics=self.metric,
             convention=self.convention,
         )
         value = next(iter(found.values()))
-        return -value if parse(self.metric)[0][1].kind in _LOSSES else value
+        return value if greater_is_better(self.metric) else -value
+
+    def _accept_sample_weight(self) -> bool:
+        """Scikit-learn asks this of scorers when metadata routing is off."""
+        return False
 
 
-def ranking_scores(estimator: Any, X: Any) -> Any:
+def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
     """One number a row to rank by: of ``decision_function`` if it gives that, or ``predict``.
 
     Parameters
     ----------
     estimator : object
-        Fitted.
+        Fitted. A ranker's ``predict``, or one that requests ``qid`` (of a pipeline that ends in a
+        ranker), is given the queries.
     X : array-like, shape (n, n_features)
+    qid : array-like, shape (n,)
 
     Returns
     -------
@@ -107,7 +111,19 @@ def ranking_scores(estimator: Any, X: Any) -> Any:
         scores = np.asarray(estimator.decision_function(X))
         if scores.ndim == 1:
             return scores
-    return estimator.predict(X)
+    wants = hasattr(estimator, "predict_rank") or _requests_qid(estimator)
+    return estimator.predict(X, qid=qid) if wants else estimator.predict(X)
+
+
+def _requests_qid(estimator: Any) -> bool:
+    if not hasattr(estimator, "get_metadata_routing"):
+        return False
+    from sklearn import get_config
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    if not get_config()["enable_metadata_routing"]:
+        return False
+    return bool(get_routing_for_object(estimator).consumes("predict", ["qid"]))
 
 
 def make_scorer(metric: str, *, convention: str | Convention | None = None) -> Callable[..., float]:
@@ -126,12 +142,15 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     -------
     callable
         ``scorer(estimator, X, y)``, with ``qid=`` for ranking measures. Greater is better:
-        losses are negated, and may be asked for as ``"neg_rank_loss"`` too.
+        losses are negated, and may be asked for as ``"neg_rank_loss"`` or ``"neg_misranking"``
+        too.
 
     Raises
     ------
+    TypeError
+        For what is no name.
     ValueError
-        For an unknown name, or several cut-offs in one.
+        For an unknown name, several cut-offs in one, or ``"neg_"`` before what is no loss.
 
     Notes
     -----
@@ -152,14 +171,20 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     >>> bool((scores > 0.9).all())
     True
     """
-    name = metric.removeprefix("neg_") if isinstance(metric, str) else metric
+    if not isinstance(metric, str):
+        raise TypeError(f"a scorer is made of one name of a measure; found {metric!r}")
+    name = metric.removeprefix("neg_")
     if name in ORDINAL:
         if convention is not None:
             raise ValueError(f"convention is for ranking measures; {name} has none")
         from sklearn.metrics import make_scorer as sklearn_scorer
 
-        function, greater_is_better = ORDINAL[name]
-        return sklearn_scorer(function, greater_is_better=greater_is_better)
+        function, is_no_loss = ORDINAL[name]
+        if is_no_loss and name != metric:
+            raise ValueError(f"{name} is no loss, and greater is better already: ask for {name!r}")
+        return sklearn_scorer(function, greater_is_better=is_no_loss)
+    if not greater_is_better(name):
+        metric = name
     if len(parse(metric)) > 1:
         raise ValueError(f"a scorer gives one number; {metric!r} names {len(parse(metric))}")
     resolve(convention)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import combinations
 from typing import Any
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import Evaluation, evaluate
-from rankcore.metrics.tables import Table
+from rankcore.metrics.names import greater_is_better
+from rankcore.metrics.tables import Table, p_text
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +40,8 @@ class Contrast:
     p_holm : float
         The same, corrected for all contrasts of the comparison after Holm.
     wins, ties, losses : int
-        Queries in which ``b`` is better than, equal to, worse than ``a``.
+        Queries in which ``b`` is better than, equal to, worse than ``a``; of a loss, such as
+        ``"misranking"``, the smaller value is the better one.
     n_queries : int
         Queries in which both are defined.
     """
@@ -117,8 +119,7 @@ class Comparison:
         return (b - a)[~(np.isnan(a) | np.isnan(b))]
 
     def _table(self) -> Table:
-        level = f"{self.confidence_level:.0%} interval"
-        headings = ("measure", "a", "b", "mean a", "mean b", "b - a", level, "p", "Holm")
+        headings = ("measure", "a", "b", "mean a", "mean b", "b - a", self._level, "p", "Holm")
         rows = [
             (
                 c.measure,
@@ -128,15 +129,38 @@ class Comparison:
                 f"{c.mean_b:.4f}",
                 f"{c.difference:+.4f}",
                 f"[{c.low:+.4f}, {c.high:+.4f}]",
-                f"{c.p_value:.4f}",
-                f"{c.p_holm:.4f}",
+                p_text(c.p_value),
+                p_text(c.p_holm),
                 f"{c.wins}/{c.ties}/{c.losses}",
             )
             for c in self.contrasts
         ]
+        return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=3)
+
+    def _narrow_table(self) -> Table:
+        """The same in two lines a contrast, which fit into a terminal."""
+        headings = ("measure", "a\nb", "mean", f"b - a\n{self._level}", "p\nHolm")
+        rows = [
+            (
+                c.measure,
+                f"{c.a}\n{c.b}",
+                f"{c.mean_a:.4f}\n{c.mean_b:.4f}",
+                f"{c.difference:+.4f}\n[{c.low:+.4f}, {c.high:+.4f}]",
+                f"{p_text(c.p_value)}\n{p_text(c.p_holm)}",
+                f"{c.wins}/{c.ties}/{c.losses}",
+            )
+            for c in self.contrasts
+        ]
+        return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=2)
+
+    @property
+    def _level(self) -> str:
+        return f"{self.confidence_level:.0%} interval"
+
+    @property
+    def _caption(self) -> str:
         convention = next(iter(self.evaluations.values())).convention
-        caption = f"paired randomisation test, bootstrap intervals; {convention}"
-        return Table((*headings, "win/tie/loss"), rows, caption, n_names=3)
+        return f"paired randomisation test, bootstrap intervals; {convention}"
 
     def __str__(self) -> str:
         return str(self._table())
@@ -146,7 +170,7 @@ class Comparison:
 
     def __rich__(self) -> Any:
         """Table for Rich consoles."""
-        return self._table().rich()
+        return self._narrow_table().rich()
 
     def _repr_html_(self) -> str:
         """Table for notebooks."""
@@ -222,6 +246,8 @@ def compare(
     ------
     ValueError
         For fewer than two systems, an unknown baseline, parameters out of range, and as `evaluate`.
+    TypeError
+        For scores that are no mapping from names, and as `evaluate`.
 
     Notes
     -----
@@ -240,6 +266,13 @@ def compare(
     >>> found[0].difference > 0, found[0].p_value
     (True, 0.0001)
     """
+    if not isinstance(scores, Mapping):
+        raise TypeError(
+            f"scores must be a mapping from names to scores; found {type(scores).__name__}"
+        )
+    for system in scores:
+        if not isinstance(system, str):
+            raise TypeError(f"systems must have str for names; found {system!r}")
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     meant = resolve(convention)
     evaluations = {
@@ -268,7 +301,8 @@ def compare_evaluations(
     Parameters
     ----------
     evaluations : mapping of str to Evaluation
-        One of each system, by its name; at least two, of the same measures.
+        One of each system, by its name; at least two, of the same measures and convention, and
+        without weights: the test takes queries as alike.
     baseline, n_resamples, confidence_level, random_state
         As of `compare`.
 
@@ -279,7 +313,8 @@ def compare_evaluations(
     Raises
     ------
     ValueError
-        For fewer than two systems, different measures, no query in common, and as `compare`.
+        For fewer than two systems, different measures or conventions, weights, no query in
+        common, and as `compare`.
 
     Examples
     --------
@@ -299,10 +334,18 @@ def compare_evaluations(
         raise ValueError(f"n_resamples must be at least 1; found {n_resamples}")
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
-    measures = list(next(iter(evaluations.values())))
+    first = next(iter(evaluations.values()))
+    measures = list(first)
     for system, evaluation in evaluations.items():
         if list(evaluation) != measures:
             raise ValueError(f"{system} has {', '.join(evaluation)}, not {', '.join(measures)}")
+        if not _agree(evaluation.convention, first.convention):
+            raise ValueError(
+                f"{system} was measured with {evaluation.convention}; the first system with "
+                f"{first.convention}"
+            )
+        if evaluation.weights is not None:
+            raise ValueError(f"{system} has weights; the test takes queries as alike")
     pairs = (
         list(combinations(evaluations, 2))
         if baseline is None
@@ -325,6 +368,14 @@ def compare_evaluations(
         Contrast(**contrast, p_holm=p) for contrast, p in zip(found, corrected, strict=True)
     ]
     return Comparison(contrasts, dict(evaluations), confidence_level)
+
+
+def _agree(one: Convention, other: Convention) -> bool:
+    """Whether two conventions are the same; a gain may be an array."""
+    return one is other or all(
+        np.array_equal(getattr(one, field.name), getattr(other, field.name))
+        for field in fields(Convention)
+    )
 
 
 def _paired(a: Evaluation, b: Evaluation, measure: str) -> tuple[Floats, Floats]:
@@ -351,6 +402,7 @@ def _contrast(
         raise ValueError(f"{measure} is not defined in any query for both of {systems}")
     a, b = a[both], b[both]
     d = b - a
+    better = d if greater_is_better(measure) else -d
     low, high = _interval(d, n_resamples, confidence_level, np.random.default_rng(random_state))
     return {
         "measure": measure,
@@ -362,9 +414,9 @@ def _contrast(
         "low": low,
         "high": high,
         "p_value": randomisation_test(d, n_resamples, np.random.default_rng(random_state)),
-        "wins": int((d > 0).sum()),
+        "wins": int((better > 0).sum()),
         "ties": int((d == 0).sum()),
-        "losses": int((d < 0).sum()),
+        "losses": int((better < 0).sum()),
         "n_queries": int(d.size),
     }
 

@@ -8,6 +8,20 @@ from html import escape
 from typing import Any
 
 
+def p_text(p_value: float) -> str:
+    """A p-value with four digits, or that it is less.
+
+    Parameters
+    ----------
+    p_value : float
+
+    Returns
+    -------
+    str
+    """
+    return f"{p_value:.4f}" if p_value >= 0.00005 else "<0.0001"
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of text under headings, over a caption.
@@ -41,7 +55,7 @@ class Table:
         return "\n".join([*padded, self.caption])
 
     def rich(self) -> Any:
-        """The same for Rich consoles.
+        """The same for Rich consoles; names are folded where there is no room, numbers never.
 
         Returns
         -------
@@ -50,9 +64,13 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(caption=self.caption)
+        several = any("\n" in text for row in self.rows for text in row)
+        table = RichTable(caption=self.caption, show_lines=several)
         for i, heading in enumerate(self.headings):
-            table.add_column(heading, justify="left" if i < self.n_names else "right")
+            if i < self.n_names:
+                table.add_column(heading, overflow="fold")
+            else:
+                table.add_column(heading, justify="right", no_wrap=True)
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
