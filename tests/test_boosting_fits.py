@@ -1,0 +1,86 @@
+"""Boosting: fits that follow a fit, held-out rows, and numbers at the ends of their range."""
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+
+
+def graded(n=90, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.digitize(X[:, 0] + rng.normal(size=n), [0, 1]), np.arange(n) % 5
+
+
+def watched(X, y, qid):
+    return {"eval_set": (X, y), "eval_qid": qid}
+
+
+def test_a_fit_that_has_nothing_to_add_keeps_the_stumps():
+    X, y, qid = graded()
+    model = rc.RankBoost(15, warm_start=True).fit(X, y, qid=qid)
+    before = model.predict(X)
+    model.fit(X, y, qid=qid, **watched(X, y, qid))
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.set_params(early_stopping_rounds=3).fit(X, y, qid=qid, **watched(X, y, qid))
+    assert model.best_iteration_ == np.argmax(model.history_["ndcg@10"]) + 1
+    assert len(model.estimators_) == model.best_iteration_
+
+
+def test_rounds_before_the_validation_set_are_measured_too(tmp_path):
+    X, y, qid = graded()
+    whole = rc.RankBoost(12).fit(X, y, qid=qid, **watched(X, y, qid))
+    model = rc.RankBoost(5, warm_start=True).fit(X, y, qid=qid)
+    model.set_params(n_estimators=12).fit(X, y, qid=qid, **watched(X, y, qid))
+    assert model.history_["ndcg@10"] == pytest.approx(whole.history_["ndcg@10"])
+    assert model.best_iteration_ == whole.best_iteration_
+    rc.save(model, tmp_path / "model")
+    assert rc.load(tmp_path / "model").history_ == model.history_
+    # Without one, or with another measure, there is nothing to go on with.
+    model.set_params(n_estimators=14, eval_metric="map").fit(X, y, qid=qid, **watched(X, y, qid))
+    assert {len(values) for values in model.history_.values()} == {14}
+    assert "ndcg@10" not in model.history_
+    model.set_params(n_estimators=15).fit(X, y, qid=qid)
+    assert "map" not in model.history_
+    rc.save(model, tmp_path / "model")
+    rc.load(tmp_path / "model")
+
+
+def test_nothing_stays_of_an_earlier_fit():
+    pd = pytest.importorskip("pandas")
+    X, y, qid = graded()
+    named = pd.DataFrame(X, columns=list("abcd"))
+    model = rc.RankBoost(5).fit(named, y, eval_set=(named, y))
+    model.fit(X, y, qid=qid)
+    assert not hasattr(model, "best_iteration_")
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_a_measure_that_is_not_defined_is_an_error():
+    X, y, qid = graded()
+    model = rc.RankBoost(5, eval_metric="auc", early_stopping_rounds=2)
+    with pytest.raises(ValueError, match="'auc' gave nan"):
+        model.fit(X, y, qid=qid, **watched(X, np.zeros_like(y), qid))
+
+
+def test_a_measure_of_any_name_has_a_list_of_its_own():
+    def edge(labels, scores, qid):
+        return 0.5
+
+    X, y, _ = graded()
+    model = rc.RankBoost(3, eval_metric=edge).fit(X, y, eval_set=(X, y))
+    assert {len(values) for values in model.history_.values()} == {3}
+
+
+def test_callbacks_that_come_once_are_called_in_each_round():
+    X, y, _ = graded()
+    seen = []
+    rc.RankBoost(4).fit(X, y, callbacks=iter([lambda model: seen.append(model.n_iter_)]))
+    assert seen == [1, 2, 3, 4]
+
+
+def test_pairs_that_weigh_nothing():
+    X, _, _ = graded()
+    weight = np.arange(len(X)) > 1
+    with pytest.raises(ValueError, match="all pairs weigh 0"):
+        rc.RankBoost().fit(X, pairs=[[0, 1]], sample_weight=weight)
