@@ -84,3 +84,12 @@ def test_pairs_that_weigh_nothing():
     weight = np.arange(len(X)) > 1
     with pytest.raises(ValueError, match="all pairs weigh 0"):
         rc.RankBoost().fit(X, pairs=[[0, 1]], sample_weight=weight)
+
+
+@pytest.mark.parametrize("smoothing", [1e4, 1e8, 1e17, 1e100])
+def test_much_smoothing_leaves_the_cap_above_the_bound(smoothing):
+    X, y, qid = graded()
+    model = rc.RankBoost(20, step="discrete", smoothing=smoothing).fit(X, y, qid=qid)
+    bound, cap = np.array(model.history_["bound"]), np.array(model.history_["cap"])
+    assert (bound <= cap + 1e-14).all()
+    assert (cap <= 1 + 1e-14).all()

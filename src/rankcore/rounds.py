@@ -140,7 +140,8 @@ class Rounds:
             "edge": stump.edge,
             "alpha": alpha,
             "normalizer": normalizer,
-            "cap": sqrt(width**2 - edge**2) - 2 * smoothing,
+            # sqrt(width^2 - edge^2) - 2 smoothing, without the difference of two great numbers.
+            "cap": (1 + 4 * smoothing - edge**2) / (sqrt(width**2 - edge**2) + 2 * smoothing),
         }
 
     def _alpha(self, edge: float) -> tuple[float, float]:
