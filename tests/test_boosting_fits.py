@@ -93,3 +93,32 @@ def test_much_smoothing_leaves_the_cap_above_the_bound(smoothing):
     bound, cap = np.array(model.history_["bound"]), np.array(model.history_["cap"])
     assert (bound <= cap + 1e-14).all()
     assert (cap <= 1 + 1e-14).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("balance", ["query", None])
+@pytest.mark.parametrize("weight", [5e-324, 1e-300, 1e-160, 1e160, 1.7e308])
+def test_the_unit_of_weights_does_not_matter(weight, balance):
+    X, y, qid = graded()
+    pairs = [[0, 5], [10, 5], [1, 6], [31, 11]]
+    for size, more in [(len(y), {}), (5, {}), (len(y), {"pairs": pairs})]:
+        model = rc.RankBoost(8, balance=balance).fit(X, y, qid=qid, **more)
+        other = rc.RankBoost(8, balance=balance)
+        if more:
+            more = {**more, "pairs_weight": np.full(len(pairs), weight)}
+        other.fit(X, y, qid=qid, sample_weight=np.full(size, weight), **more)
+        np.testing.assert_array_equal(other.estimators_["feature"], model.estimators_["feature"])
+        np.testing.assert_allclose(other.history_["bound"], model.history_["bound"], rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_that_vanish_beside_others():
+    X, y, qid = graded()
+    weight = np.where(qid == 0, 1e-200, 1.0)
+    with pytest.raises(ValueError, match="less far apart"):
+        rc.RankBoost(3).fit(X, y, qid=qid, sample_weight=weight)
+    # Where queries need not weigh alike, those pairs do not count.
+    model = rc.RankBoost(3, balance=None).fit(X, y, qid=qid, sample_weight=weight)
+    rest = qid > 0
+    other = rc.RankBoost(3, balance=None).fit(X[rest], y[rest], qid=qid[rest])
+    np.testing.assert_allclose(model.estimators_["alpha"], other.estimators_["alpha"])

@@ -10,7 +10,7 @@ import numpy as np
 from rankcore.base import check_real
 from rankcore.pairing import as_pairs, pair_by_label, pair_by_list
 from rankcore.ranking import as_relevance, as_weights, queries_of
-from rankcore.stumpboosting import StumpBoosting
+from rankcore.stumpboosting import StumpBoosting, scaled
 
 __all__ = ["BipartiteRankBoost", "RankBoost"]
 
@@ -205,7 +205,7 @@ class RankBoost(StumpBoosting):
         of_rows, of_queries = self._weights(sample_weight, rows, queries)
         if pairs is not None:
             pairs = as_pairs(pairs, rows.n_rows)
-            pair_weights = as_weights(pairs_weight, "pairs_weight", {"pairs": len(pairs)})
+            pair_weights = scaled(as_weights(pairs_weight, "pairs_weight", {"pairs": len(pairs)}))
             pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
         elif pairs_weight is not None:
             raise ValueError("pairs_weight belongs to pairs, which are missing")

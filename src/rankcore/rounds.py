@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,14 @@ class Rounds:
         visited = pairing.visited()
         n_pairs = int(pairing.n_pairs[visited].sum())
         self._smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
-        steps = pairing.steps(balanced)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            steps = pairing.steps(balanced)
+            total = float(pairing.weights @ steps)
+        if not 0 < total < inf:
+            raise ValueError(
+                "the weights of some pairs are so much smaller than those of others that they "
+                "vanish: give weights that are less far apart"
+            )
         self._weights: LabelWeights | ListedWeights
         factors, levels = None, None
         if pairing.listed is None:

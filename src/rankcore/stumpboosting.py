@@ -224,7 +224,7 @@ class StumpBoosting(Ranker):
     ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
         """Weights of rows, and of queries; one of them at most."""
         sizes = {"rows": rows.n_rows, "queries": queries.ids.size}
-        weights = as_weights(sample_weight, "sample_weight", sizes)
+        weights = scaled(as_weights(sample_weight, "sample_weight", sizes))
         if weights is None or weights.size == rows.n_rows:
             return weights, None
         return None, weights
@@ -341,3 +341,10 @@ class StumpBoosting(Ranker):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def scaled(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Weights times a power of two, the greatest about 1: products of them do not overflow."""
+    if weights is None:
+        return None
+    return np.ldexp(weights, -int(np.frexp(weights.max())[1]))
