@@ -122,3 +122,46 @@ def test_weights_that_vanish_beside_others():
     rest = qid > 0
     other = rc.RankBoost(3, balance=None).fit(X[rest], y[rest], qid=qid[rest])
     np.testing.assert_allclose(model.estimators_["alpha"], other.estimators_["alpha"])
+
+
+def test_going_on_after_the_end_adds_nothing():
+    X, y = np.arange(60.0)[:, None], np.arange(60)
+    for rows, labels, step in [([[1.0], [2.0]], [0, 1], "third"), (X, y, "newton")]:
+        model = rc.RankBoost(3000, step=step, warm_start=True, max_bins=None).fit(rows, labels)
+        n = model.n_iter_
+        assert n < 3000
+        assert model.fit(rows, labels).n_iter_ == n
+    # Not where the last stump orders all pairs of other rows the other way round.
+    X = np.array([[1, 3], [2, 2], [3, 1.0]])
+    model = rc.RankBoost(9, warm_start=True).fit(X, [0, 0, 1])
+    assert model.n_iter_ == 1
+    assert model.fit(X, [0, 0, 1]).n_iter_ == 1
+    assert model.fit(X[:, ::-1], [0, 0, 1]).n_iter_ == 2
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_going_on_with_scores_far_apart(listed):
+    X = np.arange(60.0)[:, None]
+    y = np.arange(60) // 10
+    pairs = np.argwhere(y[:, None] > y)
+    more = {"pairs": pairs} if listed else {}
+    whole = rc.RankBoost(55, step="newton").fit(X, y, **more)
+    model = rc.RankBoost(45, step="newton", warm_start=True).fit(X, y, **more)
+    assert 600 < np.ptp(model.predict(X)) < 900
+    model.set_params(n_estimators=55).fit(X, y, **more)
+    np.testing.assert_allclose(model.history_["bound"], whole.history_["bound"], rtol=1e-9)
+    left = np.exp(model.predict(X)[pairs[:, 1]] - model.predict(X)[pairs[:, 0]]).mean()
+    assert model.history_["bound"][-1] == pytest.approx(left, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("listed", [False, True])
+def test_going_on_where_everything_is_wrong(listed):
+    X, y = np.arange(60.0)[:, None], np.arange(60)
+    model = rc.RankBoost(55, step="newton", warm_start=True, max_bins=None).fit(X, y)
+    before = model.predict(X)
+    more = {"pairs": np.argwhere(y[:, None] < y)} if listed else {}
+    model.set_params(n_estimators=100)
+    with pytest.raises(ValueError, match="warm_start cannot go on"):
+        model.fit(X, -y, **more)
+    np.testing.assert_array_equal(model.predict(X), before)

@@ -19,7 +19,10 @@ from libc.math cimport exp, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 # A spread of scores in a query beyond this many units leaves the range of doubles.
-cdef double WIDEST = 900.0
+cdef enum:
+    WIDEST = 900
+
+SPREAD = WIDEST
 
 
 @final

@@ -26,8 +26,8 @@ class RankBoost(StumpBoosting):
     Parameters
     ----------
     n_estimators : int, default=300
-        Rounds, at most: learning ends when no stump is better than a guess, or when one orders
-        every pair.
+        Rounds, at most: learning ends when no stump is better than a guess, when one orders every
+        pair, or when nothing is left of the weight (scores of a query 900 apart, say).
     step : {"third", "discrete", "newton"}, default="third"
         Length of a step. With e+ the weight of the pairs that the stump orders rightly, e- of
         those it orders wrongly and r = e+ - e-: ``log((1 + r) / (1 - r)) / 2``, the third method of
@@ -57,7 +57,8 @@ class RankBoost(StumpBoosting):
         How the best stump is found: sparing features that cannot have it, or not. The stumps are
         the same (see Notes).
     warm_start : bool, default=False
-        Whether ``fit`` goes on from the stumps there are, up to ``n_estimators`` in all.
+        Whether ``fit`` goes on from the stumps there are, up to ``n_estimators`` in all. On other
+        rows than before, ``bound`` and ``cap`` of the history promise nothing.
     n_jobs : int, optional
         Threads that share the features. The model does not depend on it. None: 1, -1: all.
     verbose : int, default=0

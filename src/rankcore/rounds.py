@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._ext import stumps
-from rankcore._ext.potentials import LabelWeights, ListedWeights
+from rankcore._ext.potentials import SPREAD, LabelWeights, ListedWeights
 from rankcore._ext.rows import Rows
 from rankcore.binning import Binning
 from rankcore.pairing import Pairing
@@ -67,7 +67,6 @@ class Rounds:
         n_jobs: int,
     ) -> None:
         self.step, self.state = step, state
-        self.done = False
         self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing)
         n = pairing.docs.size
         scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
@@ -104,8 +103,15 @@ class Rounds:
         else:
             self._search = BoundedSearch(self._binning, n_jobs)
         self._potentials, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
-        self._total = self._first_total = self._weights.potentials(self._potentials)
-        self._moved = 0.0
+        self._moved, self._first_total = 0.0, total
+        self.done = len(state) > 0 and not self._weights.centre()
+        self._total = self._weights.potentials(self._potentials)
+        if not self.done and not self._total < inf:
+            raise ValueError(
+                "warm_start cannot go on: the model ranks pairs of these rows wrongly by more than "
+                "the range of numbers allows for"
+            )
+        self.done |= self._spent() or (len(state) > 0 and self._ordered(pairing.docs))
 
     def _firing(self, levels: NDArray[np.int64] | None, max_bins: int | None) -> bool:
         """Whether there are two labels, one query and sparse columns of at most 255 bins."""
@@ -138,8 +144,7 @@ class Rounds:
         before = self._total
         self._total = self._weights.potentials(self._potentials)
         normalizer = self._total / before
-        spent = not self._total > SPENT * self._first_total
-        self.done = abs(stump.edge) >= 1 - LEAST or spent
+        self.done = abs(stump.edge) >= 1 - LEAST or self._spent()
         if self._moved > RECENTRED and not self.done:
             self._recentre()
         width, edge = 1 + 2 * smoothing, min(abs(stump.edge), 1 - LEAST)
@@ -159,6 +164,18 @@ class Rounds:
         smoothing = {"newton": 0.0, "mohri": both + self._smoothing}.get(self.step, self._smoothing)
         return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
 
+    def _ordered(self, docs: NDArray[np.int64]) -> bool:
+        """Whether the last stump that there is orders every pair."""
+        rows, last = self._binning.rows, len(self.state) - 1
+        fires = np.empty(rows.n_rows, dtype=np.uint8)
+        self.state.fire(last, rows, fires)
+        rightly, wrongly, _ = self._weights.measure(fires[docs])
+        return (rightly - wrongly) * np.sign(self.state.alphas[last]) >= 1 - LEAST
+
+    def _spent(self) -> bool:
+        """Whether nothing is left of the weight of all pairs."""
+        return not self._total > SPENT * self._first_total
+
     def _fires_at_zero(self, feature: int, bin: int, side: int) -> bool:
         binning = self._binning
         if binning.n_entries is None:
@@ -172,7 +189,6 @@ class Rounds:
             return
         self._search.renew()
         self._moved = 0.0
-        self._first_total *= self._weights.potentials(self._potentials) / self._total
         self._total = self._weights.potentials(self._potentials)
 
 
@@ -205,7 +221,7 @@ def _factors(
     signs = np.full(scores.size, -1.0)
     signs[_ranges(levels[queries[1:] - 1], stops)] = 1.0
     shifted = scores - np.repeat(middle, stops - starts)
-    factors = np.exp(signs * np.clip(shifted, -300.0, 300.0))
+    factors = np.exp(signs * np.clip(shifted, -SPREAD / 2, SPREAD / 2))
     if pairing.doc_weights is None:
         return factors, None
     return factors * pairing.doc_weights, pairing.doc_weights**2
@@ -228,4 +244,5 @@ def _listed(
     base = np.repeat(pairing.bounds[:-1], counts)
     winners, losers = (winners + base).astype(np.int32), (losers + base).astype(np.int32)
     total = np.repeat(steps, counts) * (1.0 if weights is None else weights)
-    return total * np.exp(scores[losers] - scores[winners]), winners, losers
+    with np.errstate(over="ignore"):
+        return total * np.exp(scores[losers] - scores[winners]), winners, losers
