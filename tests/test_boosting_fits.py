@@ -1,5 +1,7 @@
 """Boosting: fits that follow a fit, held-out rows, and numbers at the ends of their range."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -165,3 +167,47 @@ def test_going_on_where_everything_is_wrong(listed):
     with pytest.raises(ValueError, match="warm_start cannot go on"):
         model.fit(X, -y, **more)
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+def held_while_learning(model, X, y, **more):
+    """Bytes that a fit holds in its last round."""
+    held = []
+    tracemalloc.start()
+    try:
+        model.fit(X, y, **more, callbacks=[lambda _: held.append(tracemalloc.get_traced_memory())])
+    finally:
+        tracemalloc.stop()
+    return held[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("model", "a_value", "a_row"),
+    [
+        (rc.RankBoost(3), 1, 45),
+        (rc.RankBoost(3, max_bins=None), 4, 53),  # a sum for each value
+        (rc.BipartiteRankBoost(3), 1, 45),
+    ],
+    ids=str,
+)
+def test_memory_is_what_the_docs_say(model, a_value, a_row):
+    rng = np.random.default_rng(0)
+    n, d = 30000, 4
+    X, y = rng.normal(size=(n, d)), rng.integers(0, 2, size=n)
+    model.fit(X[:50], y[:50])
+    assert held_while_learning(model, X, y) < n * (a_value * d + a_row) + 2**17
+
+
+def test_more_threads_than_features_take_no_room():
+    X, y, _ = graded()
+    model = rc.RankBoost(3, n_jobs=500)
+    model.fit(X, y)
+    assert held_while_learning(model, X, y) < 2**20
+
+
+def test_a_file_with_a_parameter_out_of_range_is_refused(tmp_path):
+    X, y, _ = graded()
+    model = rc.BipartiteRankBoost(2).fit(X, y)
+    model.rel = "some"
+    rc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="damaged: rel must be"):
+        rc.load(tmp_path / "model")

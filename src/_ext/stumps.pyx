@@ -63,7 +63,7 @@ cdef void _sum_dense(
     const Binned *columns, const code_t *codes, const int32_t *features, int64_t n,
     const double *potentials, double *sums, int64_t stride,
 ) noexcept nogil:
-    """Sums of up to RC_LANES columns, ``stride`` apart."""
+    """Sums of up to RC_LANES columns, ``stride`` apart, or of one whose codes are wide."""
     cdef int64_t i, lane, n_rows = columns.n_rows
     cdef const code_t *column
     cdef const uint8_t *narrow[RC_LANES]
@@ -98,7 +98,8 @@ cdef void _evaluate(
                 masses[i] = won
                 masses[n + i] = lost
         else:
-            width = min(RC_LANES, n - i)
+            if code_t is uint8_t:
+                width = min(RC_LANES, n - i)
             _sum_dense(columns, codes, features + i, width, potentials, scratch, stride)
         for lane in range(width):
             sweep(
@@ -130,7 +131,8 @@ def evaluate(
     features : int32 array, shape (n,)
         In. The columns to look at.
     scratch : float64 array
-        Room for LANES times the most bins of a column, and one more each; CODES each is fastest.
+        Room for the most bins of a column and one more; LANES times as much if codes are a byte:
+        CODES each is fastest.
     edges : float64 array, shape (n,)
         Out.
     bins : int32 array, shape (n,)
@@ -147,7 +149,8 @@ def evaluate(
     O(entries of the columns).
     """
     cdef const Binned *binned = binned_of(columns)
-    cdef int64_t i, n = features.shape[0], stride = scratch.shape[0] // RC_LANES
+    cdef int64_t i, n = features.shape[0]
+    cdef int64_t stride = scratch.shape[0] // (RC_LANES if binned.width == 1 else 1)
     if (
         potentials.shape[0] != binned.n_rows
         or edges.shape[0] != n

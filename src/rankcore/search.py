@@ -66,7 +66,9 @@ class Search:
         self._edges = np.zeros(d)
         self._bins = np.full(d, -1, dtype=np.int32)
         self._sides = np.zeros(d, dtype=np.uint8)
-        self._scratch = [np.empty(stumps.LANES * self._room) for _ in range(n_jobs)]
+        # Columns of more codes than a byte has are read one by one.
+        lanes = stumps.LANES if self._room == stumps.CODES else 1
+        self._scratch = [np.empty(lanes * self._room) for _ in range(n_jobs)]
         self._pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
 
     def close(self) -> None:

@@ -80,6 +80,7 @@ class StumpBoosting(Ranker):
         shadow = self._shadow(X, rows, with_qid)
         state, history = shadow._state, shadow._history
         n_jobs = 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
+        n_jobs = min(n_jobs, rows.n_features)  # features are what threads share
         run = Rounds(
             rows,
             pairing,
