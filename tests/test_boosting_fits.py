@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import rankcore as rc
 
@@ -211,3 +212,20 @@ def test_a_file_with_a_parameter_out_of_range_is_refused(tmp_path):
     rc.save(model, tmp_path / "model")
     with pytest.raises(ValueError, match="damaged: rel must be"):
         rc.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("step", ["exact", "third", "mohri"])
+@pytest.mark.parametrize("smoothing", ["auto", 0.0])
+def test_spared_columns_do_not_matter_where_weights_fall_fast(step, smoothing):
+    rng = np.random.default_rng(1)
+    n, d, per_row = 300, 300, 30
+    p = 1.0 / (np.arange(d) + 200)
+    columns = rng.choice(d, size=n * per_row, p=p / p.sum())
+    values = rng.integers(1, 5, size=columns.size).astype(float)
+    X = sp.csr_array((values, (np.repeat(np.arange(n), per_row), columns)), shape=(n, d))
+    X.sum_duplicates()
+    y = X[:, [3]].toarray()[:, 0] + 2 * X[:, [40]].toarray()[:, 0] > 3  # two columns tell it all
+    model = rc.BipartiteRankBoost(200, step=step, smoothing=smoothing).fit(X, y)
+    plain = rc.BipartiteRankBoost(200, step=step, smoothing=smoothing, search="plain").fit(X, y)
+    assert plain.history_["bound"][-1] < 1e-12
+    np.testing.assert_array_equal(model.estimators_, plain.estimators_)
