@@ -229,3 +229,24 @@ def test_spared_columns_do_not_matter_where_weights_fall_fast(step, smoothing):
     plain = rc.BipartiteRankBoost(200, step=step, smoothing=smoothing, search="plain").fit(X, y)
     assert plain.history_["bound"][-1] < 1e-12
     np.testing.assert_array_equal(model.estimators_, plain.estimators_)
+
+
+def test_more_rows_than_can_be_numbered(monkeypatch):
+    X, y, _ = graded()
+    monkeypatch.setattr("rankcore.binning.MAX_ROWS", len(X) - 1)
+    with pytest.raises(ValueError, match="boosting takes 89 rows at most; found 90"):
+        rc.RankBoost().fit(X, y)
+
+
+def test_a_stump_on_no_pair_takes_no_step():
+    from rankcore.rounds import LONGEST, _half_log
+
+    assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, LONGEST, -LONGEST]
+
+
+def test_memory_of_labels_that_all_differ():
+    rng = np.random.default_rng(0)
+    n = 30000
+    X, y = rng.normal(size=(n, 2)), rng.permutation(n).astype(float)
+    model = rc.RankBoost(3).fit(X[:50], y[:50])
+    assert held_while_learning(model, X, y) < n * (2 + 45 + 24) + 2**17  # and 24 a label

@@ -14,8 +14,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._columns cimport Binned, binned_of, code_t, sweep
-from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get, rc_stumps, rc_stumps_score
+from rankcore._ext._columns cimport Binned, binned_of, code_t, sweep, value_at
+from rankcore.core cimport rc_row, rc_rows, rc_rows_get, rc_stumps, rc_stumps_score
 
 
 cdef extern from "_histograms.h" nogil:
@@ -257,7 +257,7 @@ def fire(
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef rc_row x
-    cdef int64_t i, low, high, middle
+    cdef int64_t i
     cdef double value
     if fires.shape[0] != X.n_rows or not rows.canonical:
         raise ValueError("fires does not fit the rows")
@@ -266,22 +266,7 @@ def fire(
     with nogil:
         for i in range(X.n_rows):
             x = rc_rows_get(X, i)
-            low = feature
-            if x.indices != NULL:
-                low = 0
-                high = x.n
-                while low < high:
-                    middle = (low + high) >> 1
-                    if x.indices[middle] < feature:
-                        low = middle + 1
-                    else:
-                        high = middle
-            value = 0.0
-            if x.indices == NULL or (low < x.n and x.indices[low] == feature):
-                if x.dtype == RC_FLOAT32:
-                    value = (<const float *> x.data)[low]
-                else:
-                    value = (<const double *> x.data)[low]
+            value = value_at(&x, feature)
             if value != value or (zero_missing and value == 0):
                 fires[i] = side
             else:

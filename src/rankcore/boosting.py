@@ -97,7 +97,8 @@ class RankBoost(StumpBoosting):
 
     Memory beyond X: 1 byte a value of dense X and 5 to 6 of sparse X (4 more with
     ``max_bins=None``), and about 45 bytes a row, of sparse X 55; 24 more with weights of rows, 8
-    more where the rows of queries are mixed, 20 more to select by normalizer.
+    more where the rows of queries are mixed, 20 more to select by normalizer. 24 bytes for each
+    different label of a query.
 
     References
     ----------

@@ -86,7 +86,7 @@ class Rounds:
         if pairing.listed is None:
             levels, queries = _levels(pairing)
             factors, masses = _factors(scores, pairing, levels, queries)
-            sums = np.empty((4, levels.size - 1))
+            sums = np.empty((2, levels.size - 1))
             self._weights = LabelWeights(factors, masses, levels, queries, steps, sums)
         else:
             self._weights = ListedWeights(*_listed(scores, pairing, steps), n)
@@ -195,7 +195,7 @@ class Rounds:
 def _half_log(numerator: float, denominator: float) -> float:
     """Half the logarithm of a ratio, within the longest step."""
     if numerator <= 0 or denominator <= 0:
-        return LONGEST if denominator <= 0 < numerator else -LONGEST if numerator <= 0 else 0.0
+        return LONGEST * ((numerator > 0) - (denominator > 0))
     return min(max(0.5 * log(numerator / denominator), -LONGEST), LONGEST)
 
 
