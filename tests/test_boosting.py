@@ -290,7 +290,7 @@ def test_potentials_of_graded_labels():
     scores = np.array([0.5, 0, 1])
     factors = np.exp([-0.5, 0, 1])  # u, u, and v of the last level
     weights = LabelWeights(
-        factors, None, np.arange(4), np.array([0, 3]), np.ones(1), np.empty((4, 3))
+        factors, None, np.arange(4), np.array([0, 3]), np.ones(1), np.empty((2, 3))
     )
     pi = np.empty(3)
     assert weights.potentials(pi) == pytest.approx(4.973534, abs=1e-6)

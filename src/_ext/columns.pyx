@@ -15,8 +15,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._columns cimport Binned, binned_of, code_t
-from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
+from rankcore._ext._columns cimport Binned, binned_of, code_t, find, stored, value_at
+from rankcore.core cimport rc_row, rc_rows, rc_rows_get
 
 
 cdef extern from "_sorting.h" nogil:
@@ -107,31 +107,6 @@ cdef class Columns:
         return self.view.n_features
 
 
-cdef inline double _value(const rc_row *x, int64_t i) noexcept nogil:
-    return (<const float *> x.data)[i] if x.dtype == RC_FLOAT32 else (<const double *> x.data)[i]
-
-
-cdef inline int64_t _find(const rc_row *x, int64_t column) noexcept nogil:
-    """Where the entries of a sparse row reach a column."""
-    cdef int64_t low = 0, high = x.n, middle
-    while low < high:
-        middle = (low + high) >> 1
-        if x.indices[middle] < column:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-cdef inline double _at(const rc_row *x, int64_t column) noexcept nogil:
-    """The value of a row in a column."""
-    cdef int64_t i
-    if x.indices == NULL:
-        return _value(x, column)
-    i = _find(x, column)
-    return _value(x, i) if i < x.n and x.indices[i] == column else 0.0
-
-
 cdef const rc_rows *_taken(object rows, const int64_t[::1] taken) except NULL:
     """The rows, once it is known that all of those taken exist."""
     cdef const rc_rows *X = checked_rows(rows)
@@ -205,7 +180,7 @@ def gather(
     with nogil:
         for i in range(taken.shape[0]):
             x = rc_rows_get(X, taken[i])
-            k = first if x.indices == NULL else (0 if first == 0 else _find(&x, first))
+            k = first if x.indices == NULL else (0 if first == 0 else find(&x, first))
             while k < x.n:
                 f = k if x.indices == NULL else x.indices[k]
                 if f >= last:
@@ -214,7 +189,7 @@ def gather(
                 if not 0 <= at < values.shape[0]:
                     fits = False
                     break
-                values[at] = _value(&x, k)
+                values[at] = stored(&x, k)
                 if places is not None:
                     places[at] = <int32_t> i
                 cursors[f - first] = at + 1
@@ -498,7 +473,7 @@ cdef void _range(
         if not 0 <= row < X.n_rows:
             continue
         x = rc_rows_get(X, row)
-        value = _at(&x, feature)
+        value = value_at(&x, feature)
         if codes[k] < bin:
             if value > lower[0]:
                 lower[0] = value

@@ -19,7 +19,10 @@ from libc.math cimport exp, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 # A spread of scores in a query beyond this many units leaves the range of doubles.
-cdef double WIDEST = 900.0
+cdef enum:
+    WIDEST = 900
+
+SPREAD = WIDEST
 
 
 @final
@@ -38,6 +41,8 @@ cdef class LabelWeights:
         Which levels are of each query, two at least.
     scales : float64 array, shape (n_queries,)
         c_q.
+    sums : float64 array, shape (2, n_levels)
+        Scratch.
     """
 
     cdef double[::1] factors
@@ -64,7 +69,7 @@ cdef class LabelWeights:
             and scales.shape[0] == n_queries
             and levels[0] == 0
             and levels[n_levels] == factors.shape[0]
-            and sums.shape[0] == 4
+            and sums.shape[0] == 2
             and sums.shape[1] == n_levels
             and (masses is None or masses.shape[0] == factors.shape[0])
         )
@@ -110,7 +115,7 @@ cdef class LabelWeights:
         return total
 
     cdef double _sum_query(self, int64_t q) noexcept nogil:
-        """Sums 0, 1, 2: U and V of each level, V of those below; returns the query's part of Z."""
+        """Sums 0 and 1: U of each level, V of those below; returns the query's part of Z."""
         cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
         cdef double z = 0.0, below = 0.0, u, v
         for k in range(last, first - 1, -1):
@@ -125,8 +130,7 @@ cdef class LabelWeights:
                     u += self.factors[i]
                     v += self._other(i)
             self.sums[0, k] = u
-            self.sums[1, k] = v
-            self.sums[2, k] = below
+            self.sums[1, k] = below
             z += u * below
             below += v
         return z * self.scales[q]
@@ -135,7 +139,7 @@ cdef class LabelWeights:
         cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
         cdef double scale = self.scales[q] / total, above = 0.0, win, lose
         for k in range(first, last + 1):
-            win = scale * self.sums[2, k]
+            win = scale * self.sums[1, k]
             lose = scale * above
             if k == first:
                 for i in range(self.levels[k], self.levels[k + 1]):

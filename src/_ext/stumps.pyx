@@ -14,8 +14,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._columns cimport Binned, binned_of, code_t, sweep
-from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get, rc_stumps, rc_stumps_score
+from rankcore._ext._columns cimport Binned, binned_of, code_t, sweep, value_at
+from rankcore.core cimport rc_row, rc_rows, rc_rows_get, rc_stumps, rc_stumps_score
 
 
 cdef extern from "_histograms.h" nogil:
@@ -63,7 +63,7 @@ cdef void _sum_dense(
     const Binned *columns, const code_t *codes, const int32_t *features, int64_t n,
     const double *potentials, double *sums, int64_t stride,
 ) noexcept nogil:
-    """Sums of up to RC_LANES columns, ``stride`` apart."""
+    """Sums of up to RC_LANES columns, ``stride`` apart, or of one whose codes are wide."""
     cdef int64_t i, lane, n_rows = columns.n_rows
     cdef const code_t *column
     cdef const uint8_t *narrow[RC_LANES]
@@ -98,7 +98,8 @@ cdef void _evaluate(
                 masses[i] = won
                 masses[n + i] = lost
         else:
-            width = min(RC_LANES, n - i)
+            if code_t is uint8_t:
+                width = min(RC_LANES, n - i)
             _sum_dense(columns, codes, features + i, width, potentials, scratch, stride)
         for lane in range(width):
             sweep(
@@ -130,7 +131,8 @@ def evaluate(
     features : int32 array, shape (n,)
         In. The columns to look at.
     scratch : float64 array
-        Room for LANES times the most bins of a column, and one more each; CODES each is fastest.
+        Room for the most bins of a column and one more; LANES times as much if codes are a byte:
+        CODES each is fastest.
     edges : float64 array, shape (n,)
         Out.
     bins : int32 array, shape (n,)
@@ -147,7 +149,8 @@ def evaluate(
     O(entries of the columns).
     """
     cdef const Binned *binned = binned_of(columns)
-    cdef int64_t i, n = features.shape[0], stride = scratch.shape[0] // RC_LANES
+    cdef int64_t i, n = features.shape[0]
+    cdef int64_t stride = scratch.shape[0] // (RC_LANES if binned.width == 1 else 1)
     if (
         potentials.shape[0] != binned.n_rows
         or edges.shape[0] != n
@@ -254,7 +257,7 @@ def fire(
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef rc_row x
-    cdef int64_t i, low, high, middle
+    cdef int64_t i
     cdef double value
     if fires.shape[0] != X.n_rows or not rows.canonical:
         raise ValueError("fires does not fit the rows")
@@ -263,22 +266,7 @@ def fire(
     with nogil:
         for i in range(X.n_rows):
             x = rc_rows_get(X, i)
-            low = feature
-            if x.indices != NULL:
-                low = 0
-                high = x.n
-                while low < high:
-                    middle = (low + high) >> 1
-                    if x.indices[middle] < feature:
-                        low = middle + 1
-                    else:
-                        high = middle
-            value = 0.0
-            if x.indices == NULL or (low < x.n and x.indices[low] == feature):
-                if x.dtype == RC_FLOAT32:
-                    value = (<const float *> x.data)[low]
-                else:
-                    value = (<const double *> x.data)[low]
+            value = value_at(&x, feature)
             if value != value or (zero_missing and value == 0):
                 fires[i] = side
             else:

@@ -13,6 +13,8 @@ from rankcore._ext.rows import Rows
 BLOCK_VALUES = 1 << 18
 # Bins whose codes fit a byte, with one more for missing values.
 MAX_BINS = 255
+# Rows have 32-bit numbers in columns.
+MAX_ROWS = 2**31 - 1
 
 
 class Binning:
@@ -47,6 +49,8 @@ class Binning:
     ) -> None:
         self.rows, self.taken = rows, taken
         n, d = taken.size, rows.n_features
+        if n > MAX_ROWS:
+            raise ValueError(f"boosting takes {MAX_ROWS} rows at most; found {n} to compare")
         sparse = rows.columns is not None
         counts = np.zeros(d, dtype=np.int64) if sparse else np.full(d, n, dtype=np.int64)
         if sparse:

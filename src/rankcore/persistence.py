@@ -20,7 +20,7 @@ import numpy as np
 from rankcore.base import OnlineOrdinalClassifier, OnlineState, feature_axis
 from rankcore.pairstate import PairwiseState
 from rankcore.pairwise import PairwisePerceptron
-from rankcore.stumpboosting import StumpBoosting
+from rankcore.stumpboosting import FIGURES, StumpBoosting
 from rankcore.stumpmodel import StumpSum
 
 FORMAT = "rankcore model"
@@ -229,7 +229,7 @@ def _rebuild_boosting(
         raise ValueError(f"its settings {document['settings']} are not those of a boosted model")
     state = StumpSum.from_arrays(arrays, n_features, zero_missing)
     lengths = {len(values) for values in history.values()}
-    if not {"edge", "alpha", "normalizer", "bound", "cap"} <= history.keys() or len(lengths) != 1:
+    if not set(FIGURES) <= history.keys() or len(lengths) != 1:
         raise ValueError("its history is not that of a boosted model")
     n_rounds = lengths.pop()
     if len(state) > n_rounds or not (best is None or 0 <= int(best) <= n_rounds):

@@ -174,12 +174,13 @@ def measure(metric: Any, labels: Any, scores: Any, qid: Any) -> float:
     """
     if callable(metric):
         value = float(metric(labels, scores, qid))
-        if value != value:
-            raise ValueError(f"the measure {metric!r} gave nan")
-        return value
-    from rankcore.metrics import evaluate
+    else:
+        from rankcore.metrics import evaluate
 
-    return float(evaluate(labels, scores, qid=qid, metrics=[metric])[metric])
+        value = float(evaluate(labels, scores, qid=qid, metrics=[metric])[metric])
+    if value != value:
+        raise ValueError(f"the measure {metric!r} gave nan: it may not be defined for these labels")
+    return value
 
 
 def check_metric(metric: Any, name: str) -> None:

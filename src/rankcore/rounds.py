@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._ext import stumps
-from rankcore._ext.potentials import LabelWeights, ListedWeights
+from rankcore._ext.potentials import SPREAD, LabelWeights, ListedWeights
 from rankcore._ext.rows import Rows
 from rankcore.binning import Binning
 from rankcore.pairing import Pairing
@@ -67,20 +67,26 @@ class Rounds:
         n_jobs: int,
     ) -> None:
         self.step, self.state = step, state
-        self.done = False
         self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing)
         n = pairing.docs.size
         scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
         visited = pairing.visited()
         n_pairs = int(pairing.n_pairs[visited].sum())
         self._smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
-        steps = pairing.steps(balanced)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            steps = pairing.steps(balanced)
+            total = float(pairing.weights @ steps)
+        if not 0 < total < inf:
+            raise ValueError(
+                "the weights of some pairs are so much smaller than those of others that they "
+                "vanish: give weights that are less far apart"
+            )
         self._weights: LabelWeights | ListedWeights
         factors, levels = None, None
         if pairing.listed is None:
             levels, queries = _levels(pairing)
             factors, masses = _factors(scores, pairing, levels, queries)
-            sums = np.empty((4, levels.size - 1))
+            sums = np.empty((2, levels.size - 1))
             self._weights = LabelWeights(factors, masses, levels, queries, steps, sums)
         else:
             self._weights = ListedWeights(*_listed(scores, pairing, steps), n)
@@ -97,8 +103,15 @@ class Rounds:
         else:
             self._search = BoundedSearch(self._binning, n_jobs)
         self._potentials, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
-        self._total = self._first_total = self._weights.potentials(self._potentials)
-        self._moved = 0.0
+        self._moved, self._first_total = 0.0, total
+        self.done = len(state) > 0 and not self._weights.centre()
+        self._total = self._weights.potentials(self._potentials)
+        if not self.done and not self._total < inf:
+            raise ValueError(
+                "warm_start cannot go on: the model ranks pairs of these rows wrongly by more than "
+                "the range of numbers allows for"
+            )
+        self.done |= self._spent() or (len(state) > 0 and self._ordered(pairing.docs))
 
     def _firing(self, levels: NDArray[np.int64] | None, max_bins: int | None) -> bool:
         """Whether there are two labels, one query and sparse columns of at most 255 bins."""
@@ -131,8 +144,7 @@ class Rounds:
         before = self._total
         self._total = self._weights.potentials(self._potentials)
         normalizer = self._total / before
-        spent = not self._total > SPENT * self._first_total
-        self.done = abs(stump.edge) >= 1 - LEAST or spent
+        self.done = abs(stump.edge) >= 1 - LEAST or self._spent()
         if self._moved > RECENTRED and not self.done:
             self._recentre()
         width, edge = 1 + 2 * smoothing, min(abs(stump.edge), 1 - LEAST)
@@ -140,7 +152,8 @@ class Rounds:
             "edge": stump.edge,
             "alpha": alpha,
             "normalizer": normalizer,
-            "cap": sqrt(width**2 - edge**2) - 2 * smoothing,
+            # sqrt(width^2 - edge^2) - 2 smoothing, without the difference of two great numbers.
+            "cap": (1 + 4 * smoothing - edge**2) / (sqrt(width**2 - edge**2) + 2 * smoothing),
         }
 
     def _alpha(self, edge: float) -> tuple[float, float]:
@@ -150,6 +163,18 @@ class Rounds:
         rightly, wrongly, both = self._weights.measure(self._fires)
         smoothing = {"newton": 0.0, "mohri": both + self._smoothing}.get(self.step, self._smoothing)
         return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
+
+    def _ordered(self, docs: NDArray[np.int64]) -> bool:
+        """Whether the last stump that there is orders every pair."""
+        rows, last = self._binning.rows, len(self.state) - 1
+        fires = np.empty(rows.n_rows, dtype=np.uint8)
+        self.state.fire(last, rows, fires)
+        rightly, wrongly, _ = self._weights.measure(fires[docs])
+        return (rightly - wrongly) * np.sign(self.state.alphas[last]) >= 1 - LEAST
+
+    def _spent(self) -> bool:
+        """Whether nothing is left of the weight of all pairs."""
+        return not self._total > SPENT * self._first_total
 
     def _fires_at_zero(self, feature: int, bin: int, side: int) -> bool:
         binning = self._binning
@@ -164,14 +189,13 @@ class Rounds:
             return
         self._search.renew()
         self._moved = 0.0
-        self._first_total *= self._weights.potentials(self._potentials) / self._total
         self._total = self._weights.potentials(self._potentials)
 
 
 def _half_log(numerator: float, denominator: float) -> float:
     """Half the logarithm of a ratio, within the longest step."""
     if numerator <= 0 or denominator <= 0:
-        return LONGEST if denominator <= 0 < numerator else -LONGEST if numerator <= 0 else 0.0
+        return LONGEST * ((numerator > 0) - (denominator > 0))
     return min(max(0.5 * log(numerator / denominator), -LONGEST), LONGEST)
 
 
@@ -197,7 +221,7 @@ def _factors(
     signs = np.full(scores.size, -1.0)
     signs[_ranges(levels[queries[1:] - 1], stops)] = 1.0
     shifted = scores - np.repeat(middle, stops - starts)
-    factors = np.exp(signs * np.clip(shifted, -300.0, 300.0))
+    factors = np.exp(signs * np.clip(shifted, -SPREAD / 2, SPREAD / 2))
     if pairing.doc_weights is None:
         return factors, None
     return factors * pairing.doc_weights, pairing.doc_weights**2
@@ -220,4 +244,5 @@ def _listed(
     base = np.repeat(pairing.bounds[:-1], counts)
     winners, losers = (winners + base).astype(np.int32), (losers + base).astype(np.int32)
     total = np.repeat(steps, counts) * (1.0 if weights is None else weights)
-    return total * np.exp(scores[losers] - scores[winners]), winners, losers
+    with np.errstate(over="ignore"):
+        return total * np.exp(scores[losers] - scores[winners]), winners, losers

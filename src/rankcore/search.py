@@ -20,8 +20,10 @@ from rankcore.binning import Binning
 # Edges are of weights that add up to 1. Bounds are sums of thousands of rounded numbers, wrong by
 # 1e-13 at most between two renewals; what they spare is worse than the best by more than this.
 MARGIN = 1e-10
-# Rounds between two renewals of all that is carried from round to round.
+# Rounds between two renewals of all that is carried from round to round; it is renewed earlier if
+# the weight of a label has fallen to one in so many: sums are rounded as what they have been.
 RENEW = 128
+FALLEN = 100.0
 # Rows that changed are walked through if they are one in so many.
 WALKED = 32
 # A column has its bins' weights kept current if that saves this many entries a bin.
@@ -66,7 +68,9 @@ class Search:
         self._edges = np.zeros(d)
         self._bins = np.full(d, -1, dtype=np.int32)
         self._sides = np.zeros(d, dtype=np.uint8)
-        self._scratch = [np.empty(stumps.LANES * self._room) for _ in range(n_jobs)]
+        # Columns of more codes than a byte has are read one by one.
+        lanes = stumps.LANES if self._room == stumps.CODES else 1
+        self._scratch = [np.empty(lanes * self._room) for _ in range(n_jobs)]
         self._pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
 
     def close(self) -> None:
@@ -339,14 +343,19 @@ class FiringSearch(Search):
         # Since then, and beyond that: what was added to each label's weights in it, and taken away.
         self._added, self._taken = np.zeros((2, d)), np.zeros((2, d))
         self._round = 0
+        # The least that the weights of each label were multiplied by since the last renewal.
+        self._least = (np.inf, np.inf)
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
         """As `Search.best`."""
         winning = 1.0 / self._factors[: self._n_winning].sum()
         losing = 1.0 / self._factors[self._n_winning :].sum()
         renew = self._round % RENEW == 0 or self._rises > 1e100 or self._falls < 1e-100
+        renew |= winning > FALLEN * self._least[0] or losing > FALLEN * self._least[1]
         self._round += 1
+        self._least = min(winning, self._least[0]), min(losing, self._least[1])
         if renew:
+            self._least = winning, losing
             self._rises = self._falls = 1.0
         now = np.array([winning, losing, self._rises, self._falls])
         if renew:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from math import inf
 from numbers import Integral
 from typing import Any, Self
 
@@ -23,6 +22,9 @@ from rankcore.progress import Progress, report
 from rankcore.ranking import Ranker, Validation, as_validation, as_weights, check_metric
 from rankcore.rounds import Rounds
 from rankcore.stumpmodel import Contribution, StumpSum
+
+# What `history_` tells of each round, beside what is measured on held-out rows.
+FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")
 
 
 class StumpBoosting(Ranker):
@@ -68,13 +70,17 @@ class StumpBoosting(Ranker):
             if rows.n_rows == 1:
                 raise ValueError("Found 1 sample: learning to rank takes two or more to compare")
             raise ValueError(
-                "nothing to learn from: no query has two documents of different label (and of a "
-                "weight above 0); was the right qid given?"
+                "nothing to learn from: all pairs weigh 0"
+                if pairing.listed is not None
+                else "nothing to learn from: no query has two documents of different label (and of "
+                "a weight above 0); was the right qid given?"
             )
+        callbacks = list(callbacks or [])
         validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
         shadow = self._shadow(X, rows, with_qid)
         state, history = shadow._state, shadow._history
         n_jobs = 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
+        n_jobs = min(n_jobs, rows.n_features)  # features are what threads share
         run = Rounds(
             rows,
             pairing,
@@ -87,14 +93,10 @@ class StumpBoosting(Ranker):
             plain=self.search == "plain",
             n_jobs=n_jobs,
         )
-        held = None if validation is None else state.score(validation.rows)
-        best_round, best_value = 0, -inf
-        if validation is not None and history.get(self._metric_name()):
-            values = history[self._metric_name()]
-            best_round = int(np.argmax(values)) + 1
-            best_value = values[best_round - 1]
+        values, held = self._held_out(state, history, validation)
+        best_round = int(np.argmax(values)) + 1 if values else 0
         try:
-            while len(state) < self.n_estimators:
+            while len(state) < self.n_estimators and not run.done:
                 figures = run.round()
                 if figures is None:
                     break
@@ -104,10 +106,10 @@ class StumpBoosting(Ranker):
                 }
                 for name, value in {**figures, **bounds}.items():
                     history[name].append(value)
-                if validation is not None and held is not None:
-                    value = self._watch(shadow, validation, held)
-                    if value > best_value:
-                        best_round, best_value = len(state), value
+                if validation is not None:
+                    self._watch(state, len(state) - 1, validation, held, values)
+                    if not best_round or values[-1] > values[best_round - 1]:
+                        best_round = len(state)
                 report(
                     Progress(
                         len(state), self.n_estimators, 1, 1, history["bound"][-1], "error bound"
@@ -115,11 +117,11 @@ class StumpBoosting(Ranker):
                 )
                 if self.verbose and len(state) % self.verbose == 0:
                     self._tell(history, len(state))
-                stop = [bool(callback(shadow)) for callback in callbacks or []]
+                stop = [bool(callback(shadow)) for callback in callbacks]
                 stale = self.early_stopping_rounds is not None and (
                     len(state) - best_round >= self.early_stopping_rounds
                 )
-                if any(stop) or stale or run.done:
+                if any(stop) or stale:
                     break
         finally:
             run.close()
@@ -129,19 +131,41 @@ class StumpBoosting(Ranker):
             shadow.best_iteration_ = best_round
         else:
             shadow.__dict__.pop("best_iteration_", None)
+        for name in ("best_iteration_", "feature_names_in_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         self.__dict__.update(shadow.__dict__)
         return self
 
+    def _held_out(
+        self, state: StumpSum, history: dict[str, list[float]], validation: Validation | None
+    ) -> tuple[list[float], NDArray[np.float64]]:
+        """The measure after each round that there was, and the held-out scores after the last."""
+        watched = None if validation is None else self._metric_name()
+        for name in history.keys() - {*FIGURES, watched}:
+            del history[name]
+        if validation is None or watched is None:
+            return [], np.empty(0)
+        values = history.setdefault(watched, [])
+        if values:
+            return values, state.score(validation.rows)
+        held = np.zeros(validation.rows.n_rows)
+        for i in range(len(state)):
+            self._watch(state, i, validation, held, values)
+        return values, held
+
     def _watch(
-        self, shadow: StumpBoosting, validation: Validation, scores: NDArray[np.float64]
-    ) -> float:
-        """Bring the held-out scores up to date, and measure them."""
+        self,
+        state: StumpSum,
+        i: int,
+        validation: Validation,
+        scores: NDArray[np.float64],
+        values: list[float],
+    ) -> None:
+        """Add stump i to the held-out scores, and measure them."""
         fires = np.empty(scores.size, dtype=np.uint8)
-        shadow._state.fire(len(shadow._state) - 1, validation.rows, fires)
-        scores += shadow._state.alphas[-1] * fires
-        value = validation.measure(scores)
-        shadow._history.setdefault(self._metric_name(), []).append(value)
-        return value
+        state.fire(i, validation.rows, fires)
+        scores += state.alphas[i] * fires
+        values.append(validation.measure(scores))
 
     def _shadow(self, X: Any, rows: Rows, with_qid: bool) -> Self:
         """A copy of this estimator, fitted with nothing yet, or with what is to be continued."""
@@ -168,7 +192,7 @@ class StumpBoosting(Ranker):
             shadow._history = {name: values[:n] for name, values in self._history.items()}
         else:
             shadow._state = StumpSum(rows.n_features, zero_missing)
-            shadow._history = {name: [] for name in ["edge", "alpha", "normalizer", "bound", "cap"]}
+            shadow._history = {name: [] for name in FIGURES}
         return shadow
 
     def _validation(
@@ -191,15 +215,17 @@ class StumpBoosting(Ranker):
         )
 
     def _metric_name(self) -> str:
+        if isinstance(self.eval_metric, str):
+            return self.eval_metric
         name = getattr(self.eval_metric, "__name__", "validation")
-        return self.eval_metric if isinstance(self.eval_metric, str) else name
+        return "validation" if name in FIGURES else name
 
     def _weights(
         self, sample_weight: Any, rows: Rows, queries: Queries
     ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
         """Weights of rows, and of queries; one of them at most."""
         sizes = {"rows": rows.n_rows, "queries": queries.ids.size}
-        weights = as_weights(sample_weight, "sample_weight", sizes)
+        weights = scaled(as_weights(sample_weight, "sample_weight", sizes))
         if weights is None or weights.size == rows.n_rows:
             return weights, None
         return None, weights
@@ -316,3 +342,10 @@ class StumpBoosting(Ranker):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def scaled(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Weights times a power of two, the greatest about 1: products of them do not overflow."""
+    if weights is None:
+        return None
+    return np.ldexp(weights, -int(np.frexp(weights.max())[1]))

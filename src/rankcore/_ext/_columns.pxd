@@ -3,6 +3,8 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from rankcore.core cimport RC_FLOAT32, rc_row
+
 # One byte a value where there are at most 255 bins, else four.
 ctypedef fused code_t:
     uint8_t
@@ -23,6 +25,32 @@ ctypedef struct Binned:
 cdef inline const Binned *binned_of(object columns) except NULL:
     """The C columns inside a ``Columns``; they live as long as it does."""
     return <const Binned *> PyCapsule_GetPointer(columns.capsule, "rankcore.columns")
+
+
+cdef inline double stored(const rc_row *x, int64_t i) noexcept nogil:
+    """Stored value i of a row."""
+    return (<const float *> x.data)[i] if x.dtype == RC_FLOAT32 else (<const double *> x.data)[i]
+
+
+cdef inline int64_t find(const rc_row *x, int64_t column) noexcept nogil:
+    """Where the entries of a sparse row reach a column."""
+    cdef int64_t low = 0, high = x.n, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if x.indices[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline double value_at(const rc_row *x, int64_t column) noexcept nogil:
+    """The value of a row in a column."""
+    cdef int64_t i
+    if x.indices == NULL:
+        return stored(x, column)
+    i = find(x, column)
+    return stored(x, i) if i < x.n and x.indices[i] == column else 0.0
 
 
 cdef inline void sweep(

@@ -3,6 +3,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+SPREAD: int
+
 @final
 class LabelWeights:
     def __init__(

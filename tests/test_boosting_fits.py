@@ -1,0 +1,252 @@
+"""Boosting: fits that follow a fit, held-out rows, and numbers at the ends of their range."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import rankcore as rc
+
+
+def graded(n=90, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.digitize(X[:, 0] + rng.normal(size=n), [0, 1]), np.arange(n) % 5
+
+
+def watched(X, y, qid):
+    return {"eval_set": (X, y), "eval_qid": qid}
+
+
+def test_a_fit_that_has_nothing_to_add_keeps_the_stumps():
+    X, y, qid = graded()
+    model = rc.RankBoost(15, warm_start=True).fit(X, y, qid=qid)
+    before = model.predict(X)
+    model.fit(X, y, qid=qid, **watched(X, y, qid))
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.set_params(early_stopping_rounds=3).fit(X, y, qid=qid, **watched(X, y, qid))
+    assert model.best_iteration_ == np.argmax(model.history_["ndcg@10"]) + 1
+    assert len(model.estimators_) == model.best_iteration_
+
+
+def test_rounds_before_the_validation_set_are_measured_too(tmp_path):
+    X, y, qid = graded()
+    whole = rc.RankBoost(12).fit(X, y, qid=qid, **watched(X, y, qid))
+    model = rc.RankBoost(5, warm_start=True).fit(X, y, qid=qid)
+    model.set_params(n_estimators=12).fit(X, y, qid=qid, **watched(X, y, qid))
+    assert model.history_["ndcg@10"] == pytest.approx(whole.history_["ndcg@10"])
+    assert model.best_iteration_ == whole.best_iteration_
+    rc.save(model, tmp_path / "model")
+    assert rc.load(tmp_path / "model").history_ == model.history_
+    # Without one, or with another measure, there is nothing to go on with.
+    model.set_params(n_estimators=14, eval_metric="map").fit(X, y, qid=qid, **watched(X, y, qid))
+    assert {len(values) for values in model.history_.values()} == {14}
+    assert "ndcg@10" not in model.history_
+    model.set_params(n_estimators=15).fit(X, y, qid=qid)
+    assert "map" not in model.history_
+    rc.save(model, tmp_path / "model")
+    rc.load(tmp_path / "model")
+
+
+def test_nothing_stays_of_an_earlier_fit():
+    pd = pytest.importorskip("pandas")
+    X, y, qid = graded()
+    named = pd.DataFrame(X, columns=list("abcd"))
+    model = rc.RankBoost(5).fit(named, y, eval_set=(named, y))
+    model.fit(X, y, qid=qid)
+    assert not hasattr(model, "best_iteration_")
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_a_measure_that_is_not_defined_is_an_error():
+    X, y, qid = graded()
+    model = rc.RankBoost(5, eval_metric="auc", early_stopping_rounds=2)
+    with pytest.raises(ValueError, match="'auc' gave nan"):
+        model.fit(X, y, qid=qid, **watched(X, np.zeros_like(y), qid))
+
+
+def test_a_measure_of_any_name_has_a_list_of_its_own():
+    def edge(labels, scores, qid):
+        return 0.5
+
+    X, y, _ = graded()
+    model = rc.RankBoost(3, eval_metric=edge).fit(X, y, eval_set=(X, y))
+    assert {len(values) for values in model.history_.values()} == {3}
+
+
+def test_callbacks_that_come_once_are_called_in_each_round():
+    X, y, _ = graded()
+    seen = []
+    rc.RankBoost(4).fit(X, y, callbacks=iter([lambda model: seen.append(model.n_iter_)]))
+    assert seen == [1, 2, 3, 4]
+
+
+def test_pairs_that_weigh_nothing():
+    X, _, _ = graded()
+    weight = np.arange(len(X)) > 1
+    with pytest.raises(ValueError, match="all pairs weigh 0"):
+        rc.RankBoost().fit(X, pairs=[[0, 1]], sample_weight=weight)
+
+
+@pytest.mark.parametrize("smoothing", [1e4, 1e8, 1e17, 1e100])
+def test_much_smoothing_leaves_the_cap_above_the_bound(smoothing):
+    X, y, qid = graded()
+    model = rc.RankBoost(20, step="discrete", smoothing=smoothing).fit(X, y, qid=qid)
+    bound, cap = np.array(model.history_["bound"]), np.array(model.history_["cap"])
+    assert (bound <= cap + 1e-14).all()
+    assert (cap <= 1 + 1e-14).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("balance", ["query", None])
+@pytest.mark.parametrize("weight", [5e-324, 1e-300, 1e-160, 1e160, 1.7e308])
+def test_the_unit_of_weights_does_not_matter(weight, balance):
+    X, y, qid = graded()
+    pairs = [[0, 5], [10, 5], [1, 6], [31, 11]]
+    for size, more in [(len(y), {}), (5, {}), (len(y), {"pairs": pairs})]:
+        model = rc.RankBoost(8, balance=balance).fit(X, y, qid=qid, **more)
+        other = rc.RankBoost(8, balance=balance)
+        if more:
+            more = {**more, "pairs_weight": np.full(len(pairs), weight)}
+        other.fit(X, y, qid=qid, sample_weight=np.full(size, weight), **more)
+        np.testing.assert_array_equal(other.estimators_["feature"], model.estimators_["feature"])
+        np.testing.assert_allclose(other.history_["bound"], model.history_["bound"], rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_that_vanish_beside_others():
+    X, y, qid = graded()
+    weight = np.where(qid == 0, 1e-200, 1.0)
+    with pytest.raises(ValueError, match="less far apart"):
+        rc.RankBoost(3).fit(X, y, qid=qid, sample_weight=weight)
+    # Where queries need not weigh alike, those pairs do not count.
+    model = rc.RankBoost(3, balance=None).fit(X, y, qid=qid, sample_weight=weight)
+    rest = qid > 0
+    other = rc.RankBoost(3, balance=None).fit(X[rest], y[rest], qid=qid[rest])
+    np.testing.assert_allclose(model.estimators_["alpha"], other.estimators_["alpha"])
+
+
+def test_going_on_after_the_end_adds_nothing():
+    X, y = np.arange(60.0)[:, None], np.arange(60)
+    for rows, labels, step in [([[1.0], [2.0]], [0, 1], "third"), (X, y, "newton")]:
+        model = rc.RankBoost(3000, step=step, warm_start=True, max_bins=None).fit(rows, labels)
+        n = model.n_iter_
+        assert n < 3000
+        assert model.fit(rows, labels).n_iter_ == n
+    # Not where the last stump orders all pairs of other rows the other way round.
+    X = np.array([[1, 3], [2, 2], [3, 1.0]])
+    model = rc.RankBoost(9, warm_start=True).fit(X, [0, 0, 1])
+    assert model.n_iter_ == 1
+    assert model.fit(X, [0, 0, 1]).n_iter_ == 1
+    assert model.fit(X[:, ::-1], [0, 0, 1]).n_iter_ == 2
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_going_on_with_scores_far_apart(listed):
+    X = np.arange(60.0)[:, None]
+    y = np.arange(60) // 10
+    pairs = np.argwhere(y[:, None] > y)
+    more = {"pairs": pairs} if listed else {}
+    whole = rc.RankBoost(55, step="newton").fit(X, y, **more)
+    model = rc.RankBoost(45, step="newton", warm_start=True).fit(X, y, **more)
+    assert 600 < np.ptp(model.predict(X)) < 900
+    model.set_params(n_estimators=55).fit(X, y, **more)
+    np.testing.assert_allclose(model.history_["bound"], whole.history_["bound"], rtol=1e-9)
+    left = np.exp(model.predict(X)[pairs[:, 1]] - model.predict(X)[pairs[:, 0]]).mean()
+    assert model.history_["bound"][-1] == pytest.approx(left, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("listed", [False, True])
+def test_going_on_where_everything_is_wrong(listed):
+    X, y = np.arange(60.0)[:, None], np.arange(60)
+    model = rc.RankBoost(55, step="newton", warm_start=True, max_bins=None).fit(X, y)
+    before = model.predict(X)
+    more = {"pairs": np.argwhere(y[:, None] < y)} if listed else {}
+    model.set_params(n_estimators=100)
+    with pytest.raises(ValueError, match="warm_start cannot go on"):
+        model.fit(X, -y, **more)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def held_while_learning(model, X, y, **more):
+    """Bytes that a fit holds in its last round."""
+    held = []
+    tracemalloc.start()
+    try:
+        model.fit(X, y, **more, callbacks=[lambda _: held.append(tracemalloc.get_traced_memory())])
+    finally:
+        tracemalloc.stop()
+    return held[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("model", "a_value", "a_row"),
+    [
+        (rc.RankBoost(3), 1, 45),
+        (rc.RankBoost(3, max_bins=None), 4, 53),  # a sum for each value
+        (rc.BipartiteRankBoost(3), 1, 45),
+    ],
+    ids=str,
+)
+def test_memory_is_what_the_docs_say(model, a_value, a_row):
+    rng = np.random.default_rng(0)
+    n, d = 30000, 4
+    X, y = rng.normal(size=(n, d)), rng.integers(0, 2, size=n)
+    model.fit(X[:50], y[:50])
+    assert held_while_learning(model, X, y) < n * (a_value * d + a_row) + 2**17
+
+
+def test_more_threads_than_features_take_no_room():
+    X, y, _ = graded()
+    model = rc.RankBoost(3, n_jobs=500)
+    model.fit(X, y)
+    assert held_while_learning(model, X, y) < 2**20
+
+
+def test_a_file_with_a_parameter_out_of_range_is_refused(tmp_path):
+    X, y, _ = graded()
+    model = rc.BipartiteRankBoost(2).fit(X, y)
+    model.rel = "some"
+    rc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="damaged: rel must be"):
+        rc.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("step", ["exact", "third", "mohri"])
+@pytest.mark.parametrize("smoothing", ["auto", 0.0])
+def test_spared_columns_do_not_matter_where_weights_fall_fast(step, smoothing):
+    rng = np.random.default_rng(1)
+    n, d, per_row = 300, 300, 30
+    p = 1.0 / (np.arange(d) + 200)
+    columns = rng.choice(d, size=n * per_row, p=p / p.sum())
+    values = rng.integers(1, 5, size=columns.size).astype(float)
+    X = sp.csr_array((values, (np.repeat(np.arange(n), per_row), columns)), shape=(n, d))
+    X.sum_duplicates()
+    y = X[:, [3]].toarray()[:, 0] + 2 * X[:, [40]].toarray()[:, 0] > 3  # two columns tell it all
+    model = rc.BipartiteRankBoost(200, step=step, smoothing=smoothing).fit(X, y)
+    plain = rc.BipartiteRankBoost(200, step=step, smoothing=smoothing, search="plain").fit(X, y)
+    assert plain.history_["bound"][-1] < 1e-12
+    np.testing.assert_array_equal(model.estimators_, plain.estimators_)
+
+
+def test_more_rows_than_can_be_numbered(monkeypatch):
+    X, y, _ = graded()
+    monkeypatch.setattr("rankcore.binning.MAX_ROWS", len(X) - 1)
+    with pytest.raises(ValueError, match="boosting takes 89 rows at most; found 90"):
+        rc.RankBoost().fit(X, y)
+
+
+def test_a_stump_on_no_pair_takes_no_step():
+    from rankcore.rounds import LONGEST, _half_log
+
+    assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, LONGEST, -LONGEST]
+
+
+def test_memory_of_labels_that_all_differ():
+    rng = np.random.default_rng(0)
+    n = 30000
+    X, y = rng.normal(size=(n, 2)), rng.permutation(n).astype(float)
+    model = rc.RankBoost(3).fit(X[:50], y[:50])
+    assert held_while_learning(model, X, y) < n * (2 + 45 + 24) + 2**17  # and 24 a label
