@@ -37,6 +37,7 @@ from rankcore._ext._pairs cimport (
     move,
     pass_away,
     place,
+    rc_ahead,
     rc_level,
     rc_score_docs,
     rc_unfold_docs,
@@ -419,7 +420,12 @@ cdef class PairData:
                 v.scores[k] = 0
             memset(v.alpha, 0, v.padded * sizeof(double))
             memset(v.beta, 0, v.padded * sizeof(double))
-            v.G = self.gram(q)
+            v.gram.scores = v.scores
+            v.gram.G = self.gram(q)
+            v.gram.padded = v.padded
+            v.gram.alpha = v.alpha
+            v.gram.beta = v.beta
+            v.gram.margin = state.m.margin
             if self.winners is None and self.lexicographic:
                 for k in range(v.padded):
                     v.padded_labels[k] = v.labels[k] if k < v.n else INFINITY
@@ -442,22 +448,20 @@ cdef class PairData:
     cdef void look_ahead(self, int64_t q) noexcept nogil:
         """Say what the visit of query q, which is to come next, will read."""
         cdef int64_t first = self.bounds[q], stop = self.bounds[q + 1], padded, size = 8
-        self.v.gram_ahead.next = self.v.gram_ahead.stop = NULL
-        self.v.rows_ahead = self.v.gram_ahead
+        cdef rc_ahead *gram = &self.v.gram.gram_ahead
+        cdef rc_ahead *rows = &self.v.gram.rows_ahead
+        gram.next = gram.stop = rows.next = rows.stop = NULL
         if stop == first:
             return
         if self.ways[q] == GRAM and self.cached[q] >= 0 and self.ready[q]:
             padded = (stop - first + RC_PANEL - 1) // RC_PANEL * RC_PANEL
-            self.v.gram_ahead.next = <const char *> &self.cache[self.cached[q]]
-            self.v.gram_ahead.stop = self.v.gram_ahead.next + padded * padded * sizeof(double)
+            gram.next = <const char *> &self.cache[self.cached[q]]
+            gram.stop = gram.next + padded * padded * sizeof(double)
         if self.X.indptr == NULL:
             size = 4 if self.X.dtype == RC_FLOAT32 else 8
-            self.v.rows_ahead.next = (
-                <const char *> self.X.data + self.smallest(first, stop) * self.X.stride * size
-            )
-            self.v.rows_ahead.stop = (
-                self.v.rows_ahead.next + (stop - first) * self.X.stride * size
-            )
+            size *= self.X.stride
+            rows.next = <const char *> self.X.data + self.smallest(first, stop) * size
+            rows.stop = rows.next + (stop - first) * size
 
     cdef int64_t smallest(self, int64_t first, int64_t stop) noexcept nogil:
         """The first row of a query, whose rows are mostly neighbours."""

@@ -21,7 +21,7 @@
 #define RC_INLINED_ static inline
 #endif
 
-enum { RC_PANEL = 8, RC_DEPTH = 256, RC_BATCH = 256 };
+enum { RC_PANEL = 8, RC_DEPTH = 256, RC_BATCH = 256, RC_LINES = 8 };
 
 /* Numbers side by side, split by the compiler into whatever registers there are. GCC and Clang
  * know such types; left to themselves they miss half of these loops. Elsewhere they are arrays. */
@@ -203,32 +203,12 @@ static void rc_mirror(double *G, int64_t n_padded)
                     G[j * n_padded + i] = G[i * n_padded + j];
 }
 
-/* scores += a * (g - h); n a multiple of 8. What a mistake does to the scores of its query. */
-RC_WIDE_ static void rc_shift_scores(double *restrict scores, const double *restrict g,
-                                     const double *restrict h, double a, int64_t n)
-{
-    int64_t k;
-#if defined(__GNUC__)
-    for (k = 0; k < n; k += RC_PANEL) {
-        rc_eight s, x, y;
-        RC_LOAD_(s, scores + k);
-        RC_LOAD_(x, g + k);
-        RC_LOAD_(y, h + k);
-        s += a * (x - y);
-        RC_STORE_(scores + k, s);
-    }
-#else
-    for (k = 0; k < n; k++)
-        scores[k] += a * (g[k] - h[k]);
-#endif
-}
-
 /* The first document from j on that is of a lower label and beats `score` or comes within the
  * margin of it; n_padded if there is none. Adds to `passed` how many of a lower label come before
  * it. Scores and labels are padded, the labels with +inf. */
-RC_WIDE_ static int64_t rc_next_violation(const double *scores, const double *labels, int64_t j,
-                                          int64_t n_padded, double score, double label,
-                                          double margin, int64_t *passed)
+RC_INLINED_ int64_t rc_next_violation_(const double *scores, const double *labels, int64_t j,
+                                       int64_t n_padded, double score, double label, double margin,
+                                       int64_t *passed)
 {
 #if defined(__GNUC__)
     int64_t base = j - j % RC_PANEL, seen = -1; /* a bit for each document that counts */
@@ -263,6 +243,153 @@ RC_WIDE_ static int64_t rc_next_violation(const double *scores, const double *la
         }
 #endif
     return n_padded;
+}
+
+/* ---------------------------------------------------------------- visits with a Gram matrix */
+
+/* Bytes that the next visit will read, asked of memory a little at a time: rows of a Gram matrix
+ * are met in no order that the CPU could guess. */
+typedef struct rc_ahead {
+    const char *next;
+    const char *stop;
+} rc_ahead;
+
+RC_INLINED_ void rc_ask_ahead_(rc_ahead *ahead)
+{
+#if defined(__GNUC__)
+    int line;
+    if (ahead->next < ahead->stop) {
+        for (line = 0; line < RC_LINES; line++)
+            __builtin_prefetch((const void *)((uintptr_t)ahead->next + 64 * (uintptr_t)line), 0, 2);
+        ahead->next +=
+            ahead->stop - ahead->next < 64 * RC_LINES ? ahead->stop - ahead->next : 64 * RC_LINES;
+    }
+#else
+    (void)ahead;
+#endif
+}
+
+/* A query whose scores are kept current, and what is counted meanwhile: see rc_pair_state. */
+typedef struct rc_gram_visit {
+    double *scores;  /* padded */
+    const double *G; /* padded * padded */
+    int64_t padded;  /* documents, a multiple of 8 */
+    double *alpha;   /* steps of each document in this visit */
+    double *beta;    /* the same times the successes before each */
+    double margin;
+    double streak;
+    double total;
+    double unit;
+    int64_t run;
+    int64_t right;
+    int64_t mistakes;   /* in this visit */
+    double judge_above; /* successes beyond which a hypothesis is not ended here ... */
+    int32_t judged;     /* ... but for the present one, if this is set */
+    rc_ahead gram_ahead;
+    rc_ahead rows_ahead;
+} rc_gram_visit;
+
+/* Counts successes, then ends the hypothesis by a mistake on documents i and j; 0 if the caller has
+ * to judge it first. */
+RC_INLINED_ int rc_gram_mistake_(rc_gram_visit *v, int64_t i, int64_t j, double step)
+{
+    const double *g = v->G + i * v->padded, *h = v->G + j * v->padded;
+    double *scores = v->scores, before;
+    int64_t k;
+    if (!v->judged && v->streak + (double)v->run * v->unit > v->judge_above)
+        return 0;
+#if defined(__GNUC__)
+    for (k = 0; k < v->padded; k += RC_PANEL) {
+        rc_eight s, x, y;
+        RC_LOAD_(s, scores + k);
+        RC_LOAD_(x, g + k);
+        RC_LOAD_(y, h + k);
+        s += step * (x - y);
+        RC_STORE_(scores + k, s);
+    }
+#else
+    for (k = 0; k < v->padded; k++)
+        scores[k] += step * (g[k] - h[k]);
+#endif
+    rc_ask_ahead_(&v->gram_ahead);
+    rc_ask_ahead_(&v->rows_ahead);
+    before = (v->total + (double)v->right * v->unit) * step;
+    v->alpha[i] += step;
+    v->alpha[j] -= step;
+    v->beta[i] += before;
+    v->beta[j] -= before;
+    v->streak = 0.0;
+    v->run = 0;
+    v->judged = 0;
+    v->mistakes++;
+    return 1;
+}
+
+/* Looks at the listed pairs from `at` on; `stop`, or the pair whose mistake waits for a judge. */
+RC_WIDE_ static int64_t rc_gram_batch(rc_gram_visit *visit, const int32_t *winners,
+                                      const int32_t *losers, const double *steps, double eta,
+                                      int64_t at, int64_t stop)
+{
+    rc_gram_visit v = *visit; /* no store to scores can be taken for a change of a counter */
+    for (;;) {
+        const int64_t from = at;
+        while (at < stop && v.scores[winners[at]] - v.scores[losers[at]] > v.margin)
+            at++;
+        v.run += at - from;
+        v.right += at - from;
+        if (at == stop || !rc_gram_mistake_(&v, winners[at], losers[at], steps ? steps[at] : eta))
+            break;
+        at++;
+    }
+    *visit = v;
+    return at;
+}
+
+/* Looks at the pairs of winner i with the documents from j on, in this order; the padded number of
+ * documents, or the loser of the pair whose mistake waits for a judge. Adds to `seen` the pairs
+ * that were looked at. `labels` are padded with +inf, weights of documents may be NULL. */
+RC_WIDE_ static int64_t rc_gram_scan(rc_gram_visit *visit, const double *labels,
+                                     const double *weights, double eta, int64_t i, int64_t j,
+                                     int64_t *seen)
+{
+    rc_gram_visit v = *visit;
+    for (;;) {
+        int64_t passed = 0;
+        j = rc_next_violation_(v.scores, labels, j, v.padded, v.scores[i], labels[i], v.margin,
+                               &passed);
+        v.run += passed;
+        v.right += passed;
+        *seen += passed;
+        if (j == v.padded ||
+            !rc_gram_mistake_(&v, i, j, weights ? eta * (weights[i] * weights[j]) : eta))
+            break;
+        j++;
+        ++*seen;
+    }
+    *visit = v;
+    return j;
+}
+
+/* ---------------------------------------------------------------- visits of unfolded documents */
+
+/* weights += a * (x - y); n a multiple of 8. */
+RC_WIDE_ static void rc_add_difference(double *restrict weights, const double *restrict x,
+                                       const double *restrict y, double a, int64_t n)
+{
+    int64_t k;
+#if defined(__GNUC__)
+    for (k = 0; k < n; k += RC_PANEL) {
+        rc_eight w, b, c;
+        RC_LOAD_(w, weights + k);
+        RC_LOAD_(b, x + k);
+        RC_LOAD_(c, y + k);
+        w += a * (b - c);
+        RC_STORE_(weights + k, w);
+    }
+#else
+    for (k = 0; k < n; k++)
+        weights[k] += a * (x[k] - y[k]);
+#endif
 }
 
 /* Documents as doubles, `width` apart: a multiple of 8, with zeros behind the last feature. */
@@ -310,25 +437,6 @@ RC_WIDE_ static int64_t rc_next_wrong(const double *unfolded, int64_t width, con
             return at;
     }
     return stop;
-}
-
-/* Bytes that the next visit will read, asked of memory a little at a time: rows of a Gram matrix
- * are met in no order that the CPU could guess. */
-typedef struct rc_ahead {
-    const char *next;
-    const char *stop;
-} rc_ahead;
-
-static inline void rc_ask_ahead(rc_ahead *ahead)
-{
-    int line;
-#if defined(__GNUC__)
-    for (line = 0; line < 6 && ahead->next < ahead->stop; line++, ahead->next += 64)
-        __builtin_prefetch(ahead->next, 0, 2);
-#else
-    (void)line;
-    (void)ahead;
-#endif
 }
 
 /* ---------------------------------------------------------------- order of pairs */

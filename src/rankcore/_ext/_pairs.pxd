@@ -24,7 +24,32 @@ cdef extern from "_pairs.h" nogil:
         const char *next
         const char *stop
 
-    void rc_ask_ahead(rc_ahead *ahead) noexcept
+    ctypedef struct rc_gram_visit:
+        double *scores
+        const double *G
+        int64_t padded
+        double *alpha
+        double *beta
+        double margin
+        double streak
+        double total
+        double unit
+        int64_t run
+        int64_t right
+        int64_t mistakes
+        double judge_above
+        int32_t judged
+        rc_ahead gram_ahead
+        rc_ahead rows_ahead
+
+    int64_t rc_gram_batch(
+        rc_gram_visit *visit, const int32_t *winners, const int32_t *losers, const double *steps,
+        double eta, int64_t at, int64_t stop,
+    ) noexcept
+    int64_t rc_gram_scan(
+        rc_gram_visit *visit, const double *labels, const double *weights, double eta, int64_t i,
+        int64_t j, int64_t *seen,
+    ) noexcept
     void rc_score_docs(
         const rc_rows *X, const int64_t *docs, int64_t n, const double *w, double *scores
     ) noexcept
@@ -37,8 +62,8 @@ cdef extern from "_pairs.h" nogil:
     ) noexcept
     void rc_gram_panels(const double *panels, int64_t n_padded, int64_t depth, double *G) noexcept
     void rc_mirror(double *G, int64_t n_padded) noexcept
-    void rc_shift_scores(
-        double *scores, const double *g, const double *h, double a, int64_t n
+    void rc_add_difference(
+        double *weights, const double *x, const double *y, double a, int64_t n
     ) noexcept
     void rc_unfold_docs(
         const rc_rows *X, const int64_t *docs, int64_t n, int64_t width, double *unfolded
@@ -46,10 +71,6 @@ cdef extern from "_pairs.h" nogil:
     int64_t rc_next_wrong(
         const double *unfolded, int64_t width, const double *weights, const int32_t *winners,
         const int32_t *losers, int64_t at, int64_t stop, double margin,
-    ) noexcept
-    int64_t rc_next_violation(
-        const double *scores, const double *labels, int64_t j, int64_t n_padded, double score,
-        double label, double margin, int64_t *passed,
     ) noexcept
     uint64_t rc_stream(uint64_t seed, uint64_t visit) noexcept
     int64_t rc_below(uint64_t *state, int64_t n) noexcept

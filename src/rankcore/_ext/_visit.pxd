@@ -10,17 +10,17 @@ from rankcore._ext._pairs cimport (
     enter,
     move,
     pass_away,
+    rc_add_difference,
     rc_add_docs,
-    rc_ahead,
-    rc_ask_ahead,
     rc_below,
+    rc_gram_batch,
     rc_gram_panels,
+    rc_gram_scan,
+    rc_gram_visit,
     rc_level,
     rc_mirror,
-    rc_next_violation,
     rc_next_wrong,
     rc_pack_docs,
-    rc_shift_scores,
     rc_stream,
     rc_walk,
     rc_walk_numbers,
@@ -79,7 +79,6 @@ cdef struct Visit:
     const int32_t *winners  # a list of pairs, or NULL
     const int32_t *losers
     const double *pair_weights
-    double *G
     # Where it is
     int64_t at, filled  # in the batch
     int64_t i, j  # in lexicographic order
@@ -90,7 +89,7 @@ cdef struct Visit:
     double judge_above  # successes beyond which a hypothesis is the caller's to judge
     bint judged  # the present one was
     rc_walk walk
-    rc_ahead gram_ahead, rows_ahead
+    rc_gram_visit gram
 
 
 cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept nogil:
@@ -209,12 +208,6 @@ cdef inline void fill(Visit *v) noexcept nogil:
     v.left -= n
 
 
-cdef inline double step_of(const Visit *v, int64_t i, int64_t j) noexcept nogil:
-    if v.doc_weights == NULL:
-        return v.eta
-    return v.eta * (v.doc_weights[i] * v.doc_weights[j])
-
-
 cdef inline void copy_hypothesis(
     const Visit *v, const rc_pair_state *m, double *to
 ) noexcept nogil:
@@ -227,11 +220,8 @@ cdef inline void copy_hypothesis(
         rc_add_docs(v.X, v.docs, v.alpha, v.n, to)
 
 
-cdef inline Outcome mistake(
-    Visit *v, rc_pair_state *m, int64_t i, int64_t j, double step
-) noexcept nogil:
-    """End the present hypothesis: have it judged or kept, then move the weights."""
-    cdef double before
+cdef inline Outcome judge(Visit *v, rc_pair_state *m) noexcept nogil:
+    """Have the present hypothesis, which is to end, judged or kept, unless it was."""
     if not v.judged:
         if successes(m) > v.judge_above:
             return CANDIDATE
@@ -239,18 +229,19 @@ cdef inline Outcome mistake(
             if m.kept == m.capacity:
                 return FULL
             copy_hypothesis(v, m, enter(m, m.kept))
-    v.judged = False
-    if v.way == GRAM:
-        rc_ask_ahead(&v.gram_ahead)
-        rc_ask_ahead(&v.rows_ahead)
-        rc_shift_scores(v.scores, v.G + i * v.padded, v.G + j * v.padded, step, v.padded)
-        v.alpha[i] += step
-        v.alpha[j] -= step
-    elif v.way == PACKED:
-        rc_shift_scores(
+    v.judged = True
+    return REACHED
+
+
+cdef inline void mistake(
+    Visit *v, rc_pair_state *m, int64_t i, int64_t j, double step
+) noexcept nogil:
+    """End the present hypothesis and move the weights."""
+    cdef double before
+    if v.way == PACKED:
+        rc_add_difference(
             v.weights, v.unfolded + i * v.width, v.unfolded + j * v.width, step, v.width
         )
-    if v.way >= PACKED:
         if m.weight_sums != NULL:
             before = so_far(m) * step
             v.beta[i] += before
@@ -259,8 +250,30 @@ cdef inline Outcome mistake(
         move(m, rc_rows_get(v.X, v.docs[i]), rc_rows_get(v.X, v.docs[j]), step)
         v.version += 1
     pass_away(m)
+    v.judged = False
     v.mistakes += 1
-    return REACHED
+
+
+cdef inline void enter_gram(Visit *v, const rc_pair_state *m) noexcept nogil:
+    """Let the loops over a Gram matrix count on from the state."""
+    v.gram.streak = m.streak
+    v.gram.total = m.total
+    v.gram.unit = m.unit
+    v.gram.run = m.run
+    v.gram.right = m.right
+    v.gram.mistakes = 0
+    v.gram.judge_above = -1 if m.capacity else v.judge_above
+    v.gram.judged = v.judged
+
+
+cdef inline void leave_gram(Visit *v, rc_pair_state *m) noexcept nogil:
+    """Take over what they have counted."""
+    m.streak = v.gram.streak
+    m.run = v.gram.run
+    m.right = v.gram.right
+    m.n_mistakes += v.gram.mistakes
+    v.mistakes += v.gram.mistakes
+    v.judged = v.gram.judged
 
 
 cdef inline double renewed(Visit *v, const rc_pair_state *m, int64_t k) noexcept nogil:
@@ -286,62 +299,58 @@ cdef inline bint violated(
 
 cdef inline Outcome batch(Visit *v, rc_pair_state *m) noexcept nogil:
     """Look at the pairs of the batch."""
-    cdef const double *s = v.scores
     cdef const int32_t *winners = v.batch_winners
     cdef const int32_t *losers = v.batch_losers
-    cdef double margin = m.margin
     cdef int64_t at, filled = v.filled
-    cdef bint listed = v.pair_weights != NULL or v.doc_weights != NULL
+    cdef const double *steps = NULL
     cdef Outcome outcome
+    if v.pair_weights != NULL or v.doc_weights != NULL:
+        steps = v.steps
     while True:
         at = v.at
         if v.way == GRAM:
-            while at < filled and s[winners[at]] - s[losers[at]] > margin:
-                at += 1
-        elif v.way == PACKED:
-            at = rc_next_wrong(
-                v.unfolded, v.width, v.weights, winners, losers, at, filled, margin
-            )
+            enter_gram(v, m)
+            at = rc_gram_batch(&v.gram, winners, losers, steps, v.eta, at, filled)
+            leave_gram(v, m)
         else:
-            while at < filled and not violated(v, m, winners[at], losers[at]):
-                at += 1
-        m.run += at - v.at
-        m.right += at - v.at
+            if v.way == PACKED:
+                at = rc_next_wrong(
+                    v.unfolded, v.width, v.weights, winners, losers, at, filled, m.margin
+                )
+            else:
+                while at < filled and not violated(v, m, winners[at], losers[at]):
+                    at += 1
+            m.run += at - v.at
+            m.right += at - v.at
         m.n_pairs += at - v.at
         v.at = at
         if at == filled:
             return REACHED
-        outcome = mistake(
-            v, m, winners[at], losers[at], v.steps[at] if listed else v.eta
-        )
+        outcome = judge(v, m)
         if outcome != REACHED:
             return outcome
-        m.n_pairs += 1
-        v.at += 1
+        if v.way != GRAM:
+            mistake(v, m, winners[at], losers[at], v.eta if steps == NULL else steps[at])
+            m.n_pairs += 1
+            v.at += 1
 
 
 cdef inline Outcome scan(Visit *v, rc_pair_state *m) noexcept nogil:
     """Look at the pairs of the winner v.i, in lexicographic order."""
-    cdef const double *labels = v.padded_labels
-    cdef int64_t j, n
+    cdef int64_t seen
     cdef Outcome outcome
     while True:
-        n = 0
-        j = rc_next_violation(
-            v.scores, labels, v.j, v.padded, v.scores[v.i], labels[v.i], m.margin, &n
+        seen = 0
+        enter_gram(v, m)
+        v.j = rc_gram_scan(
+            &v.gram, v.padded_labels, v.doc_weights, v.eta, v.i, v.j, &seen
         )
-        m.run += n
-        m.right += n
-        m.n_pairs += n
-        v.left -= n
-        v.j = j
-        if j == v.padded:
+        leave_gram(v, m)
+        m.n_pairs += seen
+        if v.j == v.padded:
             v.i += 1
             v.j = 0
             return REACHED
-        outcome = mistake(v, m, v.i, j, step_of(v, v.i, j))
+        outcome = judge(v, m)
         if outcome != REACHED:
             return outcome
-        m.n_pairs += 1
-        v.left -= 1
-        v.j += 1
