@@ -313,6 +313,13 @@ def test_missing_values_take_the_better_side():
     assert model.predict([[np.nan], [0.0]])[0] > model.predict([[np.nan], [0.0]])[1]
 
 
+@pytest.mark.parametrize("select", ["edge", "normalizer"])
+def test_missing_values_fire_where_both_sides_are_as_good(select):
+    """The middle document wins as much as it loses."""
+    model = rc.RankBoost(1, select=select).fit([[2.0], [np.nan], [1.0]], [2, 1, 0])
+    assert model.estimators_[["threshold", "missing"]].tolist() == [(1.5, 1)]
+
+
 def test_zero_may_be_missing():
     dense = np.array([[0, 1.0], [0, 1], [5, 0], [0, 0]])
     y = [2, 2, 1, 0]

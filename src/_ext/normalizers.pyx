@@ -302,7 +302,8 @@ cdef void _scan(
                 continue
             difference = sqrt(max(scan.plus, 0.0)) - sqrt(max(scan.minus, 0.0))
             value = difference * difference
-            if value > merit[0] or (value == merit[0] and b > bin[0]):
+            # Of equal ones the highest, and 1 for the missing.
+            if value > merit[0] or (value == merit[0] and b >= bin[0]):
                 merit[0] = value
                 edge[0] = scan.plus - scan.minus
                 bin[0] = <int32_t> b

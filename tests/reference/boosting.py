@@ -72,7 +72,7 @@ def stumps(X, thresholds, zero_missing=False):
         column = X[:, feature]
         missing = any(is_missing(x, zero_missing) for x in column)
         for threshold in thresholds[feature]:
-            for default in (0, 1) if missing else (0,):
+            for default in (1, 0) if missing else (0,):
                 yield (feature, threshold, default), fires(column, threshold, default, zero_missing)
 
 

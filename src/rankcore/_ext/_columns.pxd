@@ -57,7 +57,7 @@ cdef inline void sweep(
     const double *sums, int64_t n_bins, bint has_missing,  # in: the last sum is of the missing
     double *edge, int32_t *bin, uint8_t *side,  # out: the best of the column
 ) noexcept nogil:
-    """Find the cut of greatest |edge|: of equal ones the highest, and 0 for the missing."""
+    """Find the cut of greatest |edge|: of equal ones the highest, and 1 for the missing."""
     cdef double present = 0.0, best = -1.0, above = 0.0, other
     cdef int64_t b
     edge[0] = 0.0
@@ -75,11 +75,6 @@ cdef inline void sweep(
         present += sums[b]
     for b in range(n_bins - 1, -1, -1):
         above += sums[b]
-        if fabs(above) > best:
-            best = fabs(above)
-            edge[0] = above
-            bin[0] = <int32_t> b
-            side[0] = 0
         # All potentials but those of the present rows at or below the cut.
         other = above - present
         if b > 0 and fabs(other) > best:
@@ -87,3 +82,8 @@ cdef inline void sweep(
             edge[0] = other
             bin[0] = <int32_t> b
             side[0] = 1
+        if fabs(above) > best:
+            best = fabs(above)
+            edge[0] = above
+            bin[0] = <int32_t> b
+            side[0] = 0
