@@ -773,6 +773,15 @@ def test_data_frames():
         model.predict(frame[list("abcdfe")])
     with pytest.raises(ValueError, match="feature names"):
         perceptron().fit(frame, y, eval_set=(frame[list("abcdfe")], y))
+    assert not hasattr(model.fit(X, y, qid=qid), "feature_names_in_")
+
+
+def test_callbacks_from_an_iterator_see_every_epoch():
+    X, y, qid = real_data()
+    epochs = []
+    callbacks = iter([lambda model: epochs.append(model.n_iter_)])
+    perceptron(max_iter=3).fit(X, y, qid=qid, callbacks=callbacks)
+    assert epochs == [1, 2, 3]
 
 
 def test_pickles_and_copies_go_on():

@@ -265,6 +265,7 @@ class PairwisePerceptron(Ranker):
             interrupted fit leaves the estimator as it was.
         """
         self._check_params()
+        callbacks = list(callbacks or [])
         rows = as_rows(X)
         pairing, skipped = self._pairing(
             rows, y, queries_of(qid, group, rows.n_rows), sample_weight, pairs, pairs_weight
@@ -298,12 +299,13 @@ class PairwisePerceptron(Ranker):
                     best, best_epoch, best_value = state.parameters(), epoch, value
             if self.verbose:
                 self._tell(state, epoch)
-            stop = [bool(callback(copy(shadow))) for callback in callbacks or []]
+            stop = [bool(callback(copy(shadow))) for callback in callbacks]
             stale = best is not None and epoch - best_epoch >= int(self.early_stopping_rounds or 0)
             if any(stop) or stale or (state.epochs[-1][1] == 0 and validation is None):
                 break
         if best is not None:
             state.put_back(best)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         self.__dict__.update(shadow.__dict__)
         self.__dict__.pop("best_iteration_", None)
         if best is not None:
