@@ -15,6 +15,7 @@ from rankcore.plotting import (
     BLUE,
     ORANGE,
     plot_comparison,
+    plot_contribution,
     plot_query_differences,
     plot_roc,
     plot_scores_by_rank,
@@ -149,6 +150,42 @@ def test_models_that_have_no_line_of_scores(ax):
     for model in (rc.CuSumRank(), rc.MulticlassPerceptron()):
         with pytest.raises(TypeError, match="not one score a row with thresholds"):
             plot_scores_by_rank(model.fit(X, y), X, y, ax=ax)
+
+
+def test_what_a_feature_adds(ax):
+    X = RNG.normal(size=(80, 3)).round(1)
+    X[::7, 1] = np.nan
+    y = (X[:, 0] > 0.3) + (np.nan_to_num(X[:, 1]) > 0)
+    model = rc.RankBoost(30).fit(X, y)
+    plot_contribution(model, 1, ax=ax)
+    (stairs,) = ax.patches
+    values, edges, _ = stairs.get_data()
+    for value, low, high in zip(values, edges[:-1], edges[1:], strict=True):
+        middle = (low + high) / 2
+        changed = model.predict([[0.0, middle, 0.0], [0.0, np.nan, 0.0]])
+        (missing,) = set(ax.lines[0].get_ydata())
+        assert value - missing == pytest.approx(changed[0] - changed[1], abs=1e-12)
+    assert edges[1:-1].tolist() == sorted(
+        set(model.estimators_["threshold"][model.estimators_["feature"] == 1]) - {-np.inf}
+    )
+
+
+def test_what_a_named_feature_adds(ax):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(RNG.normal(size=(40, 2)), columns=["age", "size"])
+    model = make_pipeline(rc.RankBoost(5)).fit(X, X["size"])
+    plot_contribution(model, "size", ax=ax)
+    assert ax.get_xlabel() == "size"
+    assert np.ptp(ax.patches[0].get_data().values) > 0
+    plot_contribution(model, "age", ax=ax)  # no stump is needed
+    with pytest.raises(ValueError, match="no feature 'weight'; names are age, size"):
+        plot_contribution(model, "weight", ax=ax)
+    with pytest.raises(ValueError, match="X had no named columns"):
+        plot_contribution(rc.RankBoost(1).fit(X.to_numpy(), X["size"]), "size", ax=ax)
+    with pytest.raises(ValueError, match="feature == 2"):
+        plot_contribution(model, 2, ax=ax)
+    with pytest.raises(TypeError, match="PRank has no stumps"):
+        plot_contribution(rc.PRank(), 0, ax=ax)
 
 
 def test_new_axes_and_missing_matplotlib(monkeypatch):

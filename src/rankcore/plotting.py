@@ -1,4 +1,4 @@
-"""Pictures of rankings: comparisons, queries, ROC curves, scores by rank.
+"""Pictures of rankings: comparisons, queries, ROC curves, scores by rank, features.
 
 Every function draws into the axes it is given, or into new ones, and returns them. They need
 Matplotlib: ``pip install 'rankcore[plot]'``.
@@ -31,6 +31,12 @@ def _new_axes() -> Any:
             "plots need Matplotlib: pip install 'rankcore[plot]'", name="matplotlib"
         ) from None
     return pyplot.subplots(layout="constrained")[1]
+
+
+def _learner(model: Any) -> Any:
+    """What is at the end of a pipeline, the best of a search."""
+    learner = getattr(model, "best_estimator_", model)
+    return learner.steps[-1][1] if hasattr(learner, "steps") else learner
 
 
 def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
@@ -211,9 +217,7 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
-    learner = getattr(model, "best_estimator_", model)
-    if hasattr(learner, "steps"):
-        learner = learner.steps[-1][1]
+    learner = _learner(model)
     scores = np.asarray(model.decision_function(X)) if hasattr(learner, "thresholds_") else None
     if scores is None or scores.ndim != 1:
         raise TypeError(
@@ -247,5 +251,58 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     ax.set_xticks(range(len(known)), list(map(str, known)))
     ax.set_xlabel("true rank")
     ax.set_ylabel("score")
+    ax.legend()
+    return ax
+
+
+def plot_contribution(model: Any, feature: int | str, *, ax: Any = None) -> Any:
+    """Draw what a feature adds to the score of a boosted ranker, as a function of its value.
+
+    Parameters
+    ----------
+    model : RankBoost or BipartiteRankBoost
+        Fitted; also at the end of a pipeline or the best of a search, whose transformed features
+        it is then.
+    feature : int or str
+        Number of the column, or its name where the model was fitted to named ones.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The step function, a twentieth of their range beyond the thresholds on both sides, and a
+        dashed line at what a missing value adds.
+
+    Raises
+    ------
+    TypeError
+        For a model without stumps.
+    ValueError
+        If there is no such feature.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    learner = _learner(model)
+    if not hasattr(learner, "contribution"):
+        raise TypeError(f"{type(learner).__name__} has no stumps, as RankBoost has")
+    name = f"feature {feature}"
+    if isinstance(feature, str):
+        names = [str(known) for known in getattr(learner, "feature_names_in_", [])]
+        if feature not in names:
+            known = ", ".join(names) if names else "none: X had no named columns"
+            raise ValueError(f"there is no feature {feature!r}; names are {known}")
+        name, feature = feature, names.index(feature)
+    thresholds, values, missing = learner.contribution(feature)
+    finite = np.isfinite(thresholds)  # nothing is below -inf
+    thresholds, values = thresholds[finite], values[values.size - finite.sum() - 1 :]
+    ends = thresholds[[0, -1]] if thresholds.size else np.zeros(2)
+    beyond = 0.05 * (ends[1] - ends[0]) or 1.0
+    ax = ax or _new_axes()
+    edges = [ends[0] - beyond, *thresholds, ends[1] + beyond]
+    ax.stairs(values, edges, baseline=None, color=BLUE, linewidth=1.5)
+    ax.axhline(missing, color=ORANGE, linewidth=1, linestyle="--", label="missing")
+    ax.set_xlabel(name)
+    ax.set_ylabel("added to the score")
     ax.legend()
     return ax
