@@ -20,6 +20,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import rankcore as rc
 from rankcore.progress import watch
 from rankcore.structured import CuSumTask, PRankTask, StructuredPerceptron, Task
+from reference.cusum import clear_cut
 from reference.structured import phi_cusum, phi_prank, structured
 from strategies import ordinal_problems
 
@@ -248,20 +249,6 @@ def test_indices_of_parameters_may_exceed_32_bits():
     ((x,), _) = cusum.examples(X)
     assert cusum.features(x, 2)[0].tolist() == [4 * 2 * 10**9]
     assert prank.features(x, 1)[0].tolist() == [2 * 10**8 - 1 + 2 * 10**9]
-
-
-def clear_cut(compiled, X, y, k, margin):
-    """Whether no decision in learning from the rows in turn hung on the rounding of a score."""
-    for i in range(len(y)):
-        if i:
-            scores = compiled.decision_function(X[[i]])[0]
-            for extra in [0, margin]:
-                augmented = scores + extra * np.abs(np.arange(1, k + 1) - y[i])
-                first, second = np.sort(augmented)[:-3:-1]
-                if first - second < 1e-9 and tasks_of_compiled(compiled).any():
-                    return False
-        compiled.partial_fit(X[[i]], y[[i]], classes=range(1, k + 1))
-    return True
 
 
 @given(

@@ -76,3 +76,17 @@ def cusum(
         "losses": losses,
         "steps": np.array(steps),
     }
+
+
+def clear_cut(model, X, y, k, margin):
+    """Whether no decision in learning from the rows in turn hung on the rounding of a score."""
+    for i in range(len(y)):
+        if i:
+            scores = model.decision_function(X[[i]])[0]
+            for extra in [0, margin]:
+                augmented = scores + extra * np.abs(np.arange(1, k + 1) - y[i])
+                first, second = np.sort(augmented)[:-3:-1]
+                if first - second < 1e-9 and (model.coef_.any() or model.intercept_.any()):
+                    return False
+        model.partial_fit(X[[i]], y[[i]], classes=range(1, k + 1))
+    return True
