@@ -41,7 +41,7 @@ cdef const Binned *_narrow(object columns, const int32_t[::1] features) except N
 
 
 def count(
-    object columns not None, const int32_t[::1] features not None, int64_t[::1] counts not None
+    object columns not None, const int32_t[::1] features not None, int32_t[::1] counts not None
 ):
     """Count the entries of each row in some sparse columns.
 
@@ -49,7 +49,7 @@ def count(
     ----------
     columns : Columns
     features : int32 array
-    counts : int64 array, shape (n_rows,)
+    counts : int32 array, shape (n_rows,)
         In and out: added to.
     """
     cdef const Binned *binned = _narrow(columns, features)
@@ -65,7 +65,7 @@ def count(
 def pack(
     object columns not None,
     const int32_t[::1] features not None,
-    int64_t[::1] cursors not None,
+    int32_t[::1] cursors not None,
     uint16_t[::1] cells not None,
 ):
     """List, row by row, the cells in which a row is: column number * 256 + code.
@@ -76,7 +76,7 @@ def pack(
         In.
     features : int32 array
         In. The columns; a column's number is its place here.
-    cursors : int64 array, shape (n_rows,)
+    cursors : int32 array, shape (n_rows,)
         In and out. Where the list of each row begins; then where it ended.
     cells : uint16 array
         Out.
@@ -95,13 +95,13 @@ def pack(
                     fits = False
                     break
                 cells[at] = <uint16_t> (CODES * i + codes[k])
-                cursors[binned.rows[k]] = at + 1
+                cursors[binned.rows[k]] = <int32_t> (at + 1)
     if not fits:
         raise ValueError("there are more entries than cells")
 
 
 def fill(
-    const int64_t[::1] starts not None,
+    const int32_t[::1] starts not None,
     const uint16_t[::1] cells not None,
     const double[::1] factors not None,
     int64_t n_winning,
@@ -111,7 +111,7 @@ def fill(
 
     Parameters
     ----------
-    starts : int64 array, shape (n_rows + 1,)
+    starts : int32 array, shape (n_rows + 1,)
         In. Where the list of each row begins.
     cells : uint16 array
         In. As `pack` made it.
@@ -132,7 +132,7 @@ def fill(
 
 
 cdef int _check_lists(
-    const int64_t[::1] starts, const uint16_t[::1] cells, int64_t n, int64_t n_winning,
+    const int32_t[::1] starts, const uint16_t[::1] cells, int64_t n, int64_t n_winning,
     double[:, ::1] sums,
 ) except -1:
     if (
@@ -151,7 +151,7 @@ def walk(
     object columns not None,
     int64_t feature,
     const uint8_t[::1] changed not None,
-    const int64_t[::1] starts not None,
+    const int32_t[::1] starts not None,
     const uint16_t[::1] cells not None,
     const double[::1] factors not None,
     int64_t n_winning,

@@ -429,7 +429,7 @@ class FiringSearch(Search):
         order = np.argsort(-n_entries, kind="stable").astype(np.int32)
         features = np.sort(order[: firing.SLAB])
         n_cells = int(n_entries[features].sum())
-        if 2 * n_cells + 8 * n_rows > n_entries.sum():
+        if 2 * n_cells + 4 * n_rows > n_entries.sum() or n_cells >= 2**31:
             return []
         if n_cells < ENTRIES_PER_BIN * int(self.binning.n_bins[features].sum()):
             return []
@@ -480,9 +480,9 @@ class Slab:
 
     def __init__(self, binning: Binning, features: NDArray[np.int32], n_rows: int) -> None:
         self.features = features
-        counts = np.zeros(n_rows + 1, dtype=np.int64)
-        firing.count(binning.columns, features, counts[1:])
-        self.starts = np.cumsum(counts)
+        self.starts = np.zeros(n_rows + 1, dtype=np.int32)
+        firing.count(binning.columns, features, self.starts[1:])
+        np.cumsum(self.starts, out=self.starts)
         self.cells = np.empty(int(self.starts[-1]), dtype=np.uint16)
         firing.pack(binning.columns, features, self.starts[:-1].copy(), self.cells)
         self.sums = np.zeros((2, firing.SLAB * stumps.CODES))

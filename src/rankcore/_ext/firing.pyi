@@ -6,15 +6,15 @@ from rankcore._ext.rows import Rows
 
 SLAB: int
 
-def count(columns: Columns, features: NDArray[np.int32], counts: NDArray[np.int64]) -> None: ...
+def count(columns: Columns, features: NDArray[np.int32], counts: NDArray[np.int32]) -> None: ...
 def pack(
     columns: Columns,
     features: NDArray[np.int32],
-    cursors: NDArray[np.int64],
+    cursors: NDArray[np.int32],
     cells: NDArray[np.uint16],
 ) -> None: ...
 def fill(
-    starts: NDArray[np.int64],
+    starts: NDArray[np.int32],
     cells: NDArray[np.uint16],
     factors: NDArray[np.float64],
     n_winning: int,
@@ -24,7 +24,7 @@ def walk(
     columns: Columns,
     feature: int,
     changed: NDArray[np.uint8],
-    starts: NDArray[np.int64],
+    starts: NDArray[np.int32],
     cells: NDArray[np.uint16],
     factors: NDArray[np.float64],
     n_winning: int,
