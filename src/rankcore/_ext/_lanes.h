@@ -20,15 +20,19 @@
  * argument where the mask is set, else 0. Macros, since no ABI is at ease with vector arguments. */
 #if defined(__GNUC__)
 #define RC_UNIT_ 4
+#define RC_LINE_ 8
 typedef double rc_unit_ __attribute__((vector_size(32), aligned(8), may_alias));
 typedef int64_t rc_mask_ __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double rc_line_ __attribute__((vector_size(64), aligned(8), may_alias));
 #define RC_WHERE_(comparison) ((rc_mask_)(comparison))
 #define RC_IF_(mask, a) ((rc_unit_)((mask) & (rc_mask_)(a)))
 #define RC_ANY_(mask) (((mask)[0] | (mask)[1] | (mask)[2] | (mask)[3]) != 0)
 #define RC_FETCH_(address) __builtin_prefetch((const void *)(address))
 #else
 #define RC_UNIT_ 1
+#define RC_LINE_ 1
 typedef double rc_unit_;
+typedef double rc_line_;
 typedef int64_t rc_mask_;
 #define RC_WHERE_(comparison) (-(rc_mask_)(comparison))
 #define RC_IF_(mask, a) ((mask) ? (a) : 0.0)
@@ -111,69 +115,56 @@ RC_INLINE_ int64_t rc_column_(rc_row x, int64_t i, const int sparse)
             function(x, 0, 0, __VA_ARGS__);       \
     } while (0)
 
-/* Scores of `units` neighbouring units: a constant, so that the partial sums stay in registers. */
-RC_INLINE_ void rc_unit_scores_(rc_row x, const int sparse, const int single, const int units,
-                                const double *weights, int64_t width, double *scores)
-{
-    rc_unit_ s0[2], s1[2], s2[2], s3[2];
-    int64_t i;
-    int j;
-    for (j = 0; j < units; j++)
-        s0[j] = s1[j] = s2[j] = s3[j] = (rc_unit_){0};
-    for (i = 0; i + 4 <= x.n; i += 4) {
-        if (sparse) { /* as rc_dot does: the row after next, or so */
-            RC_FETCH_((uintptr_t)x.data + (single ? 4 : 8) * (uintptr_t)i + 1024);
-            RC_FETCH_((uintptr_t)x.indices + 4 * (uintptr_t)i + 1024);
-        }
-        const double *w0 = weights + rc_column_(x, i, sparse) * width;
-        const double *w1 = weights + rc_column_(x, i + 1, sparse) * width;
-        const double *w2 = weights + rc_column_(x, i + 2, sparse) * width;
-        const double *w3 = weights + rc_column_(x, i + 3, sparse) * width;
-        const double v0 = rc_value_(x, i, single), v1 = rc_value_(x, i + 1, single);
-        const double v2 = rc_value_(x, i + 2, single), v3 = rc_value_(x, i + 3, single);
-        for (j = 0; j < units; j++) {
-            s0[j] += v0 * RC_OF_(w0 + RC_UNIT_ * j);
-            s1[j] += v1 * RC_OF_(w1 + RC_UNIT_ * j);
-            s2[j] += v2 * RC_OF_(w2 + RC_UNIT_ * j);
-            s3[j] += v3 * RC_OF_(w3 + RC_UNIT_ * j);
-        }
+/* Scores of the neighbouring lanes that one value of TYPE holds: the partial sums stay in
+ * registers. And the same lanes of weights += a * x. */
+#define RC_LANES_(TYPE, scores_name, axpys_name)                                              \
+    RC_INLINE_ void scores_name(rc_row x, const int sparse, const int single,                 \
+                                const double *weights, int64_t width, double *scores)         \
+    {                                                                                         \
+        TYPE s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};                                          \
+        int64_t i;                                                                            \
+        for (i = 0; i + 4 <= x.n; i += 4) {                                                   \
+            if (sparse) { /* as rc_dot does: the row after next, or so */                     \
+                RC_FETCH_((uintptr_t)x.data + (single ? 4 : 8) * (uintptr_t)i + 1024);        \
+                RC_FETCH_((uintptr_t)x.indices + 4 * (uintptr_t)i + 1024);                    \
+            }                                                                                 \
+            s0 += rc_value_(x, i, single) *                                                   \
+                  *(const TYPE *)(weights + rc_column_(x, i, sparse) * width);                \
+            s1 += rc_value_(x, i + 1, single) *                                               \
+                  *(const TYPE *)(weights + rc_column_(x, i + 1, sparse) * width);            \
+            s2 += rc_value_(x, i + 2, single) *                                               \
+                  *(const TYPE *)(weights + rc_column_(x, i + 2, sparse) * width);            \
+            s3 += rc_value_(x, i + 3, single) *                                               \
+                  *(const TYPE *)(weights + rc_column_(x, i + 3, sparse) * width);            \
+        }                                                                                     \
+        for (; i < x.n; i++)                                                                  \
+            s0 += rc_value_(x, i, single) *                                                   \
+                  *(const TYPE *)(weights + rc_column_(x, i, sparse) * width);                \
+        *(TYPE *)scores = (s0 + s2) + (s1 + s3);                                              \
+    }                                                                                         \
+    RC_INLINE_ void axpys_name(rc_row x, const int sparse, const int single, const double *a, \
+                               double *weights, int64_t width)                                \
+    {                                                                                         \
+        const TYPE change = *(const TYPE *)a;                                                 \
+        int64_t i;                                                                            \
+        for (i = 0; i < x.n; i++)                                                             \
+            *(TYPE *)(weights + rc_column_(x, i, sparse) * width) +=                          \
+                change * rc_value_(x, i, single);                                             \
     }
-    for (; i < x.n; i++) {
-        const double *w = weights + rc_column_(x, i, sparse) * width;
-        const double v = rc_value_(x, i, single);
-        for (j = 0; j < units; j++)
-            s0[j] += v * RC_OF_(w + RC_UNIT_ * j);
-    }
-    for (j = 0; j < units; j++)
-        RC_AT_(scores + RC_UNIT_ * j) = (s0[j] + s2[j]) + (s1[j] + s3[j]);
-}
 
-/* weights += a * x in `units` neighbouring units. */
-RC_INLINE_ void rc_unit_axpys_(rc_row x, const int sparse, const int single, const int units,
-                               const double *a, double *weights, int64_t width)
-{
-    rc_unit_ change[2];
-    int64_t i;
-    int j;
-    for (j = 0; j < units; j++)
-        change[j] = RC_OF_(a + RC_UNIT_ * j);
-    for (i = 0; i < x.n; i++) {
-        double *w = weights + rc_column_(x, i, sparse) * width;
-        const double v = rc_value_(x, i, single);
-        for (j = 0; j < units; j++)
-            RC_AT_(w + RC_UNIT_ * j) += change[j] * v;
-    }
-}
+RC_LANES_(rc_unit_, rc_unit_scores_, rc_unit_axpys_)
+RC_LANES_(rc_line_, rc_line_scores_, rc_line_axpys_)
+#undef RC_LANES_
 
-/* Scores of n lanes; two units at a time, a line of cache. */
+/* Scores of n lanes; a line of cache at a time, and what is left. */
 RC_INLINE_ void rc_scores_(rc_row x, int64_t n, const double *weights, int64_t width,
                            double *scores)
 {
     int64_t j;
-    for (j = 0; j + 2 * RC_UNIT_ <= n; j += 2 * RC_UNIT_)
-        RC_BY_KIND_(rc_unit_scores_, 2, weights + j, width, scores + j);
-    if (j < n)
-        RC_BY_KIND_(rc_unit_scores_, 1, weights + j, width, scores + j);
+    for (j = 0; j + RC_LINE_ <= n; j += RC_LINE_)
+        RC_BY_KIND_(rc_line_scores_, weights + j, width, scores + j);
+    for (; j < n; j += RC_UNIT_)
+        RC_BY_KIND_(rc_unit_scores_, weights + j, width, scores + j);
 }
 
 /* Writes the scores of a row in all lanes. O(x.n * width). */
@@ -283,11 +274,11 @@ RC_INLINE_ void rc_lane_axpys_(const rc_lanes m, rc_row x, int64_t n_wrong, doub
     int64_t u;
     for (u = 0; u < n_wrong; u++) {
         const int64_t j = m.units[u];
-        if (u + 1 < n_wrong && m.units[u + 1] == j + RC_UNIT_ && j % (2 * RC_UNIT_) == 0) {
-            RC_BY_KIND_(rc_unit_axpys_, 2, m.changes + j, weights + j, m.width);
-            u++;
+        if (u + 1 < n_wrong && m.units[u + 1] == j + RC_UNIT_ && j % RC_LINE_ == 0) {
+            RC_BY_KIND_(rc_line_axpys_, m.changes + j, weights + j, m.width);
+            u += RC_LINE_ / RC_UNIT_ - 1;
         } else
-            RC_BY_KIND_(rc_unit_axpys_, 1, m.changes + j, weights + j, m.width);
+            RC_BY_KIND_(rc_unit_axpys_, m.changes + j, weights + j, m.width);
     }
 }
 
