@@ -145,6 +145,14 @@ def test_mistakes_end_in_one_line(files, monkeypatch, arguments, message):
     assert message in result.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
+def test_a_run_from_a_pipe_is_told(files):
+    os.mkfifo(files / "pipe")
+    result = run(files / "pipe", files / "qrels")
+    assert result.exit_code == 1
+    assert "is a pipe" in result.stderr
+
+
 def test_ohsumed_as_pytrec_eval(tmp_path):
     data = DATA / "ohsumed-letor3"
     if not data.is_dir():

@@ -277,6 +277,11 @@ def evaluate(
     """Tell a model from a run, and measure it."""
     from rankcore import runs
 
+    if model.is_fifo():
+        raise ValueError(
+            f"{model} is a pipe, but a model or a run is looked into before it is read: write it to "
+            "a file; judgments and data may come from -"
+        )
     if not runs.is_run(model):
         if model.is_file() and not is_zipfile(model):
             raise ValueError(
