@@ -279,8 +279,8 @@ def evaluate(
 
     if model.is_fifo():
         raise ValueError(
-            f"{model} is a pipe, but a model or a run is looked into before it is read: write it to "
-            "a file; judgments and data may come from -"
+            f"{model} is a pipe, but a model or a run is looked into before it is read: write it "
+            "to a file; judgments and data may come from -"
         )
     if not runs.is_run(model):
         if model.is_file() and not is_zipfile(model):
