@@ -57,7 +57,7 @@ def values(text):
 
 
 def test_lines_of_trec_eval(files):
-    found = succeed(files / "mine.run", files / "qrels", "-m", "map", "-m", "P.1,2", "--per-query")
+    found = succeed(files / "mine.run", files / "qrels", "-m", "map", "-m", "P.1,2", "-q")
     assert values(found) == {
         # a at 2 of two relevant ones; z stands above a, for its id is greater; nothing relevant.
         ("map", "q1"): 0.25,

@@ -96,7 +96,7 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="File writt
 ZeroBasedOption = Annotated[
     bool, typer.Option("--zero-based", help="Features are numbered from 0, not from 1.")
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -260,7 +260,8 @@ def evaluate(
         float | None, typer.Option("--rel", "-l", help="The smallest relevant label.")
     ] = None,
     per_query: Annotated[
-        bool, typer.Option("--per-query", help="Also the values of every query of a run.")
+        bool,
+        typer.Option("--per-query", "-q", help="Also the values of every query of a run."),
     ] = False,
     complete: Annotated[
         bool,
