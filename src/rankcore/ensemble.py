@@ -70,11 +70,11 @@ class OAP(ThresholdClassifier):
                 },
                 member._settings(),
                 state.others["seen"][j].copy(),
-                epochs=[state.others["seen"][j].tolist()],
+                epochs=[state.others["seen"][j].tolist()] if state.others["seen"][j, 0] else [],
             )
-            member.classes_, member.n_features_in_ = self.classes_, self.n_features_in_
+            member.classes_, member.n_features_in_ = self.classes_.copy(), self.n_features_in_
             if hasattr(self, "feature_names_in_"):
-                member.feature_names_in_ = self.feature_names_in_
+                member.feature_names_in_ = self.feature_names_in_.copy()
             members.append(member)
         return members
 
@@ -109,7 +109,8 @@ class OAP(ThresholdClassifier):
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of
         # what moved: a number a threshold and row.
-        often = state.settings["tau"] * state.settings["n_estimators"]
+        rate = state.settings["tau"] if state.settings["sampling"] == "bernoulli" else 1.0
+        often = rate * state.settings["n_estimators"]
         block = int(super()._block_rows(rows, state) * 32 / max(32.0, often))
         return max(1, min(block, 2**22 // state.others["totals"].size))
 

@@ -364,6 +364,9 @@ class CuSumRank(OnlineOrdinalClassifier):
         others = {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}
         return by_feature, others
 
+    def _row_vectors(self, state: OnlineState) -> int:
+        return state.others["thresholds"].size
+
     def _bind(self, state: OnlineState) -> Any:
         thresholds = state.others["thresholds"]
         return kernels.CuSumState(

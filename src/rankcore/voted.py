@@ -19,6 +19,8 @@ from rankcore.ordinal import check_lattice, check_rule
 __all__ = ["VotedPRank"]
 
 OUTPUTS = ("round", "mean", "median", "plurality")
+# Arrays with an entry a past hypothesis.
+KEPT = ("hypotheses", "cuts", "votes", "born")
 
 
 class VotesRanks(OnlineOrdinalClassifier):
@@ -92,7 +94,7 @@ class VotesRanks(OnlineOrdinalClassifier):
             return super().score(X, y, sample_weight)
         scores = self.decision_function(X)
         ranks = encode(as_labels(y, scores.size)[0], self.classes_) + 1
-        return -rank_loss(ranks, scores, sample_weight=sample_weight)
+        return 0.0 - rank_loss(ranks, scores, sample_weight=sample_weight)
 
 
 class VotedPRank(VotesRanks):
@@ -107,8 +109,9 @@ class VotedPRank(VotesRanks):
     count_init : {1, 0}, default=1
         Votes a hypothesis is born with: 1 counts the example that created it.
     max_hypotheses : int, optional
-        Keep only the hypotheses of most votes, of equal ones the oldest. By default all are kept,
-        which takes n_features numbers for each mistake ever made.
+        Keep only the hypotheses of most votes, of equal ones the oldest; ``partial_fit`` copies
+        them once a call. By default all are kept, which takes n_features numbers for each mistake
+        ever made.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.
     threshold_scale : float, default=1.0
@@ -280,8 +283,16 @@ class VotedPRank(VotesRanks):
     @property
     def _append_only(self) -> tuple[str, ...]:
         # A full queue overwrites what it has kept; without a limit nothing ever is.
-        free = ("hypotheses", "cuts", "votes", "born")
-        return () if self.max_hypotheses is not None else free
+        return () if self.max_hypotheses is not None else KEPT
+
+    @property
+    def _overwritten(self) -> tuple[str, ...]:
+        # All columns of one that makes place for another.
+        return () if self.max_hypotheses is None else ("hypotheses",)
+
+    def _clear_free_ends(self, state: OnlineState) -> None:
+        for name in self._append_only:  # it may be infinity, which no model file accepts
+            state.array(name)[state.others["book"][0] :] = 0
 
     def _make_room(self, state: OnlineState) -> bool:
         capacity = state.others["votes"].size
