@@ -77,6 +77,12 @@ def test_in_place_without_copies(dtype):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < per_row * checked.n_rows + 5000  # int64 indptr, and small objects
+    columns = np.asfortranarray(dense)  # must be converted: one copy, not two
+    tracemalloc.start()
+    as_rows(columns)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < dense.nbytes + 5000
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64, np.uint16])
