@@ -106,6 +106,16 @@ def test_edited_arrays_of_every_learner_are_refused(tmp_path, learner):
                 rc.load(path)
 
 
+def test_edited_books_of_voters_are_refused(tmp_path):
+    model = rc.VotedPRank().fit(np.ones((8, 1)), np.tile([1, 2], 4))
+    path = tmp_path / "m.rankcore"
+    for name, value in [("book", [3, -9, 8]), ("book", [99, 1, 8]), ("born", [0] * 16)]:
+        rc.save(model, path)
+        rewrite(path, nothing, {f"others.{name}": np.array(value)})
+        with pytest.raises(ValueError, match="votes or number of hypotheses are impossible"):
+            rc.load(path)
+
+
 @pytest.mark.parametrize(
     "classes",
     [

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from math import isfinite
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, Self
@@ -291,6 +292,8 @@ class StructuredPerceptron(BaseEstimator):
         deficit = loss - gap
         if self.update == "perceptron":
             return 1.0
+        if not (isfinite(deficit) and isfinite(norm)):  # what overflowed must not pass for no step
+            return np.nan
         if deficit <= 0:  # a rival within the margin, but beaten by its loss already
             return 0.0
         if self.update == "pa2":

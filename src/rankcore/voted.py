@@ -275,7 +275,12 @@ class VotedPRank(VotesRanks):
         others = state.others
         check_lattice(others["steps"], others["thresholds"], state.settings["threshold_scale"])
         kept = others["book"][0]
-        if not 0 <= kept <= others["votes"].size or (others["votes"] < 0).any():
+        if (
+            kept > others["votes"].size
+            or (others["votes"] < 0).any()
+            or (others["book"] < 0).any()
+            or np.unique(others["born"][:kept]).size < kept
+        ):
             raise ValueError("its votes or number of hypotheses are impossible")
         if (np.diff(others["cuts"][:kept], axis=1) < 0).any():
             raise ValueError("the thresholds of its hypotheses do not ascend")
