@@ -1058,3 +1058,10 @@ def test_a_step_whose_length_overflows_is_an_error_as_in_the_compiled_learner(up
         rc.CuSumRank(update=update).fit(X, y)
     with pytest.raises(ValueError, match="the parameters overflowed.*; scale the features"):
         StructuredPerceptron(CuSumTask(2), update=update).fit(X, y)
+
+
+def test_averages_that_overflow_are_an_error():
+    X, y = np.diag([1e308] * 3), [1, 1, 1]
+    assert np.isfinite(StructuredPerceptron(CuSumTask(2, "high", False)).fit(X, y).coef_).all()
+    with pytest.raises(ValueError, match="the parameters overflowed.*; scale the features"):
+        StructuredPerceptron(CuSumTask(2, "high", False), average=True).fit(X, y)

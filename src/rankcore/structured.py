@@ -276,15 +276,15 @@ class StructuredPerceptron(BaseEstimator):
         indices, change = _difference(wanted, unwanted)
         with np.errstate(over="ignore", invalid="ignore"):
             step = self._step(rival_loss, dot(weights[indices], change), dot(change, change))
-            moved = weights[indices] + step * change
+            moved = [weights[indices] + step * change]
+            if len(state.arrays) == 2:
+                moved.append(state.arrays[1, indices] + state.t * step * change)
         if not np.isfinite(moved).all():
             raise ValueError(
                 f"the parameters overflowed at the input {reprlib.repr(x)}: its features are too "
                 "large; scale the features"
             )
-        state.arrays[0, indices] = moved
-        if len(state.arrays) == 2:
-            state.arrays[1, indices] += state.t * step * change
+        state.arrays[:, indices] = moved
         return loss
 
     def _step(self, loss: float, gap: float, norm: float) -> float:
