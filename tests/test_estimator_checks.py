@@ -139,6 +139,25 @@ def test_bad_parameters_are_named(params, error, message):
             getattr(rc.PRank(**params), method)(X, y)
 
 
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [
+        (rc.CuSumRank(), "tie"),
+        (rc.CuSumRank(), "decision"),
+        (rc.VotedPRank(), "output"),
+        (rc.OAPBagging(n_estimators=2), "output"),
+        (rc.OAPVoting(n_estimators=2), "weight"),
+    ],
+    ids=str,
+)
+def test_options_set_after_the_fit_are_checked_too(learner, name):
+    X, y = ordinal_data()
+    learner = clone(learner).fit(X, y).set_params(**{name: "other"})
+    for call in [learner.predict, lambda X: learner.score(X, y)]:
+        with pytest.raises(ValueError, match=f"{name} must be one of .*; found 'other'"):
+            call(X)
+
+
 def test_string_labels_need_an_order():
     X = [[0.0], [1.0], [2.0], [3.0]]
     y = ["bad", "good", "fair", "good"]

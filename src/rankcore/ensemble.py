@@ -32,6 +32,7 @@ __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 TILE_BYTES = 2**16
 LANES = 8  # doubles in a line of cache
 MAX_WIDTH = 128
+WEIGHTS = ("total", "survival")
 
 
 class OAP(ThresholdClassifier):
@@ -482,9 +483,10 @@ history_, loss_curve_
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_option(self.weight, "weight", ("total", "survival"))
+        check_option(self.weight, "weight", WEIGHTS)
 
     def _votes(self, state: OnlineState) -> np.ndarray:
+        check_option(self.weight, "weight", WEIGHTS)
         n, seen = state.settings["n_estimators"], state.others["seen"]
         votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[:n]

@@ -40,6 +40,7 @@ class VotesRanks(OnlineOrdinalClassifier):
         return votes @ np.arange(1, votes.shape[1] + 1) / votes.sum(axis=1)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
+        check_option(self.output, "output", OUTPUTS)
         votes = self._tally(rows)
         if self.output == "plurality":
             return votes.argmax(axis=1)
