@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import rankcore as rc
+from rankcore import mixing
 from strategies import ordinal_problems
 
 LEARNERS = [
@@ -133,6 +134,8 @@ def test_weights_of_any_size():
     expected = rc.merge(models)
     for weights in [[1e308, 1e308], [5e-324, 5e-324]]:
         np.testing.assert_array_equal(rc.merge(models, weights).coef_, expected.coef_)
+    shares = mixing._shares([3, 1, 7], 3)
+    np.testing.assert_array_equal(shares, np.array([3, 1, 7]) / 11)  # no further rounding
 
 
 def test_a_mixture_that_overflows_is_refused():

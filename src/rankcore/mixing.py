@@ -122,7 +122,7 @@ def _shares(weights: Any, n: int) -> np.ndarray:
         raise ValueError(f"weights must be {n} non-negative numbers, one a model; found {weights}")
     if not shares.any():
         raise ValueError("weights must not all be 0")
-    shares = shares / shares.max()  # lest the sum overflow
+    shares = np.ldexp(shares, -np.frexp(shares.max())[1])  # exact; lest the sum overflow
     return shares / shares.sum()
 
 
