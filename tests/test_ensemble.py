@@ -1,5 +1,7 @@
 """Voted PRank and the OAP ensembles against worked numbers and Python loops over members."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -117,6 +119,16 @@ def test_a_pass_may_begin_where_the_room_for_hypotheses_ends():
     model.partial_fit(X, y)
     np.testing.assert_array_equal(model.hypotheses_, twice.hypotheses_)
     assert model.history_ == twice.history_
+
+
+def test_predicting_copies_the_hypotheses_once():
+    X, y = np.ones((300, 1000)), np.tile([1, 3], 150)
+    model = rc.VotedPRank().fit(X, y, classes=[1, 2, 3])
+    tracemalloc.start()
+    model.predict(X[:1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * model.hypotheses_.nbytes
 
 
 def test_a_failed_call_leaves_the_queue_as_it_was():

@@ -145,7 +145,8 @@ class VotedPRank(VotesRanks):
     Notes
     -----
     Voting after [1]_. ``decision_function`` is the mean rank, on the scale 1 .. n_classes. If no
-    hypothesis has a vote, all have one. A prediction costs O(non-zeros * n_hypotheses).
+    hypothesis has a vote, all have one. A prediction costs O(non-zeros * n_hypotheses), the first
+    after an example also a copy of the hypotheses, which is kept.
 
     References
     ----------
@@ -203,16 +204,25 @@ class VotedPRank(VotesRanks):
         return self._electorate()[2].copy()
 
     def _electorate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Hypotheses, thresholds and votes, with the present one among them, oldest first."""
+        """Hypotheses, thresholds and votes, with the present one among them, oldest first.
+
+        Kept until the next example. A queue decides about the present one as after a mistake.
+        """
         state = self._fitted_state()
 
         def gather() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            past, others = state.by_feature["hypotheses"][:, :, 0], state.others
+            n = others["book"][0]
+            if state.settings["max_hypotheses"] is None:
+                return (
+                    np.vstack([past[:n], state.by_feature["weights"]]),
+                    np.vstack([others["cuts"][:n], others["thresholds"]]),
+                    np.append(others["votes"][:n], others["book"][1]),
+                )
             closed = OnlineState({}, {}, state.settings)
             for name, array in state.by_feature.items():
                 closed.by_feature[name] = array.copy()
-            closed.others = {name: array.copy() for name, array in state.others.items()}
-            if closed.others["book"][0] == closed.others["votes"].size:
-                self._make_room(closed)
+            closed.others = {name: array.copy() for name, array in others.items()}
             self._bind(closed).retire()
             n = closed.others["book"][0]
             oldest = np.argsort(closed.others["born"][:n])
