@@ -63,6 +63,8 @@ def test_frames():
         as_rows(nullable)
     with pytest.raises(ValueError, match="could not convert string to float"):
         as_rows(pd.DataFrame({"a": ["x", "y"]}))
+    with pytest.raises(ValueError, match=r"X must be numeric, found dtype datetime64"):
+        as_rows(pd.DataFrame({"a": [1.0, 2.0], "b": pd.date_range("2020", periods=2)}))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

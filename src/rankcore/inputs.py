@@ -44,6 +44,9 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
         sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in X.dtypes]
         if sparse and all(sparse):
             return _sparse_rows(X.sparse.to_coo(), name, nan)
+        times = [str(dtype) for dtype in X.dtypes if dtype.kind in "mM"]
+        if times:  # pandas would make floats of them
+            raise ValueError(f"{name} must be numeric, found dtype {times[0]}: encode it first")
         if any(dtype.kind not in "fiub" or not isinstance(dtype, np.dtype) for dtype in X.dtypes):
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)
     return _dense_rows(X, name, nan)
