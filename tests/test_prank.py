@@ -347,13 +347,16 @@ def test_verbose_prints_a_line_a_pass(capsys):
 
 
 def test_an_interrupt_at_the_end_of_a_fit_leaves_one_whole_model():
+    class Stop(BaseException):
+        """Ctrl-C, but for this test alone."""
+
     class Interrupted(rc.PRank):
-        """Ctrl-C as soon as any of these attributes is set by itself."""
+        """Stopped as soon as any of these attributes is set by itself."""
 
         def __setattr__(self, name, value):
             super().__setattr__(name, value)
             if name in {"feature_names_in_", "n_features_in_", "classes_"}:
-                raise KeyboardInterrupt
+                raise Stop
 
     X, y = separable()
     model = Interrupted().fit(X, y)
