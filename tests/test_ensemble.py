@@ -1,5 +1,7 @@
 """Voted PRank and the OAP ensembles against worked numbers and Python loops over members."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from rankcore import ensemble
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.passes import learn
 from rankcore.inputs import as_rows
+from rankcore.progress import watch
 from reference.ensemble import largest, oap, times, uniform32, voted
 from reference.prank import prank, predict
 from strategies import ordinal_problems
@@ -105,6 +108,53 @@ def test_mean_output_is_on_the_scale_of_the_labels():
     with pytest.raises(ValueError, match="output='mean' needs numeric labels"):
         named.predict(X)
     assert named.decision_function([[2, 1]]) == 2.4
+
+
+def test_a_pass_may_begin_where_the_room_for_hypotheses_ends():
+    # Sixteen mistakes fill the room there is at first; the next example needs more.
+    X, y = np.ones((16, 1)), np.tile([1, 3], 8)
+    model = rc.VotedPRank().fit(X, y, classes=[1, 2, 3])
+    assert model._state.others["book"][0] == model._state.others["votes"].size == 16
+    twice = rc.VotedPRank(max_iter=2).fit(X, y, classes=[1, 2, 3])
+    model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.hypotheses_, twice.hypotheses_)
+    assert model.history_ == twice.history_
+
+
+def test_predicting_copies_the_hypotheses_once():
+    X, y = np.ones((300, 1000)), np.tile([1, 3], 150)
+    model = rc.VotedPRank().fit(X, y, classes=[1, 2, 3])
+    tracemalloc.start()
+    model.predict(X[:1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * model.hypotheses_.nbytes
+
+
+def test_a_failed_call_leaves_the_queue_as_it_was():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 60)), rng.integers(1, 4, size=30)
+    model = rc.VotedPRank(max_hypotheses=2).fit(X, y)
+    hypotheses, votes = model.hypotheses_, model.votes_
+    # One column in use; two hypotheses outlive those in the queue and take their places.
+    rows = sp.csr_array((np.full(50, 9.0), np.zeros(50, int), np.arange(51)), shape=(50, 60))
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with watch(stop), pytest.raises(KeyboardInterrupt):
+        model.partial_fit(rows, np.repeat([1, 3], 25))
+    np.testing.assert_array_equal(model.hypotheses_, hypotheses)
+    np.testing.assert_array_equal(model.votes_, votes)
+
+
+def test_a_model_can_be_saved_after_its_weights_overflowed(tmp_path):
+    model = rc.VotedPRank().fit([[0, 1.0]], [1], classes=[1, 2, 3, 4])
+    before = model.hypotheses_
+    with pytest.raises(ValueError, match="weights overflowed"):  # and were kept on the way
+        model.partial_fit(sp.csr_array([[1e308, 0], [0, 1]]), [4, 4])
+    rc.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(rc.load(tmp_path / "model").hypotheses_, before)
 
 
 # ---------------------------------------------------------------------------- sampling
@@ -316,6 +366,24 @@ def test_without_votes_all_have_one():
     model = rc.OAPVoting(n_estimators=3, tau=2.0**-32, random_state=0).fit(np.eye(3), [1, 2, 3])
     assert not model._votes(model._state).any()
     assert model.decision_function(np.eye(3)).tolist() == [3, 3, 3]  # 0 reaches all thresholds
+
+
+def test_a_member_that_took_nothing_has_no_passes():
+    member = rc.OAPBPM(n_estimators=1, tau=2.0**-32).fit(np.eye(3), [1, 2, 3]).estimators_[0]
+    assert (member.t_, member.n_iter_) == (0, 0)
+    assert member.history_["rank_loss"] == []
+    assert member.partial_fit(np.eye(3), [1, 2, 3]).history_["examples"] == [3]
+
+
+def test_signals_are_looked_at_the_sooner_the_more_a_row_costs():
+    def block(learner, n_ranks):
+        return learner._block_rows(as_rows(np.ones((1000, 1))), learner._new_state(1, n_ranks))
+
+    assert block(rc.CuSumRank(), 101) == block(rc.CuSumRank(), 2) // 100
+    assert block(rc.MulticlassPerceptron(), 100) == block(rc.MulticlassPerceptron(), 2) // 50
+    seldom = rc.OAPBPM(n_estimators=100, tau=0.01)
+    often = rc.OAPBPM(n_estimators=100, tau=0.01, sampling="poisson")  # tau has no effect
+    assert block(often, 3) == block(rc.OAPBPM(n_estimators=100, tau=1.0), 3) < block(seldom, 3)
 
 
 def test_threads_and_seeds():

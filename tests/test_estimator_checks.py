@@ -139,6 +139,25 @@ def test_bad_parameters_are_named(params, error, message):
             getattr(rc.PRank(**params), method)(X, y)
 
 
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [
+        (rc.CuSumRank(), "tie"),
+        (rc.CuSumRank(), "decision"),
+        (rc.VotedPRank(), "output"),
+        (rc.OAPBagging(n_estimators=2), "output"),
+        (rc.OAPVoting(n_estimators=2), "weight"),
+    ],
+    ids=str,
+)
+def test_options_set_after_the_fit_are_checked_too(learner, name):
+    X, y = ordinal_data()
+    learner = clone(learner).fit(X, y).set_params(**{name: "other"})
+    for call in [learner.predict, lambda X: learner.score(X, y)]:
+        with pytest.raises(ValueError, match=f"{name} must be one of .*; found 'other'"):
+            call(X)
+
+
 def test_string_labels_need_an_order():
     X = [[0.0], [1.0], [2.0], [3.0]]
     y = ["bad", "good", "fair", "good"]
@@ -169,6 +188,31 @@ def test_ordered_categories_bring_their_order():
         rc.PRank().fit(np.eye(3), unordered)
 
 
+def test_labels_of_numpys_string_type():
+    strings = np.dtypes.StringDType()
+    y, order = np.array(["mid", "low", "high"], dtype=strings), ["low", "mid", "high"]
+    for labels, classes in [(y, order), (y.tolist(), np.array(order, dtype=strings))]:
+        model = rc.PRank(max_iter=50).fit(np.eye(3), labels, classes=classes)
+        assert model.partial_fit(np.eye(3), labels, classes=classes).classes_.tolist() == order
+        assert model.predict(np.eye(3)).tolist() == ["mid", "low", "high"]
+
+
+def test_classes_are_a_copy():
+    classes = np.array([1, 2, 3])
+    model = rc.PRank().fit(np.eye(3), [1, 2, 3], classes=classes)
+    classes[:] = 7
+    assert model.classes_.tolist() == [1, 2, 3]
+    ensemble = rc.OAPBPM(n_estimators=2).fit(np.eye(3), [1, 2, 3])
+    ensemble.estimators_[0].classes_[:] = 7
+    assert ensemble.classes_.tolist() == [1, 2, 3]
+
+
+def test_integers_that_no_float_tells_apart():
+    labels = [2**60, 2**60 + 1]
+    model = rc.PRank().fit(np.eye(2), labels, classes=labels)
+    assert model.partial_fit(np.eye(2), labels, classes=labels).classes_.tolist() == labels
+
+
 @pytest.mark.parametrize(
     "labels",
     [
@@ -196,6 +240,10 @@ def test_any_ordered_labels(labels):
         ([1.0, np.inf, 2.0], "contains infinity"),
         (np.array([1, None, 2], dtype=object), "contains NaN or None"),
         (np.array([1, "a", 2], dtype=object), "mixes strings"),
+        (np.array(["a", "b", "c"], dtype=np.dtypes.StringDType()), "string labels have no order"),
+        (np.array(["2020", "NaT", "2021"], dtype="datetime64[Y]"), "contains NaN"),
+        (np.zeros(3, dtype="i4,i4"), "labels of type tuple are not supported"),
+        (np.array([[1], [2], [3], None], dtype=object)[:3], "labels of type list are not"),
         (np.array([1, 2, 3j]), "Complex"),
     ],
 )
@@ -219,6 +267,10 @@ def test_continuous_target_is_refused_but_half_stars_are_not():
         ([1], "at least two"),
         ([1, 2, 2], "repeats"),
         ([3, 2, 1], "must ascend"),
+        ([1, 2, np.inf], "classes contains infinity"),
+        ([1, 2, np.nan], "classes contains NaN"),
+        ([1, 2, 3j], "must have an order"),
+        ([1, 2, None], "labels of type NoneType, int are not supported"),
         ([[1, 2]], "at least two"),
         (["a", "b"], "y holds int64 labels"),
     ],

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import rankcore as rc
+from rankcore import mixing
 from strategies import ordinal_problems
 
 LEARNERS = [
@@ -125,3 +126,19 @@ def test_what_cannot_be_merged():
     for weights in [[1], [1, -1], [0, 0], [np.nan, 1]]:
         with pytest.raises(ValueError, match="weights must"):
             rc.merge([model, model], weights)
+
+
+def test_weights_of_any_size():
+    X, y = ordinal_data(50)
+    models = [rc.PRank().fit(X[part], y[part], classes=range(1, 6)) for part in [y > 0, y > 2]]
+    expected = rc.merge(models)
+    for weights in [[1e308, 1e308], [5e-324, 5e-324]]:
+        np.testing.assert_array_equal(rc.merge(models, weights).coef_, expected.coef_)
+    shares = mixing._shares([3, 1, 7], 3)
+    np.testing.assert_array_equal(shares, np.array([3, 1, 7]) / 11)  # no further rounding
+
+
+def test_a_mixture_that_overflows_is_refused():
+    shard = rc.CuSumRank(average=True).fit(np.diag([1e308, 0, 0, 0]), [1, 3, 2, 1])
+    with pytest.raises(ValueError, match="overflowed"):
+        rc.merge([shard, shard])

@@ -106,6 +106,16 @@ def test_edited_arrays_of_every_learner_are_refused(tmp_path, learner):
                 rc.load(path)
 
 
+def test_edited_books_of_voters_are_refused(tmp_path):
+    model = rc.VotedPRank().fit(np.ones((8, 1)), np.tile([1, 2], 4))
+    path = tmp_path / "m.rankcore"
+    for name, value in [("book", [3, -9, 8]), ("book", [99, 1, 8]), ("born", [0] * 16)]:
+        rc.save(model, path)
+        rewrite(path, nothing, {f"others.{name}": np.array(value)})
+        with pytest.raises(ValueError, match="votes or number of hypotheses are impossible"):
+            rc.load(path)
+
+
 @pytest.mark.parametrize(
     "classes",
     [
@@ -167,6 +177,12 @@ def test_what_cannot_be_saved(tmp_path):
         rc.save(rc.PRank(), tmp_path / "m")
     with pytest.raises(TypeError, match="LinearRegression"):
         rc.save(LinearRegression(), tmp_path / "m")
+
+    class Mine(rc.PRank):  # no load would find it
+        pass
+
+    with pytest.raises(TypeError, match="found Mine; use pickle"):
+        rc.save(Mine().fit(np.eye(2), [1, 2]), tmp_path / "m")
     model, _, _ = fitted()
     model.set_params(random_state=np.random.SeedSequence(1))
     with pytest.raises(TypeError, match="random_state="):
@@ -235,6 +251,10 @@ def nothing(document):
     pass
 
 
+NONE = np.zeros(3, np.int64)
+NO_EPOCHS = {"epochs": np.zeros((0, 3), np.int64)}
+
+
 class Bomb:
     def __reduce__(self):
         return os.mkdir, ("this-directory-means-code-ran",)
@@ -267,7 +287,14 @@ class Bomb:
         (set_in("n_features", value=10**30), {}, "damaged"),
         (nothing, {"curve": np.zeros(3, np.int64)}, "table curve"),
         (nothing, {"epochs": np.zeros((1, 3))}, "table epochs"),
-        (nothing, {"classes": np.array([1, 1, 2, 2, 3])}, "not distinct"),
+        (set_in("streaming", value=True), {**NO_EPOCHS, "counts": NONE}, "counted is impossible"),
+        (nothing, NO_EPOCHS, "counted is impossible"),
+        (nothing, {"epochs": np.zeros((1, 3), np.int64), "counts": NONE}, "counted is impossible"),
+        (nothing, {"curve": np.zeros((1, 2), np.int64)}, "counted is impossible"),
+        (nothing, {"curve": np.array([[10**9, 0]])}, "counted is impossible"),
+        (nothing, {"classes": np.array([1, 1, 2, 2, 3])}, "repeats a label"),
+        (nothing, {"classes": np.array([5, 4, 3, 2, 1])}, "must ascend"),
+        (nothing, {"classes": np.array([1, 2, 3, 4, np.nan])}, "NaN"),
         (nothing, {"classes": np.array([Bomb()] * 5, dtype=object)}, "allow_pickle"),
     ],
 )

@@ -291,6 +291,7 @@ def test_tol_stops_after_a_perfect_pass():
     assert 0 not in model.history_["mistakes"][:-1]
     assert model.n_iter_ < 1000
     assert model.score(X, y) == 0
+    assert not np.signbit(model.score(X, y))
 
 
 def test_tol_stops_when_the_loss_stalls():
@@ -343,3 +344,21 @@ def test_verbose_prints_a_line_a_pass(capsys):
     assert "epoch 2 of 2" in lines[1]
     rc.PRank(max_iter=2).fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+def test_an_interrupt_at_the_end_of_a_fit_leaves_one_whole_model():
+    class Stop(BaseException):
+        """Ctrl-C, but for this test alone."""
+
+    class Interrupted(rc.PRank):
+        """Stopped as soon as any of these attributes is set by itself."""
+
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if name in {"feature_names_in_", "n_features_in_", "classes_"}:
+                raise Stop
+
+    X, y = separable()
+    model = Interrupted().fit(X, y)
+    assert model.fit(X[:, :2], y + 1) is model
+    assert (model.coef_.size, model.classes_.tolist()) == (model.n_features_in_, [2, 3, 4])

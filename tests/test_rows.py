@@ -63,6 +63,8 @@ def test_frames():
         as_rows(nullable)
     with pytest.raises(ValueError, match="could not convert string to float"):
         as_rows(pd.DataFrame({"a": ["x", "y"]}))
+    with pytest.raises(ValueError, match=r"X must be numeric, found dtype datetime64"):
+        as_rows(pd.DataFrame({"a": [1.0, 2.0], "b": pd.date_range("2020", periods=2)}))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -77,6 +79,12 @@ def test_in_place_without_copies(dtype):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < per_row * checked.n_rows + 5000  # int64 indptr, and small objects
+    columns = np.asfortranarray(dense)  # must be converted: one copy, not two
+    tracemalloc.start()
+    as_rows(columns)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < dense.nbytes + 5000
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64, np.uint16])

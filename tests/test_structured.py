@@ -1049,3 +1049,19 @@ def test_outputs_that_share_their_features_move_nothing():
         model.fit(X, [1, 2, 3])
         assert not model.coef_.any()
         assert model.history_["mistakes"] == [2]
+
+
+@pytest.mark.parametrize("update", ["pa", "pa1", "pa2"])
+def test_a_step_whose_length_overflows_is_an_error_as_in_the_compiled_learner(update):
+    X, y = [[1e200], [1e200]], [1, 2]
+    with pytest.raises(ValueError, match="overflowed"):
+        rc.CuSumRank(update=update).fit(X, y)
+    with pytest.raises(ValueError, match="the parameters overflowed.*; scale the features"):
+        StructuredPerceptron(CuSumTask(2), update=update).fit(X, y)
+
+
+def test_averages_that_overflow_are_an_error():
+    X, y = np.diag([1e308] * 3), [1, 1, 1]
+    assert np.isfinite(StructuredPerceptron(CuSumTask(2, "high", False)).fit(X, y).coef_).all()
+    with pytest.raises(ValueError, match="the parameters overflowed.*; scale the features"):
+        StructuredPerceptron(CuSumTask(2, "high", False), average=True).fit(X, y)

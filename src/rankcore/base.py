@@ -102,17 +102,22 @@ class OnlineState:
         return self.averaged_at[1]
 
     def snapshot(
-        self, columns: np.ndarray | None, append_only: tuple[str, ...]
+        self,
+        columns: np.ndarray | None,
+        append_only: tuple[str, ...],
+        overwritten: tuple[str, ...],
     ) -> Callable[[], None]:
         """A function that puts the present state back.
 
         ``columns`` are those the coming examples touch (None: all), so that a small batch costs
-        its own size and not the model's. Arrays of which only a free end is written need no copy.
+        its own size and not the model's; but the arrays ``overwritten`` change elsewhere too.
+        Arrays of which only a free end is written need no copy.
         """
-        small = self._few(columns)
+        columns = columns if self._few(columns) else None
         by_feature, others = dict(self.by_feature), dict(self.others)
+        touched = {name: None if name in overwritten else columns for name in by_feature}
         saved = {
-            name: array[_place(array, columns)] if small else array.copy(order="K")
+            name: array.copy(order="K") if touched[name] is None else array[_place(array, columns)]
             for name, array in by_feature.items()
             if name not in append_only
         }
@@ -125,7 +130,7 @@ class OnlineState:
         def restore() -> None:
             self.by_feature, self.others = by_feature, others  # in place of any that grew
             for name, array in saved.items():
-                by_feature[name][_place(by_feature[name], columns if small else None)] = array
+                by_feature[name][_place(by_feature[name], touched[name])] = array
             for name, array in saved_others.items():
                 others[name][...] = array
             self.counts[:] = counts
@@ -248,9 +253,22 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         """Arrays that learning writes at their free end alone."""
         return ()
 
+    @property
+    def _overwritten(self) -> tuple[str, ...]:
+        """Arrays by feature that learning also writes in columns that no example has."""
+        return ()
+
+    def _clear_free_ends(self, state: OnlineState) -> None:
+        """Clear what a failed call wrote at the free ends of the arrays."""
+
+    def _row_vectors(self, state: OnlineState) -> int:
+        """Weight vectors that a row is scored with."""
+        return 1
+
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
-        """Rows to learn between two looks at pending signals: about two milliseconds' worth."""
-        return max(1, rows.n_rows * self._block_values // max(rows.n_values, rows.n_rows))
+        """Rows to learn between two looks at pending signals: some milliseconds' worth."""
+        work = max(rows.n_values, rows.n_rows) * self._row_vectors(state)
+        return max(1, rows.n_rows * self._block_values // work)
 
     def _like_saved(
         self, n_features: int, n_ranks: int, saved: dict[str, np.ndarray]
@@ -392,14 +410,15 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
                     f"classes={list(declared)} differ from those of the first call: {list(known)}"
                 )
             ranks = encode(labels, known)
-        restore = state.snapshot(rows.columns, self._append_only)
-        if not state.streaming:
-            state.epochs.append([0, 0, 0])
-            state.streaming = True
+        restore = state.snapshot(rows.columns, self._append_only, self._overwritten)
         try:
+            if not state.streaming:
+                state.epochs.append([0, 0, 0])
+                state.streaming = True
             self._run_pass(state, rows, ranks, None, 1, 1)
         except BaseException:
             restore()
+            self._clear_free_ends(state)
             raise
         if first:
             self._adopt(X, known, state, n_features=rows.n_features)
@@ -421,10 +440,14 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         return OnlineState(by_feature, others, self._settings())
 
     def _adopt(self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int) -> None:
-        validate_data(self, X, skip_check_array=True, reset=True)  # feature names
-        self.n_features_in_ = n_features
-        self.classes_ = classes
-        self._state = state
+        named = BaseEstimator()
+        validate_data(named, X, skip_check_array=True, reset=True)
+        fitted = {"n_features_in_": n_features, "classes_": classes, "_state": state}
+        names = getattr(named, "feature_names_in_", None)
+        if names is not None:
+            fitted["feature_names_in_"] = names
+        # In one go, so that Ctrl-C finds the old model or the new one.
+        self.__dict__ = {n: v for n, v in vars(self).items() if n != "feature_names_in_"} | fitted
 
     def _run_pass(
         self,
@@ -451,6 +474,8 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
             elif reached < stop:
                 row = reached if order is None else order[reached]
                 raise ValueError(f"the score of row {row} overflowed: {self._overflow_hint}")
+            if stop == start:  # no room for even one example
+                continue
             start = stop
             record[:] = (base + state.counts - before).tolist()
             report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
@@ -509,7 +534,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         rows = self._more_rows(X)
         ranks = encode(as_labels(y, rows.n_rows)[0], self.classes_)
-        return -rank_loss(ranks, self._ranks(rows), sample_weight=sample_weight)
+        return 0.0 - rank_loss(ranks, self._ranks(rows), sample_weight=sample_weight)
 
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model: as many features, under the same names."""

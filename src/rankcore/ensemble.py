@@ -32,6 +32,7 @@ __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 TILE_BYTES = 2**16
 LANES = 8  # doubles in a line of cache
 MAX_WIDTH = 128
+WEIGHTS = ("total", "survival")
 
 
 class OAP(ThresholdClassifier):
@@ -70,11 +71,11 @@ class OAP(ThresholdClassifier):
                 },
                 member._settings(),
                 state.others["seen"][j].copy(),
-                epochs=[state.others["seen"][j].tolist()],
+                epochs=[state.others["seen"][j].tolist()] if state.others["seen"][j, 0] else [],
             )
-            member.classes_, member.n_features_in_ = self.classes_, self.n_features_in_
+            member.classes_, member.n_features_in_ = self.classes_.copy(), self.n_features_in_
             if hasattr(self, "feature_names_in_"):
-                member.feature_names_in_ = self.feature_names_in_
+                member.feature_names_in_ = self.feature_names_in_.copy()
             members.append(member)
         return members
 
@@ -109,7 +110,8 @@ class OAP(ThresholdClassifier):
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of
         # what moved: a number a threshold and row.
-        often = state.settings["tau"] * state.settings["n_estimators"]
+        rate = state.settings["tau"] if state.settings["sampling"] == "bernoulli" else 1.0
+        often = rate * state.settings["n_estimators"]
         block = int(super()._block_rows(rows, state) * 32 / max(32.0, often))
         return max(1, min(block, 2**22 // state.others["totals"].size))
 
@@ -481,9 +483,10 @@ history_, loss_curve_
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_option(self.weight, "weight", ("total", "survival"))
+        check_option(self.weight, "weight", WEIGHTS)
 
     def _votes(self, state: OnlineState) -> np.ndarray:
+        check_option(self.weight, "weight", WEIGHTS)
         n, seen = state.settings["n_estimators"], state.others["seen"]
         votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[:n]

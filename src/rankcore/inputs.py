@@ -44,6 +44,9 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
         sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in X.dtypes]
         if sparse and all(sparse):
             return _sparse_rows(X.sparse.to_coo(), name, nan)
+        times = [str(dtype) for dtype in X.dtypes if dtype.kind in "mM"]
+        if times:  # pandas would make floats of them
+            raise ValueError(f"{name} must be numeric, found dtype {times[0]}: encode it first")
         if any(dtype.kind not in "fiub" or not isinstance(dtype, np.dtype) for dtype in X.dtypes):
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)
     return _dense_rows(X, name, nan)
@@ -90,7 +93,7 @@ def _dense_rows(X: Any, name: str, nan: bool) -> Rows:
         and (values.shape[1] == 1 or values.strides[1] == values.itemsize)
         and values.strides[0] % values.itemsize == 0
     )
-    return dense_rows(values if usable else np.ascontiguousarray(values).copy(), name, nan)
+    return dense_rows(values if usable else values.copy(order="C"), name, nan)
 
 
 def _sparse_rows(X: Any, name: str, nan: bool) -> Rows:
@@ -208,7 +211,8 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
             f"X and y have inconsistent numbers of samples: {n_rows} rows and "
             f"{labels.shape[0]} labels"
         )
-    if labels.dtype.kind == "O":
+    if labels.dtype.kind in "OT":
+        labels = labels.astype(object, copy=False)
         kinds = {str if isinstance(label, str) else type(label) for label in labels}
         missing = {"NoneType", "NAType", "NaTType"}
         if missing & {kind.__name__ for kind in kinds} or any(
@@ -217,16 +221,22 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
             raise ValueError("Input y contains NaN or None: every row needs a label")
         if str in kinds and len(kinds) > 1:
             raise ValueError("y mixes strings with other labels; use labels of one type")
+    return _with_order(labels, "Input y"), classes
+
+
+def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
+    """Labels in one of NumPy's dtypes that have an order; raise if there is none."""
+    if labels.dtype.kind in "OT":
         labels = np.array(labels.tolist())
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        what = "NaN" if np.isnan(labels).any() else "infinity"
-        raise ValueError(f"Input y contains {what}: every row needs a finite label")
-    if labels.dtype.kind == "O":
-        kind = type(labels[0]).__name__
-        raise ValueError(f"labels of type {kind} are not supported: use numbers, strings or dates")
     if labels.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must have an order")
-    return labels, classes
+    if labels.dtype.kind not in "biufmMUS" or labels.ndim != 1:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        raise ValueError(f"labels of type {kinds} are not supported: use numbers, strings or dates")
+    if labels.dtype.kind in "fmM" and not np.isfinite(labels).all():
+        what = "NaN" if np.isnan(labels).any() else "infinity"
+        raise ValueError(f"{name} contains {what}: every label must be finite")
+    return labels
 
 
 def check_classes(classes: Any) -> np.ndarray:
@@ -235,21 +245,18 @@ def check_classes(classes: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        If there are fewer than two, repeated ones, or numbers not in ascending order.
+        If there are fewer than two, repeated ones, numbers not in ascending order, or labels that
+        have none.
     """
-    classes = np.asarray(classes)
+    classes = np.array(classes)  # a copy, which nobody else can edit
     if classes.ndim != 1 or classes.size < 2:
         raise ValueError(
             f"classes must list at least two labels, lowest rank first; found {classes.tolist()}"
         )
-    if classes.dtype.kind == "O":
-        classes = np.array(classes.tolist())
-    if classes.dtype.kind == "O":
-        kind = type(classes[0]).__name__
-        raise ValueError(f"labels of type {kind} are not supported: use numbers, strings or dates")
+    classes = _with_order(classes, "classes")
     if np.unique(classes).size != classes.size:
         raise ValueError(f"classes repeats a label: {classes.tolist()}")
-    if classes.dtype.kind in "biuf" and not (np.diff(classes.astype(np.float64)) > 0).all():
+    if classes.dtype.kind in "biuf" and not (classes[:-1] < classes[1:]).all():
         raise ValueError(
             f"numeric classes must ascend, found {classes.tolist()}: ranks follow the numbers' own "
             "order (negate or relabel y for another)"

@@ -42,7 +42,7 @@ def merge(
     Raises
     ------
     ValueError, TypeError
-        If the models do not fit together, or their kind cannot be mixed.
+        If the models do not fit together or overflow, or their kind cannot be mixed.
 
     Notes
     -----
@@ -122,6 +122,7 @@ def _shares(weights: Any, n: int) -> np.ndarray:
         raise ValueError(f"weights must be {n} non-negative numbers, one a model; found {weights}")
     if not shares.any():
         raise ValueError("weights must not all be 0")
+    shares = np.ldexp(shares, -np.frexp(shares.max())[1])  # exact; lest the sum overflow
     return shares / shares.sum()
 
 
@@ -148,10 +149,13 @@ def _mixed(
         arrays[name] = mean
         if name + "_sums" in arrays:
             # What the sums stand for is the total of the parameter over all examples so far.
-            before = _total(base, name)
-            total = before + sum(_total(state, name) - before for state in states)
-            arrays[name + "_sums"] = fresh.t * mean - total
+            with np.errstate(over="ignore", invalid="ignore"):  # infinity is found out below
+                before = _total(base, name)
+                total = before + sum(_total(state, name) - before for state in states)
+                arrays[name + "_sums"] = fresh.t * mean - total
     model._derive(fresh)
+    if not fresh.is_finite(None, ()):
+        raise ValueError("the sums of the averages overflowed: the models' weights are too large")
     return fresh
 
 

@@ -20,6 +20,9 @@ from rankcore.base import (
 __all__ = ["CuSumRank", "PRank"]
 
 UPDATES = ("perceptron", "pa", "pa1", "pa2")  # in the order of rankcore_capi.h
+# Options of predicting, checked there once more: set_params may have changed them since the fit.
+TIES = ("high", "low")
+DECISIONS = ("cusum", "count")
 
 
 class ThresholdClassifier(OnlineOrdinalClassifier):
@@ -345,8 +348,8 @@ class CuSumRank(OnlineOrdinalClassifier):
         self._check_common_params()
         check_option(self.update, "update", UPDATES)
         check_option(self.pa_loss, "pa_loss", ("absolute", "zero_one"))
-        check_option(self.tie, "tie", ("high", "low"))
-        check_option(self.decision, "decision", ("cusum", "count"))
+        check_option(self.tie, "tie", TIES)
+        check_option(self.decision, "decision", DECISIONS)
         check_real(self.C, "C", 1e-100, 1e100)
         check_real(self.delta, "delta", 1e-100, 1e100)
         check_real(self.margin, "margin", 0, 1e100)
@@ -363,6 +366,9 @@ class CuSumRank(OnlineOrdinalClassifier):
         by_feature = {f"weights{name}": np.zeros((n_features, n_ranks - 1)) for name in names}
         others = {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}
         return by_feature, others
+
+    def _row_vectors(self, state: OnlineState) -> int:
+        return state.others["thresholds"].size
 
     def _bind(self, state: OnlineState) -> Any:
         thresholds = state.others["thresholds"]
@@ -383,6 +389,7 @@ class CuSumRank(OnlineOrdinalClassifier):
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, thresholds = self._parameters()
+        check_option(self.tie, "tie", TIES)
         scores = np.empty((rows.n_rows, thresholds.size + 1))
         ranks = np.empty(rows.n_rows, dtype=np.int32)
         kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie == "low", scores, ranks)
@@ -392,6 +399,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         return self._scored(rows)[0]
 
     def _ranks(self, rows: Rows) -> np.ndarray:
+        check_option(self.decision, "decision", DECISIONS)
         if self.decision == "cusum":
             return self._scored(rows)[1]
         weights, thresholds = self._parameters()

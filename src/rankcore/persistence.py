@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from rankcore.base import OnlineOrdinalClassifier, OnlineState, feature_axis
+from rankcore.inputs import check_classes
 from rankcore.pairstate import PairwiseState
 from rankcore.pairwise import PairwisePerceptron
 from rankcore.stumpboosting import FIGURES, StumpBoosting
@@ -62,8 +63,10 @@ def save(
     """
     from sklearn.utils.validation import check_is_fitted
 
-    if not isinstance(model, OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting):
-        raise TypeError(f"save takes a rankcore learner, found {type(model).__name__}")
+    if _learner(type(model).__name__) is not type(model):  # nor a subclass: load has to find it
+        raise TypeError(
+            f"save takes a rankcore learner, found {type(model).__name__}; use pickle for others"
+        )
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     settings: dict[str, Any] = {}
@@ -174,13 +177,19 @@ def _unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return document, arrays
 
 
-def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+def _learner(name: Any) -> Any:
+    """The public class of this name whose models have files; None if there is none."""
     import rankcore
 
-    learner = document["learner"]
-    kind = getattr(rankcore, learner) if learner in rankcore.__all__ else None
+    kind = getattr(rankcore, name) if name in rankcore.__all__ else None
     known = OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting
-    if not (isinstance(kind, type) and issubclass(kind, known)):
+    return kind if isinstance(kind, type) and issubclass(kind, known) else None
+
+
+def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    learner = document["learner"]
+    kind = _learner(learner)
+    if kind is None:
         raise ValueError(f"its learner {learner!r} is unknown here; a newer rankcore may know it")
     model = kind(**{name: _decode_param(value) for name, value in document["params"].items()})
     model._check_params()
@@ -249,9 +258,7 @@ def _rebuild_boosting(
 def _rebuild_ordinal(
     model: OnlineOrdinalClassifier, document: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
-    classes, n_features = arrays["classes"], document["n_features"]
-    if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
-        raise ValueError("its classes are not distinct labels")
+    classes, n_features = check_classes(arrays["classes"]), document["n_features"]
     for name, array in arrays.items():
         if name.startswith("by_feature.") and array.shape[feature_axis(array) :][:1] != (
             n_features,
@@ -274,12 +281,25 @@ def _rebuild_ordinal(
         _table(arrays, "epochs", 3),
         bool(document["streaming"]),
     )
-    counts = state.counts
-    if (counts < 0).any() or counts[2] > counts[0] or (np.array(state.epochs) < 0).any():
-        raise ValueError("what it has counted is impossible")
+    _check_counts(state)
     model._check_state(state, classes.size)
     model.set_params(**{n: _decode_param(v) for n, v in document["params"].items()})
     model.classes_, model.n_features_in_, model._state = classes, n_features, state
+
+
+def _check_counts(state: OnlineState) -> None:
+    epochs = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
+    curve = np.array([(0, 0), *state.curve], dtype=np.int64)
+    if (
+        (epochs < 0).any()
+        or (epochs[:, 0] < np.maximum(epochs[:, 2], 1)).any()
+        or not np.array_equal(epochs.sum(axis=0), state.counts)
+        or (state.streaming and not state.epochs)
+        or (np.diff(curve[:, 0]) < 1).any()
+        or (np.diff(curve[:, 1]) < 0).any()
+        or (curve[-1] > state.counts[:2]).any()
+    ):
+        raise ValueError("what it has counted is impossible")
 
 
 def _like(arrays: dict[str, np.ndarray], name: str, expected: np.ndarray) -> np.ndarray:

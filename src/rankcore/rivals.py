@@ -240,6 +240,9 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         names = ["weights", "weights_sums"] if self.average else ["weights"]
         return {name: np.zeros((n_features, n_ranks)) for name in names}, {}
 
+    def _row_vectors(self, state: OnlineState) -> int:
+        return state.by_feature["weights"].shape[1]
+
     def _bind(self, state: OnlineState) -> Any:
         weights = state.by_feature["weights"]
         return kernels.MulticlassState(

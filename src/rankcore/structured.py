@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from math import isfinite
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, Self
@@ -275,15 +276,15 @@ class StructuredPerceptron(BaseEstimator):
         indices, change = _difference(wanted, unwanted)
         with np.errstate(over="ignore", invalid="ignore"):
             step = self._step(rival_loss, dot(weights[indices], change), dot(change, change))
-            moved = weights[indices] + step * change
+            moved = [weights[indices] + step * change]
+            if len(state.arrays) == 2:
+                moved.append(state.arrays[1, indices] + state.t * step * change)
         if not np.isfinite(moved).all():
             raise ValueError(
                 f"the parameters overflowed at the input {reprlib.repr(x)}: its features are too "
                 "large; scale the features"
             )
-        state.arrays[0, indices] = moved
-        if len(state.arrays) == 2:
-            state.arrays[1, indices] += state.t * step * change
+        state.arrays[:, indices] = moved
         return loss
 
     def _step(self, loss: float, gap: float, norm: float) -> float:
@@ -291,6 +292,8 @@ class StructuredPerceptron(BaseEstimator):
         deficit = loss - gap
         if self.update == "perceptron":
             return 1.0
+        if not (isfinite(deficit) and isfinite(norm)):  # what overflowed must not pass for no step
+            return np.nan
         if deficit <= 0:  # a rival within the margin, but beaten by its loss already
             return 0.0
         if self.update == "pa2":

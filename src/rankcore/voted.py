@@ -19,6 +19,8 @@ from rankcore.ordinal import check_lattice, check_rule
 __all__ = ["VotedPRank"]
 
 OUTPUTS = ("round", "mean", "median", "plurality")
+# Arrays with an entry a past hypothesis.
+KEPT = ("hypotheses", "cuts", "votes", "born")
 
 
 class VotesRanks(OnlineOrdinalClassifier):
@@ -38,6 +40,7 @@ class VotesRanks(OnlineOrdinalClassifier):
         return votes @ np.arange(1, votes.shape[1] + 1) / votes.sum(axis=1)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
+        check_option(self.output, "output", OUTPUTS)
         votes = self._tally(rows)
         if self.output == "plurality":
             return votes.argmax(axis=1)
@@ -92,7 +95,7 @@ class VotesRanks(OnlineOrdinalClassifier):
             return super().score(X, y, sample_weight)
         scores = self.decision_function(X)
         ranks = encode(as_labels(y, scores.size)[0], self.classes_) + 1
-        return -rank_loss(ranks, scores, sample_weight=sample_weight)
+        return 0.0 - rank_loss(ranks, scores, sample_weight=sample_weight)
 
 
 class VotedPRank(VotesRanks):
@@ -107,8 +110,9 @@ class VotedPRank(VotesRanks):
     count_init : {1, 0}, default=1
         Votes a hypothesis is born with: 1 counts the example that created it.
     max_hypotheses : int, optional
-        Keep only the hypotheses of most votes, of equal ones the oldest. By default all are kept,
-        which takes n_features numbers for each mistake ever made.
+        Keep only the hypotheses of most votes, of equal ones the oldest; ``partial_fit`` copies
+        them once a call. By default all are kept, which takes n_features numbers for each mistake
+        ever made.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.
     threshold_scale : float, default=1.0
@@ -141,7 +145,8 @@ class VotedPRank(VotesRanks):
     Notes
     -----
     Voting after [1]_. ``decision_function`` is the mean rank, on the scale 1 .. n_classes. If no
-    hypothesis has a vote, all have one. A prediction costs O(non-zeros * n_hypotheses).
+    hypothesis has a vote, all have one. A prediction costs O(non-zeros * n_hypotheses), the first
+    after an example also a copy of the hypotheses, which is kept.
 
     References
     ----------
@@ -199,16 +204,25 @@ class VotedPRank(VotesRanks):
         return self._electorate()[2].copy()
 
     def _electorate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Hypotheses, thresholds and votes, with the present one among them, oldest first."""
+        """Hypotheses, thresholds and votes, with the present one among them, oldest first.
+
+        Kept until the next example. A queue decides about the present one as after a mistake.
+        """
         state = self._fitted_state()
 
         def gather() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            past, others = state.by_feature["hypotheses"][:, :, 0], state.others
+            n = others["book"][0]
+            if state.settings["max_hypotheses"] is None:
+                return (
+                    np.vstack([past[:n], state.by_feature["weights"]]),
+                    np.vstack([others["cuts"][:n], others["thresholds"]]),
+                    np.append(others["votes"][:n], others["book"][1]),
+                )
             closed = OnlineState({}, {}, state.settings)
             for name, array in state.by_feature.items():
                 closed.by_feature[name] = array.copy()
-            closed.others = {name: array.copy() for name, array in state.others.items()}
-            if closed.others["book"][0] == closed.others["votes"].size:
-                self._make_room(closed)
+            closed.others = {name: array.copy() for name, array in others.items()}
             self._bind(closed).retire()
             n = closed.others["book"][0]
             oldest = np.argsort(closed.others["born"][:n])
@@ -272,7 +286,12 @@ class VotedPRank(VotesRanks):
         others = state.others
         check_lattice(others["steps"], others["thresholds"], state.settings["threshold_scale"])
         kept = others["book"][0]
-        if not 0 <= kept <= others["votes"].size or (others["votes"] < 0).any():
+        if (
+            kept > others["votes"].size
+            or (others["votes"] < 0).any()
+            or (others["book"] < 0).any()
+            or np.unique(others["born"][:kept]).size < kept
+        ):
             raise ValueError("its votes or number of hypotheses are impossible")
         if (np.diff(others["cuts"][:kept], axis=1) < 0).any():
             raise ValueError("the thresholds of its hypotheses do not ascend")
@@ -280,8 +299,16 @@ class VotedPRank(VotesRanks):
     @property
     def _append_only(self) -> tuple[str, ...]:
         # A full queue overwrites what it has kept; without a limit nothing ever is.
-        free = ("hypotheses", "cuts", "votes", "born")
-        return () if self.max_hypotheses is not None else free
+        return () if self.max_hypotheses is not None else KEPT
+
+    @property
+    def _overwritten(self) -> tuple[str, ...]:
+        # All columns of one that makes place for another.
+        return () if self.max_hypotheses is None else ("hypotheses",)
+
+    def _clear_free_ends(self, state: OnlineState) -> None:
+        for name in self._append_only:  # it may be infinity, which no model file accepts
+            state.array(name)[state.others["book"][0] :] = 0
 
     def _make_room(self, state: OnlineState) -> bool:
         capacity = state.others["votes"].size
