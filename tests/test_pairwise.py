@@ -590,6 +590,15 @@ def test_no_trace_of_a_failed_call(variant, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("order", ["lex", "shuffle"])
+@pytest.mark.parametrize("solver", [*SOLVERS, "auto"])
+def test_scores_that_overflow_are_an_error(solver, order, form):
+    X, y, qid = real_data()
+    with pytest.raises(ValueError, match="the scores overflowed"):
+        perceptron(solver=solver, order=order).fit(form(X * 1e160), y, qid=qid)
+
+
 @pytest.mark.parametrize("order", ["lex", "shuffle"])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_pauses_change_nothing(order, solver, monkeypatch):

@@ -445,8 +445,8 @@ class PairwisePerceptron(Ranker):
                 continue
             if outcome == kernels.OUTCOMES["overflowed"]:
                 raise ValueError(
-                    "the scores overflowed: X or the weights are too large; scale X, for example "
-                    "with sklearn.preprocessing.StandardScaler"
+                    "the scores overflowed: X or its sample weights are too large; scale X, for "
+                    "example with sklearn.preprocessing.StandardScaler"
                 )
             now = state.tally()
             record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
@@ -457,8 +457,8 @@ class PairwisePerceptron(Ranker):
                 break
         if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
             raise ValueError(
-                "the weights overflowed: X is too large; scale X, for example with "
-                "sklearn.preprocessing.StandardScaler"
+                "the weights overflowed: X or its sample weights are too large; scale X, for "
+                "example with sklearn.preprocessing.StandardScaler"
             )
 
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:
