@@ -401,6 +401,20 @@ def test_balanced_weights_sum_to_one_a_query():
     np.testing.assert_allclose(model.coef_, plain.last(run), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weight", [1e200, 1e-160, 1e-200])
+@pytest.mark.parametrize("of", ["rows", "pairs", "queries"])
+def test_weights_beyond_the_range_of_steps(weight, of):
+    X, y, qid = real_data()
+    given = {"sample_weight": np.full(len(y), weight)}
+    if of == "pairs":
+        given = {"pairs": [[0, 1]], "pairs_weight": [weight], "sample_weight": np.full(136, weight)}
+    if of == "queries":
+        given = {"sample_weight": np.full(8, 1e308), "pairs": [[0, 1]], "pairs_weight": [1e-30]}
+    with pytest.raises(ValueError, match="weights are too large or too small|all pairs weigh 0"):
+        perceptron().fit(X, y, qid=qid, **given)
+
+
 def test_query_weights():
     X, y, qid = real_data()
     weights = np.arange(8.0)
@@ -503,6 +517,24 @@ def test_bad_input(params, message):
 def test_bad_parameters(params, error, message):
     with pytest.raises(error, match=message):
         perceptron().set_params(**params).fit(X, Y, qid=QID)
+
+
+def test_integers_that_float64_does_not_have():
+    levels = np.array([0, 0, 1, 2, 0, 1, 2])
+    for labels in [levels + 2**62, levels.astype(np.uint64) + np.uint64(2**63)]:
+        with pytest.raises(ValueError, match=f"cannot tell {labels[2]} from its neighbours"):
+            perceptron().fit(X, labels)
+    same = perceptron().fit(X, levels)
+    np.testing.assert_array_equal(perceptron().fit(X, levels * 2**60).coef_, same.coef_)
+
+
+def test_group_sizes_of_any_integer_type():
+    expected = perceptron().fit(X, Y, group=[3, 4]).coef_
+    for dtype in [np.uint64, np.int8]:
+        group = np.array([3, 4], dtype=dtype)
+        np.testing.assert_array_equal(perceptron().fit(X, Y, group=group).coef_, expected)
+    with pytest.raises(ValueError, match="add up to 18446744073709551623"):
+        perceptron().fit(X, Y, group=np.array([2**63, 2**63, 7], dtype=np.uint64))
 
 
 def test_useless_queries_are_counted():
@@ -708,6 +740,27 @@ def test_committees_chosen_by_quality(solver):
     named.fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     with pytest.raises(ValueError, match="needs the eval_set of fit"):
         named.partial_fit(X, y, qid=qid)
+
+
+def test_a_quality_cannot_change_what_it_judges():
+    def spoil(weights):
+        value = -abs(weights[0])
+        weights[:] = 7
+        return value
+
+    judged = [
+        perceptron("committee", quality=quality, committee_size=2).fit(X, Y, qid=QID).committee_
+        for quality in [spoil, lambda weights: -abs(weights[0])]
+    ]
+    np.testing.assert_array_equal(judged[0].weights, judged[1].weights)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_values_without_order_are_an_error(value):
+    with pytest.raises(ValueError, match=f"gave {value}"):
+        perceptron("committee", quality=lambda _: value).fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match=f"gave {value}"):
+        perceptron(eval_metric=lambda *_: value).fit(X, Y, qid=QID, eval_set=(X, Y))
 
 
 # ---------------------------------------------------------------------------- answers

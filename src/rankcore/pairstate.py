@@ -101,9 +101,9 @@ class PairwiseState:
 
         Of equal members the youngest is the least, and equal to it is not better.
         """
-        value = successes if quality is None else float(quality(weights))
-        if value != value:
-            raise ValueError(f"the quality {quality!r} gave nan")
+        value = successes if quality is None else float(quality(weights.copy()))
+        if not np.isfinite(value):
+            raise ValueError(f"the quality {quality!r} gave {value}")
         if quality is not None:
             lives = sorted([*self.longest, successes], reverse=True)
             self.longest = lives[: self.settings["capacity"]]

@@ -424,7 +424,14 @@ class PairwisePerceptron(Ranker):
         n_epochs: int,
     ) -> None:
         n_queries = pairing.n_pairs.size
-        steps = pairing.steps(self.balance == "query")
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            steps = pairing.steps(self.balance == "query")
+        usable = np.isfinite(pairing.weights) & np.isfinite(steps)
+        if not usable.all():
+            raise ValueError(
+                "the weights are too large or too small: the pairs of a query weigh "
+                f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
+            )
         units = np.ones(n_queries) if self.count == "pair" else 1.0 / pairing.n_pairs
         mistakes = np.zeros(n_queries, dtype=np.int64)
         record = state.epochs[-1]
