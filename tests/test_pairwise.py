@@ -685,6 +685,43 @@ def test_history_and_early_stopping():
         assert not hasattr(last, "best_iteration_")
 
 
+def test_what_was_measured_is_kept_and_saved(tmp_path):
+    X, y, qid = real_data()
+    held = {"eval_set": (X, y), "eval_qid": qid}
+    model = perceptron(eval_metric="map", early_stopping_rounds=1).fit(X, y, qid=qid, **held)
+    history = model.history_
+    assert model.set_params(eval_metric="mrr").history_ == history
+    assert "map" in history
+    rc.save(model, tmp_path / "model")
+    loaded = rc.load(tmp_path / "model")
+    assert loaded.history_ == history
+    assert loaded.best_iteration_ == model.best_iteration_
+
+    def pairs(labels, scores, qid):
+        return 0.5
+
+    model = perceptron(eval_metric=pairs).fit(X, y, qid=qid, **held)
+    assert model.history_["validation"] == [0.5, 0.5]
+    assert model.history_["pairs"] == history["pairs"]
+
+
+@pytest.mark.parametrize(
+    ("params", "error"),
+    [
+        ({"variant": "best"}, ValueError),
+        ({"variant": "committee", "combine": "votes"}, ValueError),
+        ({"variant": "committee", "committee_size": 0}, ValueError),
+        ({"variant": "committee", "committee_size": -1}, ValueError),
+        ({"variant": "committee", "committee_size": 1.5}, TypeError),
+    ],
+)
+def test_answers_are_asked_for_by_good_parameters(params, error):
+    model = perceptron().fit(X, Y, qid=QID).set_params(**params)
+    for ask in [lambda: model.coef_, lambda: model.committee_, lambda: model.predict(X)]:
+        with pytest.raises(error, match=list(params)[-1]):
+            ask()
+
+
 def test_metrics_of_ones_own_and_callbacks_that_stop(capsys):
     X, y, qid = real_data()
 

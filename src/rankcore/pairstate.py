@@ -45,6 +45,8 @@ class PairwiseState:
     epochs : list of [int, int, int, int, int]
         Per pass: pairs, mistakes, hypotheses so far, queries, queries skipped.
     validation : list of float
+    measure : str, or None
+        The name of what is in it.
     streaming : bool
         Whether the last pass belongs to ``partial_fit``, and so goes on.
     """
@@ -60,6 +62,7 @@ class PairwiseState:
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     epochs: list[list[int]] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
+    measure: str | None = None
     streaming: bool = False
 
     @classmethod

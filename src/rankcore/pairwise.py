@@ -35,6 +35,8 @@ VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
 SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 # Pairs to look at between two looks at pending signals: some milliseconds' worth.
 BUDGET = 500_000
+# What is counted in each pass.
+FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
 
 
 class Committee(NamedTuple):
@@ -285,6 +287,7 @@ class PairwisePerceptron(Ranker):
         data = self._bind_data(pairing, rows, state, self.max_iter)
         quality = self._quality(validation)
         shadow = self._shadow(X, rows, state, qid is not None or group is not None)
+        state.measure = None if validation is None else self._metric_name()
         best, best_epoch, best_value = None, 0, -np.inf
         for epoch in range(1, self.max_iter + 1):
             sequence = pairing.visited()
@@ -521,25 +524,31 @@ class PairwisePerceptron(Ranker):
 
     def _tell(self, state: PairwiseState, epoch: int) -> None:
         seen, mistakes = state.epochs[-1][:2]
-        value = f", {self._metric_name()} {state.validation[-1]:.4f}" if state.validation else ""
+        value = f", {state.measure} {state.validation[-1]:.4f}" if state.validation else ""
         print(
             f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
             f"{mistakes} mistakes in {seen} pairs{value}"
         )
 
     def _metric_name(self) -> str:
+        if isinstance(self.eval_metric, str):
+            return self.eval_metric
         name = getattr(self.eval_metric, "__name__", "validation")
-        return self.eval_metric if isinstance(self.eval_metric, str) else name
+        return "validation" if name in FIGURES else name
 
-    def _check_params(self) -> None:
+    def _check_answer(self) -> None:
+        """Check the parameters that a fitted model answers by, which may have been set since."""
         check_option(self.variant, "variant", VARIANTS)
         check_option(self.combine, "combine", ("score", "rank"))
+        check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
+
+    def _check_params(self) -> None:
+        self._check_answer()
         check_option(self.order, "order", ("shuffle", "lex"))
         check_option(self.count, "count", ("pair", "query"))
         check_option(self.solver, "solver", SOLVERS)
         if self.balance is not None:
             check_option(self.balance, "balance", ("query",))
-        check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_real(self.margin, "margin", 0, 1e100)
         check_scalar(self.verbose, "verbose", Integral, min_val=0)
@@ -563,11 +572,12 @@ class PairwisePerceptron(Ranker):
         return scores
 
     def _by_rank(self) -> bool:
+        self._check_answer()
         return self.variant in ("committee", "voted") and self.combine == "rank"
 
     def _weights(self) -> NDArray[np.float64]:
         state = self._fitted_state()
-        check_option(self.variant, "variant", VARIANTS)
+        self._check_answer()
         if self.variant == "last":
             return state.weights
         if self.variant == "averaged" or (
@@ -591,6 +601,7 @@ class PairwisePerceptron(Ranker):
     def committee_(self) -> Committee:
         """Hypotheses that decide, best first."""
         state = self._fitted_state()
+        self._check_answer()
         size = self.committee_size if self.variant != "voted" else None
         weights, successes = state.best(size)
         return Committee(weights, successes)
@@ -604,13 +615,12 @@ class PairwisePerceptron(Ranker):
     def history_(self) -> dict[str, list[Any]]:
         """Figures of each pass."""
         state = self._fitted_state()
-        names = ["pairs", "mistakes", "hypotheses", "queries", "skipped"]
-        columns = zip(*state.epochs, strict=True) if state.epochs else [[]] * len(names)
+        columns = zip(*state.epochs, strict=True) if state.epochs else [[]] * len(FIGURES)
         history: dict[str, list[Any]] = {
-            name: list(column) for name, column in zip(names, columns, strict=True)
+            name: list(column) for name, column in zip(FIGURES, columns, strict=True)
         }
-        if state.validation:
-            history[self._metric_name()] = list(state.validation)
+        if state.measure is not None:
+            history[state.measure] = list(state.validation)
         return history
 
     def _fitted_state(self) -> PairwiseState:
