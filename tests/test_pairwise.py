@@ -648,6 +648,36 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
     np.testing.assert_array_equal(model.committee_.weights, whole.committee_.weights)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_wide_rows_pause_more_often(solver, form, monkeypatch):
+    monkeypatch.setattr("rankcore.pairwise.BUDGET", 2000)
+    X, y, qid = real_data()
+    pauses = []
+    for n_features in [1, 20_000]:
+        steps = []
+        wide = np.tile(X, (1, n_features // 6 + 1))
+        with watch(steps.append):
+            model = perceptron(solver=solver, max_iter=1, committee_size=1)
+            model.fit(form(wide), y, qid=qid)
+        pauses.append(len(steps))
+    assert pauses[0] == 1
+    assert pauses[1] >= 4
+
+
+def test_voters_of_very_many_features_take_room_as_they_come():
+    import tracemalloc
+
+    X = sp.csr_array(([1.0, 1.0, 1.0], [0, 999_999, 5], [0, 1, 2, 3]), shape=(3, 10**6))
+    model = perceptron("voted", combine="rank", max_iter=1)
+    tracemalloc.start()
+    model.fit(X, [0, 1, 1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(model.committee_.successes) == 1 + model.history_["mistakes"][0]
+    assert peak < 200e6
+
+
 def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
     X, y, qid = real_data()
     monkeypatch.setattr("rankcore.pairstate.ROOM", 4)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rankcore._ext.pairs import PairState
 from rankcore.pairing import default_memory_limit
 
-# Hypotheses there is room for at first, where all are kept.
-ROOM = 1024
+# Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
+ROOM, ROOM_VALUES = 1024, 2**17
 
 
 @dataclass
@@ -70,7 +70,8 @@ class PairwiseState:
         """A state that has seen nothing."""
         every = None
         if settings["capacity"] is None:
-            every = (np.empty((ROOM, n_features)), np.empty(ROOM), np.empty(ROOM, dtype=np.int64))
+            room = max(1, min(ROOM, ROOM_VALUES // n_features))
+            every = (np.empty((room, n_features)), np.empty(room), np.empty(room, dtype=np.int64))
         zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(3)
         return cls(*zeros, np.zeros(6, dtype=np.int64), settings, seed, every=every)
 

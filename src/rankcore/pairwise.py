@@ -33,7 +33,7 @@ __all__ = ["Committee", "PairwisePerceptron"]
 
 VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
 SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
-# Pairs to look at between two looks at pending signals: some milliseconds' worth.
+# Pairs to look at, or as much other work, between two looks at pending signals: some milliseconds.
 BUDGET = 500_000
 # What is counted in each pass.
 FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
