@@ -76,7 +76,8 @@ class PairwisePerceptron(Ranker):
         that each gives a document within its query. Both weigh members by successes. By score all
         the voters are the average.
     max_iter : int, default=10
-        Passes over all pairs in ``fit``.
+        Passes over all pairs in ``fit``. One without mistakes is the last, unless an ``eval_set``
+        is watched: the weights would not change again.
     margin : float, default=1.0
         A pair is a mistake unless the better document scores higher by more than this. The paper
         has 0; see Notes for what it does.
@@ -90,7 +91,8 @@ class PairwisePerceptron(Ranker):
     quality : str or callable, optional
         What the committee and the pocket choose hypotheses by, in place of successes: a measure
         such as "map" on the ``eval_set``, or a function of the weights, greater for better. Asked
-        only of hypotheses that would join the committee by successes, which are few.
+        only of hypotheses that would join the committee by successes, which are few, when a mistake
+        has ended them. "voted" without ``max_hypotheses`` keeps all and does not ask.
     max_hypotheses : int, optional
         Voters kept by "voted", those of most successes. By default all.
     early_stopping_rounds : int, optional
@@ -152,8 +154,10 @@ class PairwisePerceptron(Ranker):
     fall otherwise if the scores of a pair differed by ``margin`` to 15 digits; on data whose sums
     are exact the models are equal to the bit. "lazy" and "plain" always are.
 
-    Memory beyond X: 16 bytes a row, ``committee_size + 2`` weight vectors and, within
-    ``memory_limit``, 8 n_docs^2 bytes a query.
+    Memory beyond X: some 100 bytes a row while the pairs are laid out, 24 from then on, and 16 a
+    pair that is given; ``committee_size + 2`` weight vectors; working memory for one query, by
+    "auto" 128 MiB at most for a Gram matrix and 32 MiB for documents; and, within ``memory_limit``,
+    8 n_docs^2 bytes a query to keep.
 
     References
     ----------
