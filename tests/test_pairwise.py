@@ -401,6 +401,20 @@ def test_balanced_weights_sum_to_one_a_query():
     np.testing.assert_allclose(model.coef_, plain.last(run), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weight", [1e200, 1e-160, 1e-200])
+@pytest.mark.parametrize("of", ["rows", "pairs", "queries"])
+def test_weights_beyond_the_range_of_steps(weight, of):
+    X, y, qid = real_data()
+    given = {"sample_weight": np.full(len(y), weight)}
+    if of == "pairs":
+        given = {"pairs": [[0, 1]], "pairs_weight": [weight], "sample_weight": np.full(136, weight)}
+    if of == "queries":
+        given = {"sample_weight": np.full(8, 1e308), "pairs": [[0, 1]], "pairs_weight": [1e-30]}
+    with pytest.raises(ValueError, match="weights are too large or too small|all pairs weigh 0"):
+        perceptron().fit(X, y, qid=qid, **given)
+
+
 def test_query_weights():
     X, y, qid = real_data()
     weights = np.arange(8.0)
@@ -505,6 +519,24 @@ def test_bad_parameters(params, error, message):
         perceptron().set_params(**params).fit(X, Y, qid=QID)
 
 
+def test_integers_that_float64_does_not_have():
+    levels = np.array([0, 0, 1, 2, 0, 1, 2])
+    for labels in [levels + 2**62, levels.astype(np.uint64) + np.uint64(2**63)]:
+        with pytest.raises(ValueError, match=f"cannot tell {labels[2]} from its neighbours"):
+            perceptron().fit(X, labels)
+    same = perceptron().fit(X, levels)
+    np.testing.assert_array_equal(perceptron().fit(X, levels * 2**60).coef_, same.coef_)
+
+
+def test_group_sizes_of_any_integer_type():
+    expected = perceptron().fit(X, Y, group=[3, 4]).coef_
+    for dtype in [np.uint64, np.int8]:
+        group = np.array([3, 4], dtype=dtype)
+        np.testing.assert_array_equal(perceptron().fit(X, Y, group=group).coef_, expected)
+    with pytest.raises(ValueError, match="add up to 18446744073709551623"):
+        perceptron().fit(X, Y, group=np.array([2**63, 2**63, 7], dtype=np.uint64))
+
+
 def test_useless_queries_are_counted():
     X, y, qid = real_data()
     y[qid == 2] = 3
@@ -590,6 +622,15 @@ def test_no_trace_of_a_failed_call(variant, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("order", ["lex", "shuffle"])
+@pytest.mark.parametrize("solver", [*SOLVERS, "auto"])
+def test_scores_that_overflow_are_an_error(solver, order, form):
+    X, y, qid = real_data()
+    with pytest.raises(ValueError, match="the scores overflowed"):
+        perceptron(solver=solver, order=order).fit(form(X * 1e160), y, qid=qid)
+
+
 @pytest.mark.parametrize("order", ["lex", "shuffle"])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_pauses_change_nothing(order, solver, monkeypatch):
@@ -605,6 +646,36 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
     assert [p.measure for p in steps[:1]] == ["mistakes"]
     assert model.history_ == whole.history_
     np.testing.assert_array_equal(model.committee_.weights, whole.committee_.weights)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_wide_rows_pause_more_often(solver, form, monkeypatch):
+    monkeypatch.setattr("rankcore.pairwise.BUDGET", 2000)
+    X, y, qid = real_data()
+    pauses = []
+    for n_features in [1, 20_000]:
+        steps = []
+        wide = np.tile(X, (1, n_features // 6 + 1))
+        with watch(steps.append):
+            model = perceptron(solver=solver, max_iter=1, committee_size=1)
+            model.fit(form(wide), y, qid=qid)
+        pauses.append(len(steps))
+    assert pauses[0] == 1
+    assert pauses[1] >= 4
+
+
+def test_voters_of_very_many_features_take_room_as_they_come():
+    import tracemalloc
+
+    X = sp.csr_array(([1.0, 1.0, 1.0], [0, 999_999, 5], [0, 1, 2, 3]), shape=(3, 10**6))
+    model = perceptron("voted", combine="rank", max_iter=1)
+    tracemalloc.start()
+    model.fit(X, [0, 1, 1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(model.committee_.successes) == 1 + model.history_["mistakes"][0]
+    assert peak < 200e6
 
 
 def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
@@ -642,6 +713,43 @@ def test_history_and_early_stopping():
         last.fit(X[train], y[train], qid=qid[train], eval_set=eval_set, eval_qid=qid[held])
         np.testing.assert_array_equal(last.coef_, models[2])
         assert not hasattr(last, "best_iteration_")
+
+
+def test_what_was_measured_is_kept_and_saved(tmp_path):
+    X, y, qid = real_data()
+    held = {"eval_set": (X, y), "eval_qid": qid}
+    model = perceptron(eval_metric="map", early_stopping_rounds=1).fit(X, y, qid=qid, **held)
+    history = model.history_
+    assert model.set_params(eval_metric="mrr").history_ == history
+    assert "map" in history
+    rc.save(model, tmp_path / "model")
+    loaded = rc.load(tmp_path / "model")
+    assert loaded.history_ == history
+    assert loaded.best_iteration_ == model.best_iteration_
+
+    def pairs(labels, scores, qid):
+        return 0.5
+
+    model = perceptron(eval_metric=pairs).fit(X, y, qid=qid, **held)
+    assert model.history_["validation"] == [0.5, 0.5]
+    assert model.history_["pairs"] == history["pairs"]
+
+
+@pytest.mark.parametrize(
+    ("params", "error"),
+    [
+        ({"variant": "best"}, ValueError),
+        ({"variant": "committee", "combine": "votes"}, ValueError),
+        ({"variant": "committee", "committee_size": 0}, ValueError),
+        ({"variant": "committee", "committee_size": -1}, ValueError),
+        ({"variant": "committee", "committee_size": 1.5}, TypeError),
+    ],
+)
+def test_answers_are_asked_for_by_good_parameters(params, error):
+    model = perceptron().fit(X, Y, qid=QID).set_params(**params)
+    for ask in [lambda: model.coef_, lambda: model.committee_, lambda: model.predict(X)]:
+        with pytest.raises(error, match=list(params)[-1]):
+            ask()
 
 
 def test_metrics_of_ones_own_and_callbacks_that_stop(capsys):
@@ -699,6 +807,27 @@ def test_committees_chosen_by_quality(solver):
     named.fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     with pytest.raises(ValueError, match="needs the eval_set of fit"):
         named.partial_fit(X, y, qid=qid)
+
+
+def test_a_quality_cannot_change_what_it_judges():
+    def spoil(weights):
+        value = -abs(weights[0])
+        weights[:] = 7
+        return value
+
+    judged = [
+        perceptron("committee", quality=quality, committee_size=2).fit(X, Y, qid=QID).committee_
+        for quality in [spoil, lambda weights: -abs(weights[0])]
+    ]
+    np.testing.assert_array_equal(judged[0].weights, judged[1].weights)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_values_without_order_are_an_error(value):
+    with pytest.raises(ValueError, match=f"gave {value}"):
+        perceptron("committee", quality=lambda _: value).fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match=f"gave {value}"):
+        perceptron(eval_metric=lambda *_: value).fit(X, Y, qid=QID, eval_set=(X, Y))
 
 
 # ---------------------------------------------------------------------------- answers

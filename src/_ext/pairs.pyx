@@ -236,6 +236,7 @@ cdef class PairData:
     cdef uint64_t seed
     cdef double[::1] own_gram
     cdef list memory  # keeps alive what v points to
+    cdef int64_t row_work, waiting  # in units of `learn`'s budget: a row's; what is to be charged
     cdef Visit v
 
     def __init__(
@@ -367,6 +368,10 @@ cdef class PairData:
         self.v.batch_winners = <int32_t *> self.doubles(RC_BATCH)
         self.v.batch_losers = <int32_t *> self.doubles(RC_BATCH)
         self.ready = np.zeros(max(self.bounds.shape[0] - 1, 1), dtype=np.uint8)
+        if self.X.indptr == NULL:
+            self.row_work = self.X.n_features // 64
+        else:
+            self.row_work = self.X.indptr[self.X.n_rows] // (64 * self.X.n_rows)
         return 0
 
     cdef double *doubles(self, int64_t size) except NULL:
@@ -405,6 +410,7 @@ cdef class PairData:
         v.at = v.filled = v.i = v.j = v.listed = v.mistakes = 0
         v.version = 1
         v.judged = False
+        self.waiting += v.n * self.row_work
         count_by(&state.m, unit)
         if v.way == PACKED:
             rc_unfold_docs(self.X, v.docs, v.n, v.width, v.unfolded)
@@ -443,7 +449,18 @@ cdef class PairData:
                 return G
             self.ready[q] = True
         make_gram(&self.v, G)
+        self.waiting += self.v.n * self.v.n // 4 * self.row_work
         return G
+
+    cdef int64_t work(self, int64_t seen, int64_t failed) noexcept nogil:
+        """What a budget is charged for pairs and mistakes of the present visit."""
+        cdef int64_t work = seen + 1 + self.waiting, n_scores = 0
+        self.waiting = 0
+        if self.v.way == LAZY:  # a pair renews two scores at most, a mistake all
+            n_scores = min(seen, failed * self.v.n)
+        elif self.v.way != GRAM:
+            n_scores = seen
+        return work + n_scores * self.row_work
 
     cdef void look_ahead(self, int64_t q) noexcept nogil:
         """Say what the visit of query q, which is to come next, will read."""
@@ -501,7 +518,7 @@ def learn(
     judge_above : float
         In. Stop at hypotheses of more successes, so that the caller may keep them.
     budget : int
-        In. Pairs to look at before pausing.
+        In. Pairs to look at before pausing; fewer where 64 products of numbers take as long.
 
     Returns
     -------
@@ -511,7 +528,7 @@ def learn(
         One of ``OUTCOMES``. "full": enlarge the state and call again. "candidate": take it with
         `candidate`, then call again. The scores of "overflowed" are not numbers.
     """
-    cdef int64_t n_queries = data.bounds.shape[0] - 1, k, seen
+    cdef int64_t n_queries = data.bounds.shape[0] - 1, k, seen, failed
     cdef Outcome outcome = REACHED
     if (
         state.m.n_features != data.X.n_features
@@ -534,7 +551,7 @@ def learn(
                 break
             data.look_ahead(sequence[start + 1] if start + 1 < sequence.shape[0] else k)
             while True:
-                seen = state.m.n_pairs
+                seen, failed = state.m.n_pairs, state.m.n_mistakes
                 if data.lexicographic and data.v.way == GRAM and data.v.winners == NULL:
                     if data.v.i == data.v.n:
                         break
@@ -547,7 +564,7 @@ def learn(
                         if data.v.filled == 0:
                             break
                     outcome = batch(&data.v, &state.m)
-                budget -= state.m.n_pairs - seen + 1
+                budget -= data.work(state.m.n_pairs - seen, state.m.n_mistakes - failed)
                 if outcome == REACHED and budget <= 0:
                     outcome = PAUSED
                 if outcome != REACHED:

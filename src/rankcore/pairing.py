@@ -197,7 +197,8 @@ def pair_by_label(
     if row_weights is not None:
         sums = np.concatenate([[0.0], np.cumsum(row_weights[rows[by_label]])])
         below = sums[query_stop] - sums[level_stop]
-        weights = _sum_by(of, row_weights[rows[by_label]] * below, n_queries)
+        with np.errstate(over="ignore"):
+            weights = _sum_by(of, row_weights[rows[by_label]] * below, n_queries)
     useful = n_pairs > 0
     order = np.arange(rows.size) if lexicographic else by_label
     order = order[useful[of]]
@@ -315,7 +316,8 @@ def pair_by_list(
         )
     total = np.ones(len(pairs)) if pair_weights is None else pair_weights
     if row_weights is not None:
-        total = total * row_weights[pairs[:, 0]] * row_weights[pairs[:, 1]]
+        with np.errstate(over="ignore"):
+            total = total * row_weights[pairs[:, 0]] * row_weights[pairs[:, 1]]
     kept = total > 0
     pairs, total = pairs[kept], total[kept]
     order = np.argsort(query[pairs[:, 0]], kind="stable")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rankcore._ext.pairs import PairState
 from rankcore.pairing import default_memory_limit
 
-# Hypotheses there is room for at first, where all are kept.
-ROOM = 1024
+# Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
+ROOM, ROOM_VALUES = 1024, 2**17
 
 
 @dataclass
@@ -45,6 +45,8 @@ class PairwiseState:
     epochs : list of [int, int, int, int, int]
         Per pass: pairs, mistakes, hypotheses so far, queries, queries skipped.
     validation : list of float
+    measure : str, or None
+        The name of what is in it.
     streaming : bool
         Whether the last pass belongs to ``partial_fit``, and so goes on.
     """
@@ -60,6 +62,7 @@ class PairwiseState:
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     epochs: list[list[int]] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
+    measure: str | None = None
     streaming: bool = False
 
     @classmethod
@@ -67,7 +70,8 @@ class PairwiseState:
         """A state that has seen nothing."""
         every = None
         if settings["capacity"] is None:
-            every = (np.empty((ROOM, n_features)), np.empty(ROOM), np.empty(ROOM, dtype=np.int64))
+            room = max(1, min(ROOM, ROOM_VALUES // n_features))
+            every = (np.empty((room, n_features)), np.empty(room), np.empty(room, dtype=np.int64))
         zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(3)
         return cls(*zeros, np.zeros(6, dtype=np.int64), settings, seed, every=every)
 
@@ -101,9 +105,9 @@ class PairwiseState:
 
         Of equal members the youngest is the least, and equal to it is not better.
         """
-        value = successes if quality is None else float(quality(weights))
-        if value != value:
-            raise ValueError(f"the quality {quality!r} gave nan")
+        value = successes if quality is None else float(quality(weights.copy()))
+        if not np.isfinite(value):
+            raise ValueError(f"the quality {quality!r} gave {value}")
         if quality is not None:
             lives = sorted([*self.longest, successes], reverse=True)
             self.longest = lives[: self.settings["capacity"]]

@@ -33,8 +33,10 @@ __all__ = ["Committee", "PairwisePerceptron"]
 
 VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
 SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
-# Pairs to look at between two looks at pending signals: some milliseconds' worth.
+# Pairs to look at, or as much other work, between two looks at pending signals: some milliseconds.
 BUDGET = 500_000
+# What is counted in each pass.
+FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
 
 
 class Committee(NamedTuple):
@@ -74,7 +76,8 @@ class PairwisePerceptron(Ranker):
         that each gives a document within its query. Both weigh members by successes. By score all
         the voters are the average.
     max_iter : int, default=10
-        Passes over all pairs in ``fit``.
+        Passes over all pairs in ``fit``. One without mistakes is the last, unless an ``eval_set``
+        is watched: the weights would not change again.
     margin : float, default=1.0
         A pair is a mistake unless the better document scores higher by more than this. The paper
         has 0; see Notes for what it does.
@@ -88,7 +91,8 @@ class PairwisePerceptron(Ranker):
     quality : str or callable, optional
         What the committee and the pocket choose hypotheses by, in place of successes: a measure
         such as "map" on the ``eval_set``, or a function of the weights, greater for better. Asked
-        only of hypotheses that would join the committee by successes, which are few.
+        only of hypotheses that would join the committee by successes, which are few, when a mistake
+        has ended them. "voted" without ``max_hypotheses`` keeps all and does not ask.
     max_hypotheses : int, optional
         Voters kept by "voted", those of most successes. By default all.
     early_stopping_rounds : int, optional
@@ -150,8 +154,10 @@ class PairwisePerceptron(Ranker):
     fall otherwise if the scores of a pair differed by ``margin`` to 15 digits; on data whose sums
     are exact the models are equal to the bit. "lazy" and "plain" always are.
 
-    Memory beyond X: 16 bytes a row, ``committee_size + 2`` weight vectors and, within
-    ``memory_limit``, 8 n_docs^2 bytes a query.
+    Memory beyond X: some 100 bytes a row while the pairs are laid out, 24 from then on, and 16 a
+    pair that is given; ``committee_size + 2`` weight vectors; working memory for one query, by
+    "auto" 128 MiB at most for a Gram matrix and 32 MiB for documents; and, within ``memory_limit``,
+    8 n_docs^2 bytes a query to keep.
 
     References
     ----------
@@ -285,6 +291,7 @@ class PairwisePerceptron(Ranker):
         data = self._bind_data(pairing, rows, state, self.max_iter)
         quality = self._quality(validation)
         shadow = self._shadow(X, rows, state, qid is not None or group is not None)
+        state.measure = None if validation is None else self._metric_name()
         best, best_epoch, best_value = None, 0, -np.inf
         for epoch in range(1, self.max_iter + 1):
             sequence = pairing.visited()
@@ -424,7 +431,14 @@ class PairwisePerceptron(Ranker):
         n_epochs: int,
     ) -> None:
         n_queries = pairing.n_pairs.size
-        steps = pairing.steps(self.balance == "query")
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            steps = pairing.steps(self.balance == "query")
+        usable = np.isfinite(pairing.weights) & np.isfinite(steps)
+        if not usable.all():
+            raise ValueError(
+                "the weights are too large or too small: the pairs of a query weigh "
+                f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
+            )
         units = np.ones(n_queries) if self.count == "pair" else 1.0 / pairing.n_pairs
         mistakes = np.zeros(n_queries, dtype=np.int64)
         record = state.epochs[-1]
@@ -445,8 +459,8 @@ class PairwisePerceptron(Ranker):
                 continue
             if outcome == kernels.OUTCOMES["overflowed"]:
                 raise ValueError(
-                    "the scores overflowed: X or the weights are too large; scale X, for example "
-                    "with sklearn.preprocessing.StandardScaler"
+                    "the scores overflowed: X or its sample weights are too large; scale X, for "
+                    "example with sklearn.preprocessing.StandardScaler"
                 )
             now = state.tally()
             record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
@@ -457,8 +471,8 @@ class PairwisePerceptron(Ranker):
                 break
         if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
             raise ValueError(
-                "the weights overflowed: X is too large; scale X, for example with "
-                "sklearn.preprocessing.StandardScaler"
+                "the weights overflowed: X or its sample weights are too large; scale X, for "
+                "example with sklearn.preprocessing.StandardScaler"
             )
 
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:
@@ -514,25 +528,31 @@ class PairwisePerceptron(Ranker):
 
     def _tell(self, state: PairwiseState, epoch: int) -> None:
         seen, mistakes = state.epochs[-1][:2]
-        value = f", {self._metric_name()} {state.validation[-1]:.4f}" if state.validation else ""
+        value = f", {state.measure} {state.validation[-1]:.4f}" if state.validation else ""
         print(
             f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
             f"{mistakes} mistakes in {seen} pairs{value}"
         )
 
     def _metric_name(self) -> str:
+        if isinstance(self.eval_metric, str):
+            return self.eval_metric
         name = getattr(self.eval_metric, "__name__", "validation")
-        return self.eval_metric if isinstance(self.eval_metric, str) else name
+        return "validation" if name in FIGURES else name
 
-    def _check_params(self) -> None:
+    def _check_answer(self) -> None:
+        """Check the parameters that a fitted model answers by, which may have been set since."""
         check_option(self.variant, "variant", VARIANTS)
         check_option(self.combine, "combine", ("score", "rank"))
+        check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
+
+    def _check_params(self) -> None:
+        self._check_answer()
         check_option(self.order, "order", ("shuffle", "lex"))
         check_option(self.count, "count", ("pair", "query"))
         check_option(self.solver, "solver", SOLVERS)
         if self.balance is not None:
             check_option(self.balance, "balance", ("query",))
-        check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_real(self.margin, "margin", 0, 1e100)
         check_scalar(self.verbose, "verbose", Integral, min_val=0)
@@ -556,11 +576,12 @@ class PairwisePerceptron(Ranker):
         return scores
 
     def _by_rank(self) -> bool:
+        self._check_answer()
         return self.variant in ("committee", "voted") and self.combine == "rank"
 
     def _weights(self) -> NDArray[np.float64]:
         state = self._fitted_state()
-        check_option(self.variant, "variant", VARIANTS)
+        self._check_answer()
         if self.variant == "last":
             return state.weights
         if self.variant == "averaged" or (
@@ -584,6 +605,7 @@ class PairwisePerceptron(Ranker):
     def committee_(self) -> Committee:
         """Hypotheses that decide, best first."""
         state = self._fitted_state()
+        self._check_answer()
         size = self.committee_size if self.variant != "voted" else None
         weights, successes = state.best(size)
         return Committee(weights, successes)
@@ -597,13 +619,12 @@ class PairwisePerceptron(Ranker):
     def history_(self) -> dict[str, list[Any]]:
         """Figures of each pass."""
         state = self._fitted_state()
-        names = ["pairs", "mistakes", "hypotheses", "queries", "skipped"]
-        columns = zip(*state.epochs, strict=True) if state.epochs else [[]] * len(names)
+        columns = zip(*state.epochs, strict=True) if state.epochs else [[]] * len(FIGURES)
         history: dict[str, list[Any]] = {
-            name: list(column) for name, column in zip(names, columns, strict=True)
+            name: list(column) for name, column in zip(FIGURES, columns, strict=True)
         }
-        if state.validation:
-            history[self._metric_name()] = list(state.validation)
+        if state.measure is not None:
+            history[state.measure] = list(state.validation)
         return history
 
     def _fitted_state(self) -> PairwiseState:

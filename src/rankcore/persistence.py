@@ -74,12 +74,13 @@ def save(
     if isinstance(model, StumpBoosting):
         arrays, settings = model._state.to_arrays(), {"zero_missing": model._state.zero_missing}
         facts = {"with_qid": model._with_qid, "history": model.history_}
-        facts["best_iteration"] = getattr(model, "best_iteration_", None)
     elif isinstance(model, PairwisePerceptron):
         arrays, facts = model._state.to_arrays(), {"seed": model._state.seed}
-        facts["with_qid"] = model._with_qid
+        facts |= {"with_qid": model._with_qid, "measure": model._state.measure}
     else:
         arrays, facts = _ordinal_arrays(model), {}
+    if not isinstance(model, OnlineOrdinalClassifier):
+        facts["best_iteration"] = getattr(model, "best_iteration_", None)
     if not isinstance(model, StumpBoosting):
         settings, streaming = model._state.settings, model._state.streaming
     document = {
@@ -219,11 +220,19 @@ def _rebuild_pairwise(
         raise ValueError(f"its committee has {capacity!r} members")
     if not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise ValueError(f"its seed is {seed!r}")
+    measure, best = document["measure"], document["best_iteration"]
+    if not (isinstance(measure, str) if arrays["validation"].size else measure is None):
+        raise ValueError(f"its validation is of {measure!r}")
+    if not (best is None or 1 <= int(best) <= arrays["validation"].size):
+        raise ValueError(f"its best pass is {best!r}")
     model._state = PairwiseState.from_arrays(
         arrays, n_features, seed, settings, bool(document["streaming"]), _like
     )
+    model._state.measure = measure
     model.n_features_in_ = n_features
     model._with_qid = bool(document["with_qid"])
+    if best is not None:
+        model.best_iteration_ = int(best)
 
 
 def _rebuild_boosting(

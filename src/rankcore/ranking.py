@@ -178,8 +178,10 @@ def measure(metric: Any, labels: Any, scores: Any, qid: Any) -> float:
         from rankcore.metrics import evaluate
 
         value = float(evaluate(labels, scores, qid=qid, metrics=[metric])[metric])
-    if value != value:
-        raise ValueError(f"the measure {metric!r} gave nan: it may not be defined for these labels")
+    if not np.isfinite(value):
+        raise ValueError(
+            f"the measure {metric!r} gave {value}: it may not be defined for these labels"
+        )
     return value
 
 
@@ -218,7 +220,8 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If there are too few, NaN or infinite ones, or they are not numbers.
+        If there are too few, NaN or infinite ones, they are not numbers, or integers that float64
+        does not have.
     """
     labels, _ = as_labels(y, n_rows)
     if labels.dtype.kind not in "biuf":
@@ -226,7 +229,15 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
             f"a ranker needs labels that are numbers, greater for more relevant; found dtype "
             f"{labels.dtype}"
         )
-    return labels.astype(np.float64)
+    numbers = labels.astype(np.float64)
+    if labels.dtype.kind in "iu" and np.abs(numbers).max() > 2**53:
+        lost = numbers.astype(object) != labels
+        if lost.any():
+            raise ValueError(
+                f"a ranker takes labels as float64, which cannot tell {labels[lost.argmax()]} "
+                "from its neighbours: number the levels"
+            )
+    return numbers
 
 
 def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
@@ -256,8 +267,10 @@ def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise ValueError(f"group must list the sizes of the queries; found {group!r}")
-    if sizes.sum() != n_rows:
-        raise ValueError(f"the sizes in group add up to {sizes.sum()}, but there are {n_rows} rows")
+    total = sum(sizes.tolist())  # of integers that do not overflow
+    if total != n_rows:
+        raise ValueError(f"the sizes in group add up to {total}, but there are {n_rows} rows")
+    sizes = sizes.astype(np.int64)
     return group_rows(np.repeat(np.arange(sizes.size), sizes), n_rows)
 
 

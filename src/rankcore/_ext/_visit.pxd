@@ -1,5 +1,5 @@
-# A visit of a query: its pairs one after the other, in one of three ways to know scores. Private.
-from libc.math cimport INFINITY
+# A visit of a query: its pairs one after the other, in one of four ways to know scores. Private.
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -21,6 +21,7 @@ from rankcore._ext._pairs cimport (
     rc_mirror,
     rc_next_wrong,
     rc_pack_docs,
+    rc_score_docs,
     rc_stream,
     rc_walk,
     rc_walk_numbers,
@@ -150,10 +151,20 @@ cdef inline void make_gram(const Visit *v, double *G) noexcept nogil:
         rc_axpy(x, -1.0, v.panels)
 
 
+cdef inline bint may_overflow(const rc_pair_state *m) noexcept nogil:
+    """Whether weights are so large that a score could be infinite. O(n_features)."""
+    cdef int64_t f
+    for f in range(m.n_features):
+        if not fabs(m.weights[f]) < 1e100:
+            return True
+    return False
+
+
 cdef inline bint close_visit(Visit *v, rc_pair_state *m) noexcept nogil:
     """End a visit: the weights catch up. Whether the last scores are numbers."""
     cdef int64_t k
     cdef double sum = 0
+    cdef bint scored = v.way == LAZY or v.way == GRAM
     if v.way >= PACKED and v.mistakes:
         if v.way == GRAM:
             rc_add_docs(v.X, v.docs, v.alpha, v.n, m.weights)
@@ -161,7 +172,10 @@ cdef inline bint close_visit(Visit *v, rc_pair_state *m) noexcept nogil:
             memcpy(m.weights, v.weights, m.n_features * sizeof(double))
         if m.weight_sums != NULL:
             rc_add_docs(v.X, v.docs, v.beta, v.n, m.weight_sums)
-    if v.way == LAZY or v.way == GRAM:
+    if not scored and v.mistakes and (v.way == PLAIN or may_overflow(m)):
+        rc_score_docs(v.X, v.docs, v.n, m.weights, v.scores)
+        scored = True
+    if scored:
         for k in range(v.n):
             sum += v.scores[k] - v.scores[k]
     v.open = False
