@@ -371,7 +371,7 @@ cdef class PairData:
         if self.X.indptr == NULL:
             self.row_work = self.X.n_features // 64
         else:
-            self.row_work = self.X.indptr[self.X.n_rows] // (64 * self.X.n_rows)
+            self.row_work = self.X.indptr[self.X.n_rows] // (64 * max(self.X.n_rows, <int64_t> 1))
         return 0
 
     cdef double *doubles(self, int64_t size) except NULL:
