@@ -681,8 +681,11 @@ def test_voters_of_very_many_features_take_room_as_they_come():
 def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
     X, y, qid = real_data()
     monkeypatch.setattr("rankcore.pairstate.ROOM", 4)
-    with pytest.raises(ValueError, match="keeps every hypothesis.*set max_hypotheses"):
-        perceptron("voted", memory_limit=200).fit(X, y, qid=qid)
+    for limit in [200, 3 * 4 * 64 - 1]:  # 64 bytes a hypothesis; 4 old ones while 8 new are made
+        with pytest.raises(ValueError, match="4 so far.*set max_hypotheses"):
+            perceptron("voted", memory_limit=limit).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="8 so far"):
+        perceptron("voted", memory_limit=3 * 4 * 64).fit(X, y, qid=qid)
 
 
 # ---------------------------------------------------------------------------- validation

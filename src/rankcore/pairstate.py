@@ -124,13 +124,13 @@ class PairwiseState:
         assert self.every is not None
         old = self.every
         room = 2 * max(len(old[1]), 1)
-        size = room * 8 * (self.weights.size + 2)
+        size = (room + len(old[1])) * 8 * (self.weights.size + 2)  # old and new, while copied
         limit = default_memory_limit() if memory_limit is None else memory_limit
         if size > limit:
             raise ValueError(
-                f"variant='voted' keeps every hypothesis: {len(old[1])} so far, and twice as many "
-                f"take {size / 1e9:.3g} GB, more than memory_limit allows ({limit / 1e9:.3g} GB); "
-                "set max_hypotheses to keep the best"
+                f"variant='voted' keeps every hypothesis: {len(old[1])} so far, and to make room "
+                f"for more takes {size / 1e9:.3g} GB, more than memory_limit allows "
+                f"({limit / 1e9:.3g} GB); set max_hypotheses to keep the best"
             )
         new = (
             np.empty((room, self.weights.size)),

@@ -77,7 +77,7 @@ class PairwisePerceptron(Ranker):
         the voters are the average.
     max_iter : int, default=10
         Passes over all pairs in ``fit``. One without mistakes is the last, unless an ``eval_set``
-        is watched: the weights would not change again.
+        is watched: no other hypothesis would follow.
     margin : float, default=1.0
         A pair is a mistake unless the better document scores higher by more than this. The paper
         has 0; see Notes for what it does.
@@ -512,7 +512,6 @@ class PairwisePerceptron(Ranker):
         if eval_set is None and self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         names = type(self)()
-        names.n_features_in_ = rows.n_features
         validate_data(names, X, skip_check_array=True, reset=True)
         names.n_features_in_ = rows.n_features
         return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
