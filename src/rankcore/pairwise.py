@@ -23,7 +23,6 @@ from rankcore.ranking import (
     Ranker,
     Validation,
     as_relevance,
-    as_validation,
     as_weights,
     check_metric,
     queries_of,
@@ -180,6 +179,7 @@ class PairwisePerceptron(Ranker):
     """
 
     _state: PairwiseState
+    _figures = FIGURES
 
     def __init__(
         self,
@@ -506,16 +506,6 @@ class PairwisePerceptron(Ranker):
 
         return value
 
-    def _validation(
-        self, X: Any, rows: Rows, eval_set: Any, eval_qid: Any, eval_group: Any
-    ) -> Validation | None:
-        if eval_set is None and self.early_stopping_rounds is not None:
-            raise ValueError("early_stopping_rounds needs an eval_set to watch")
-        names = type(self)()
-        validate_data(names, X, skip_check_array=True, reset=True)
-        names.n_features_in_ = rows.n_features
-        return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
-
     def _shadow(self, X: Any, rows: Rows, state: PairwiseState, with_qid: bool) -> Self:
         """A copy of this estimator, fitted with the state: what it will be if all goes well."""
         shadow = copy(self)
@@ -532,12 +522,6 @@ class PairwisePerceptron(Ranker):
             f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
             f"{mistakes} mistakes in {seen} pairs{value}"
         )
-
-    def _metric_name(self) -> str:
-        if isinstance(self.eval_metric, str):
-            return self.eval_metric
-        name = getattr(self.eval_metric, "__name__", "validation")
-        return "validation" if name in FIGURES else name
 
     def _check_answer(self) -> None:
         """Check the parameters that a fitted model answers by, which may have been set since."""
@@ -631,9 +615,6 @@ class PairwisePerceptron(Ranker):
         if "_state" not in self.__dict__:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         return self._state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in self.__dict__
 
 
 def votes(successes: NDArray[np.float64]) -> NDArray[np.float64]:

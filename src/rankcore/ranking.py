@@ -22,11 +22,15 @@ SCORE = "ndcg@10"
 class Ranker(BaseEstimator):
     """A learner that gives each row a score by which its query is ordered. Not public.
 
-    A subclass provides ``fit``, ``_scores`` and, once fitted, ``_with_qid``: whether it learned
-    from queries.
+    A subclass provides ``fit``, ``_scores``, ``_figures`` (the names in its ``history_`` beside
+    that of the measure on held-out rows) and, once fitted, ``_state`` and ``_with_qid``: whether it
+    learned from queries.
     """
 
     n_features_in_: int
+    early_stopping_rounds: int | None
+    eval_metric: Any
+    _figures: tuple[str, ...]
     _with_qid: bool
 
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
@@ -134,6 +138,27 @@ class Ranker(BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+    def _validation(
+        self, X: Any, rows: Rows, eval_set: Any, eval_qid: Any, eval_group: Any
+    ) -> Validation | None:
+        """Held-out rows, of the features of X."""
+        if eval_set is None and self.early_stopping_rounds is not None:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch")
+        names = type(self)()
+        validate_data(names, X, skip_check_array=True, reset=True)
+        names.n_features_in_ = rows.n_features
+        return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
+
+    def _metric_name(self) -> str:
+        """What ``history_`` calls the measure on held-out rows."""
+        if isinstance(self.eval_metric, str):
+            return self.eval_metric
+        name: str = getattr(self.eval_metric, "__name__", "validation")
+        return "validation" if name in self._figures else name
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
 
 
 @dataclass(frozen=True)

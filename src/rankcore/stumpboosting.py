@@ -19,7 +19,7 @@ from rankcore.inputs import as_rows
 from rankcore.metrics.queries import Queries
 from rankcore.pairing import Pairing
 from rankcore.progress import Progress, report
-from rankcore.ranking import Ranker, Validation, as_validation, as_weights, check_metric
+from rankcore.ranking import Ranker, Validation, as_weights, check_metric
 from rankcore.rounds import Rounds
 from rankcore.stumpmodel import Contribution, StumpSum
 
@@ -35,6 +35,7 @@ class StumpBoosting(Ranker):
 
     best_iteration_: int
     _state: StumpSum
+    _figures = FIGURES
     _history: dict[str, list[float]]
 
     n_estimators: int
@@ -195,17 +196,6 @@ class StumpBoosting(Ranker):
             shadow._history = {name: [] for name in FIGURES}
         return shadow
 
-    def _validation(
-        self, X: Any, rows: Rows, eval_set: Any, eval_qid: Any, eval_group: Any
-    ) -> Validation | None:
-        if eval_set is None and self.early_stopping_rounds is not None:
-            raise ValueError("early_stopping_rounds needs an eval_set to watch")
-        names = type(self)()
-        names.n_features_in_ = rows.n_features
-        validate_data(names, X, skip_check_array=True, reset=True)
-        names.n_features_in_ = rows.n_features
-        return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
-
     def _tell(self, history: dict[str, list[float]], n: int) -> None:
         name = self._metric_name()
         value = f", {name} {history[name][-1]:.4f}" if history.get(name) else ""
@@ -213,12 +203,6 @@ class StumpBoosting(Ranker):
             f"[{type(self).__name__}] round {n} of {self.n_estimators}: edge "
             f"{history['edge'][-1]:+.4f}, training error at most {history['bound'][-1]:.4f}{value}"
         )
-
-    def _metric_name(self) -> str:
-        if isinstance(self.eval_metric, str):
-            return self.eval_metric
-        name = getattr(self.eval_metric, "__name__", "validation")
-        return "validation" if name in FIGURES else name
 
     def _weights(
         self, sample_weight: Any, rows: Rows, queries: Queries
@@ -334,9 +318,6 @@ class StumpBoosting(Ranker):
         if "_state" not in self.__dict__:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         return self._state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
