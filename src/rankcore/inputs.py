@@ -211,7 +211,7 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
             f"X and y have inconsistent numbers of samples: {n_rows} rows and "
             f"{labels.shape[0]} labels"
         )
-    if labels.dtype.kind in "OT":
+    if labels.dtype.kind in ("O", "T"):
         labels = labels.astype(object, copy=False)
         kinds = {str if isinstance(label, str) else type(label) for label in labels}
         missing = {"NoneType", "NAType", "NaTType"}
@@ -226,7 +226,7 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
     """Labels in one of NumPy's dtypes that have an order; raise if there is none."""
-    if labels.dtype.kind in "OT":
+    if labels.dtype.kind in ("O", "T"):
         labels = np.array(labels.tolist())
     if labels.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must have an order")
