@@ -216,6 +216,20 @@ def pair_by_label(
     )
 
 
+def check_useful(pairing: Pairing, n_rows: int) -> None:
+    """Raise ValueError unless there is a pair to learn from."""
+    if pairing.visited().size:
+        return
+    if n_rows == 1:
+        raise ValueError("Found 1 sample: learning to rank takes two or more to compare")
+    raise ValueError(
+        "nothing to learn from: all pairs weigh 0"
+        if pairing.listed is not None
+        else "nothing to learn from: no query has two documents of different label (and of a "
+        "weight above 0); was the right qid given?"
+    )
+
+
 def _places(queries: Queries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows query by query, and the number of each one's query."""
     of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))

@@ -16,7 +16,14 @@ from rankcore._ext.rows import Rows, project
 from rankcore.base import as_generator, check_option, check_real
 from rankcore.inputs import as_rows
 from rankcore.metrics.queries import Queries
-from rankcore.pairing import Pairing, as_pairs, default_memory_limit, pair_by_label, pair_by_list
+from rankcore.pairing import (
+    Pairing,
+    as_pairs,
+    check_useful,
+    default_memory_limit,
+    pair_by_label,
+    pair_by_list,
+)
 from rankcore.pairstate import PairwiseState
 from rankcore.progress import Progress, report
 from rankcore.ranking import (
@@ -276,15 +283,7 @@ class PairwisePerceptron(Ranker):
         pairing, skipped = self._pairing(
             rows, y, queries_of(qid, group, rows.n_rows), sample_weight, pairs, pairs_weight
         )
-        if pairing.visited().size == 0:
-            if rows.n_rows == 1:
-                raise ValueError("Found 1 sample: learning to rank takes two or more to compare")
-            raise ValueError(
-                "nothing to learn from: all pairs weigh 0"
-                if pairs is not None
-                else "nothing to learn from: no query has two documents of different label (and of "
-                "a weight above 0); was the right qid given?"
-            )
+        check_useful(pairing, rows.n_rows)
         validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
         generator = as_generator(self.random_state)
         state = self._new_state(rows.n_features, generator)
@@ -312,11 +311,9 @@ class PairwisePerceptron(Ranker):
                 break
         if best is not None:
             state.put_back(best)
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        self.__dict__.update(shadow.__dict__)
-        self.__dict__.pop("best_iteration_", None)
         if best is not None:
-            self.best_iteration_ = best_epoch
+            shadow.best_iteration_ = best_epoch
+        self._become(shadow)
         return self
 
     def partial_fit(
@@ -379,7 +376,7 @@ class PairwisePerceptron(Ranker):
             raise
         if first:
             shadow = self._shadow(X, rows, state, qid is not None or group is not None)
-            self.__dict__.update(shadow.__dict__)
+            self._become(shadow)
         return self
 
     def _pairing(
@@ -509,6 +506,7 @@ class PairwisePerceptron(Ranker):
     def _shadow(self, X: Any, rows: Rows, state: PairwiseState, with_qid: bool) -> Self:
         """A copy of this estimator, fitted with the state: what it will be if all goes well."""
         shadow = copy(self)
+        shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
         validate_data(shadow, X, skip_check_array=True, reset=True)  # feature names
         shadow.n_features_in_ = rows.n_features
         shadow._state = state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,6 +149,13 @@ class Ranker(BaseEstimator):
         validate_data(names, X, skip_check_array=True, reset=True)
         names.n_features_in_ = rows.n_features
         return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
+
+    def _become(self, fitted: Self) -> None:
+        """Take over what a fit has made, and nothing of an earlier one.
+
+        In one go, so that Ctrl-C finds the old model or the new one.
+        """
+        self.__dict__ = dict(vars(fitted))
 
     def _metric_name(self) -> str:
         """What ``history_`` calls the measure on held-out rows."""

@@ -17,7 +17,7 @@ from rankcore.base import check_flag, check_option, check_real
 from rankcore.binning import MAX_BINS
 from rankcore.inputs import as_rows
 from rankcore.metrics.queries import Queries
-from rankcore.pairing import Pairing
+from rankcore.pairing import Pairing, check_useful
 from rankcore.progress import Progress, report
 from rankcore.ranking import Ranker, Validation, as_weights, check_metric
 from rankcore.rounds import Rounds
@@ -67,15 +67,7 @@ class StumpBoosting(Ranker):
         eval_group: Any,
         callbacks: Iterable[Callable[[Any], Any]] | None,
     ) -> Self:
-        if pairing.visited().size == 0:
-            if rows.n_rows == 1:
-                raise ValueError("Found 1 sample: learning to rank takes two or more to compare")
-            raise ValueError(
-                "nothing to learn from: all pairs weigh 0"
-                if pairing.listed is not None
-                else "nothing to learn from: no query has two documents of different label (and of "
-                "a weight above 0); was the right qid given?"
-            )
+        check_useful(pairing, rows.n_rows)
         callbacks = list(callbacks or [])
         validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
         shadow = self._shadow(X, rows, with_qid)
@@ -132,9 +124,7 @@ class StumpBoosting(Ranker):
             shadow.best_iteration_ = best_round
         else:
             shadow.__dict__.pop("best_iteration_", None)
-        for name in ("best_iteration_", "feature_names_in_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        self.__dict__.update(shadow.__dict__)
+        self._become(shadow)
         return self
 
     def _held_out(
