@@ -155,6 +155,40 @@ def test_gain_measures_over_every_order_of_ties(ties, discount, gain, data, k):
         assert found == pytest.approx(CHOICES[ties](values), rel=1e-13, abs=ROUNDING)
 
 
+def expected_phi(groups, m):
+    """Phi with Z=1 over tied groups of (documents, relevant ones), by counting orders exactly."""
+    total, above, before = Fraction(0), 0, 0
+    for n, r in groups:
+        for p in range(n):
+            for j in range(min(p + 1, r, max(0, m - before))):
+                orders = math.comb(p, j) * math.comb(n - p - 1, r - j - 1)
+                total += Fraction(orders * (before + j + 1), math.comb(n, r) * (above + p + 1))
+        above, before = above + n, before + r
+    return total
+
+
+@pytest.mark.parametrize(
+    ("groups", "m"),
+    [
+        ([(400, 360)], 360),
+        ([(400, 360)], 359),
+        ([(200, 180)], None),
+        ([(300, 3)], 2),
+        ([(300, 297)], 290),
+        ([(90, 80), (150, 149), (60, 1)], 200),
+        ([(7, 0), (120, 60), (80, 80)], 90),
+    ],
+)
+def test_phi_of_large_groups(groups, m):
+    labels = [label for n, r in groups for label in [1] * r + [0] * (n - r)]
+    scores = [-float(i) for i, (n, _) in enumerate(groups) for _ in range(n)]
+    expected = expected_phi(groups, m or sum(labels))
+    # Every chance is a product of at most 2n rounded quotients.
+    assert phi_measure(labels, scores, 1, m) == pytest.approx(float(expected), rel=1e-13)
+    if m is None:
+        assert phi_measure(labels, scores) == average_precision(labels, scores)
+
+
 # ---------------------------------------------------------------- golden numbers
 
 

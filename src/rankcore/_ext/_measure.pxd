@@ -105,17 +105,33 @@ cdef inline double _first(
     return value
 
 
+cdef inline double _group_precisions(
+    int64_t start, int64_t stop, int64_t last, int64_t r, int64_t before
+) noexcept nogil:
+    """Expected sum of precisions at the relevant documents of positions start .. last - 1.
+
+    The positions up to `stop` tie, r of their g documents are relevant, and so are `before` documents
+    above them. A position is relevant with chance r / g; then each of the others before it in the
+    group is with chance (r - 1) / (g - 1).
+    """
+    cdef double value = 0.0, share = <double> r / (stop - start), others
+    cdef int64_t i
+    others = <double> (r - 1) / max(stop - start - 1, <int64_t> 1)
+    for i in range(start, last):
+        value += share * (before + 1 + others * (i - start)) / (i + 1)
+    return value
+
+
 cdef inline double _precisions(
     const Query *q, int64_t depth, double rel, bint together
 ) noexcept nogil:
     """Sum of the precisions at the relevant documents of the first `depth` positions.
 
-    A position of a group of g, r of them relevant, is relevant with chance r / g; then each of
-    the others before it in the group is with chance (r - 1) / (g - 1). If the group stands
-    together, each of the r has the precision at its end.
+    If a group of tied documents stands together, each of its relevant ones has the precision at its
+    end.
     """
-    cdef int64_t start = 0, stop, i, r, before = 0
-    cdef double value = 0.0, share, others
+    cdef int64_t start = 0, stop, r, before = 0
+    cdef double value = 0.0
     while start < depth:
         if not q.grouped or q.ends[start] == start + 1:
             if q.y[start] >= rel:
@@ -129,10 +145,7 @@ cdef inline double _precisions(
             before += r
             value += r * (<double> before / stop) if stop <= depth else 0.0
         elif r > 0:
-            share = <double> r / (stop - start)
-            others = <double> (r - 1) / (stop - start - 1)
-            for i in range(start, min(stop, depth)):
-                value += share * (before + 1 + others * (i - start)) / (i + 1)
+            value += _group_precisions(start, stop, min(stop, depth), r, before)
             before += r
         start = stop
     return value
@@ -141,28 +154,34 @@ cdef inline double _precisions(
 cdef inline double _phi_sum(const Query *q, int64_t m, double rel) noexcept nogil:
     """Sum of i / (position of the i-th relevant document) for i up to m.
 
-    In a group the chances of how many relevant ones have come up are carried from position to
-    position: O(g r) for g documents, r of them relevant.
+    A group that stays within the first m is a sum of precisions. In the group in which m ends, the
+    chances of how many relevant ones have come up are carried from position to position: O(g m) for
+    g documents. States that no order reaches are left out, and chances only multiplied by numbers
+    from 0 to 1, so that every one of them is exact to rounding.
     """
-    cdef int64_t start = 0, stop, i, j, r, before = 0
-    cdef double value = 0.0, chance
+    cdef int64_t start = 0, stop, i, j, r, g, n, before = 0
+    cdef double value = 0.0, reached
     while start < q.n and before < m:
         stop = q.ends[start] if q.grouped else start + 1
         r = _relevant(q, start, stop, rel)
         if r == stop - start:
             for i in range(min(r, m - before)):
                 value += <double> (before + i + 1) / (start + i + 1)
+        elif r > 0 and before + r <= m:
+            value += _group_precisions(start, stop, stop, r, before)
         elif r > 0:
+            g = stop - start
+            n = m - before  # fewer than r: what comes after the n-th does not count
             q.chances[0] = 1.0
-            for j in range(1, r + 1):
+            for j in range(1, n):
                 q.chances[j] = 0.0
-            for i in range(start, stop):
-                for j in range(r - 1, -1, -1):
-                    chance = q.chances[j] * (r - j) / (stop - i)
-                    q.chances[j] -= chance
-                    q.chances[j + 1] += chance
-                    if before + j < m:
-                        value += chance * (before + j + 1) / (i + 1)
+            for i in range(g):
+                for j in range(min(n - 1, i), max(<int64_t> 0, r - (g - i)) - 1, -1):
+                    reached = q.chances[j] * (<double> (r - j) / (g - i))
+                    q.chances[j] *= <double> (g - i - (r - j)) / (g - i)
+                    if j + 1 < n:
+                        q.chances[j + 1] += reached
+                    value += reached * (before + j + 1) / (start + i + 1)
         before += r
         start = stop
     return value

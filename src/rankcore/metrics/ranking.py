@@ -556,8 +556,8 @@ def phi_measure(
 
     Notes
     -----
-    O(n log n) for a query of n documents; a group of g tied ones, r of them relevant, takes
-    O(g r).
+    O(n log n) for a query of n documents; if the m-th relevant one is in a group of g tied
+    documents, that group takes O(g m).
 
     Examples
     --------
