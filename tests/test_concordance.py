@@ -459,9 +459,9 @@ def test_margin_loss_of_given_pairs():
         ({"pairs": [[0, 3]]}, ValueError, "rows from 0 to 2; found 0 to 3"),
         ({"pairs": [[0, -1]]}, ValueError, "found -1 to 0"),
         ({"pairs": [[0, 1], [0, 2]], "qid": [1, 1, 2]}, ValueError, "pair 1 has rows of query 1 a"),
-        ({"pairs": [[0, 1]], "pairs_weight": [1, 2]}, ValueError, "each of the 1 pairs"),
+        ({"pairs": [[0, 1]], "pairs_weight": [1, 2]}, ValueError, "length 1 .one per pair."),
         ({"pairs": [[0, 1]], "pairs_weight": [-1]}, ValueError, "pairs_weight must be finite"),
-        ({"pairs": [[0, 1]], "pairs_weight": [0]}, ValueError, "not all zero"),
+        ({"pairs": [[0, 1]], "pairs_weight": [0]}, ValueError, "not be all zero"),
     ],
 )
 def test_margin_loss_refuses(options, error, message):

@@ -103,9 +103,9 @@ def test_written_files(tmp_path):
     ("arguments", "message"),
     [
         ({"y": [1]}, r"y must have shape \(2,\), an entry for each row of X; found \(1,\)"),
-        ({"y": ["a", "b"]}, "y must hold numbers, found dtype <U1"),
+        ({"y": ["a", "b"]}, "y must be real numbers; found dtype <U1"),
         ({"X": [1, 2]}, r"X must have two dimensions, found shape \(2,\)"),
-        ({"X": [["a"], ["b"]]}, "X must hold numbers, found dtype <U1"),
+        ({"X": [["a"], ["b"]]}, "X must be numeric, found dtype <U1"),
         ({"qid": [1]}, r"qid must have shape \(2,\)"),
         ({"qid": ["a", "b c"]}, "qid 'b c' of row 1 cannot be written"),
         ({"qid": ["a", "b#"]}, "qid 'b#' of row 1 cannot be written"),
@@ -118,5 +118,5 @@ def test_written_files(tmp_path):
     ],
 )
 def test_what_cannot_be_written(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         dump_letor(**{"X": [[1.0], [2.0]], "y": [0, 1], "target": io.BytesIO(), **arguments})

@@ -431,9 +431,9 @@ def test_query_weights():
         (values[0] + 2 * values[1]) / 3
     )
     for weights, message in [
-        ([1, 2], "each of the 3 queries"),
+        ([1, 2], "length 3 .one per query."),
         ([1, 2, -1], "not negative"),
-        ([0, 0, 0], "not all zero"),
+        ([0, 0, 0], "not be all zero"),
         ([1, np.nan, 1], "finite"),
     ]:
         with pytest.raises(ValueError, match=message):

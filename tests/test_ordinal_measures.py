@@ -199,9 +199,9 @@ MEASURES = [measure for measure, _ in ORDINAL.values()] + [confusion_by_rank]
         (["a"], ["b"], {"labels": [1, 2]}, TypeError, "y has <U1 labels, and labels are int64"),
         ([1, 2], [1, 2], {"labels": [1, 2, 1]}, ValueError, "labels repeats a label"),
         ([1, 2], [1, 2], {"labels": []}, ValueError, "labels must list the labels"),
-        ([1, 2], [1, 2], {"sample_weight": [1]}, ValueError, "sample_weight must have shape"),
+        ([1, 2], [1, 2], {"sample_weight": [1]}, ValueError, "sample_weight must have length"),
         ([1, 2], [1, 2], {"sample_weight": [1, -1]}, ValueError, "sample_weight must be finite"),
-        ([1, 2], [1, 2], {"sample_weight": [0, 0]}, ValueError, "not all zero"),
+        ([1, 2], [1, 2], {"sample_weight": [0, 0]}, ValueError, "not be all zero"),
     ],
 )
 def test_bad_input_is_named(measure, y, predicted, options, error, message):

@@ -295,7 +295,7 @@ class Bomb:
         (nothing, {"classes": np.array([1, 1, 2, 2, 3])}, "repeats a label"),
         (nothing, {"classes": np.array([5, 4, 3, 2, 1])}, "must ascend"),
         (nothing, {"classes": np.array([1, 2, 3, 4, np.nan])}, "NaN"),
-        (nothing, {"classes": np.array([Bomb()] * 5, dtype=object)}, "allow_pickle"),
+        (nothing, {"classes": np.array([Bomb()] * 5, dtype=object)}, "has dtype object"),
     ],
 )
 def test_edited_files_are_refused(tmp_path, monkeypatch, edit, arrays, message):

@@ -413,9 +413,13 @@ def tally(
     const double[:, :, ::1] weights not None,
     const double[:, :, ::1] thresholds not None,
     const int64_t[::1] votes not None,
+    int64_t first,
+    int64_t last,
+    int64_t start,
+    int64_t stop,
     int64_t[:, ::1] out not None,
 ):
-    """Write how many votes each rank of each row gets. O(n_values * models).
+    """Add the votes of some models for each rank of some rows. O(n_values * models).
 
     Parameters
     ----------
@@ -427,13 +431,23 @@ def tally(
         In.
     votes : int64 array, shape (n_models,)
         In. Votes of each model; the lanes beyond are padding.
+    first, last : int
+        In. Tiles from ``first`` up to ``last``.
+    start, stop : int
+        In. Rows from ``start`` up to ``stop``.
     out : int64 array, shape (n_rows, n_ranks)
-        Out.
+        In and out.
+
+    Returns
+    -------
+    int
+        ``stop``, or a row of which a score is not a number.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = out.shape[1] - 1
-    cdef int64_t i, j, r, tile, n = votes.shape[0]
+    cdef int64_t i = start, j, r, tile, n = votes.shape[0]
     cdef int32_t rank
+    cdef double odd
     if (
         n < 1
         or n > n_tiles * width
@@ -442,16 +456,23 @@ def tally(
         or weights.shape[1] != X.n_features
         or not _same_shape(thresholds.shape, n_tiles, tasks, width)
         or out.shape[0] != X.n_rows
+        or not 0 <= first <= last <= n_tiles
+        or not 0 <= start <= stop <= X.n_rows
     ):
         raise ValueError("rows, weights, thresholds, votes and out do not fit together")
     cdef double[::1] scores = array("d", bytes(8 * width))
-    out[:, :] = 0
     with nogil:
-        for tile in range(n_tiles):
-            for i in range(X.n_rows):
+        for tile in range(first, last):
+            for i in range(start, stop):
                 rc_lane_scores(rc_rows_get(X, i), &weights[tile, 0, 0], width, &scores[0])
+                odd = 0.0
                 for j in range(min(width, n - tile * width)):
+                    odd += scores[j] - scores[j]
                     rank = 0
                     for r in range(tasks):
                         rank += scores[j] >= thresholds[tile, r, j]
                     out[i, rank] += votes[tile * width + j]
+                if odd != 0:
+                    with gil:
+                        return i
+    return stop

@@ -186,7 +186,11 @@ cdef class PairState:
         self.clock = clock
         self.counts = counts
 
-    cdef void read(self) noexcept:
+    cdef int read(self) except -1:
+        if not 0 <= self.counts[0] <= self.m.capacity:  # the array is shared
+            raise ValueError(
+                f"{self.counts[0]} hypotheses are kept, but there is room for {self.m.capacity}"
+            )
         self.m.streak = self.clock[0]
         self.m.total = self.clock[1]
         self.m.unit = self.clock[2]
@@ -195,6 +199,7 @@ cdef class PairState:
         self.m.right = self.counts[2]
         self.m.n_pairs = self.counts[3]
         self.m.n_mistakes = self.counts[4]
+        return 0
 
     cdef void write(self) noexcept:
         self.clock[0] = self.m.streak
@@ -236,7 +241,7 @@ cdef class PairData:
     cdef uint64_t seed
     cdef double[::1] own_gram
     cdef list memory  # keeps alive what v points to
-    cdef int64_t row_work, waiting  # in units of `learn`'s budget: a row's; what is to be charged
+    cdef int64_t waiting  # in units of `learn`'s budget: what is to be charged
     cdef Visit v
 
     def __init__(
@@ -369,9 +374,9 @@ cdef class PairData:
         self.v.batch_losers = <int32_t *> self.doubles(RC_BATCH)
         self.ready = np.zeros(max(self.bounds.shape[0] - 1, 1), dtype=np.uint8)
         if self.X.indptr == NULL:
-            self.row_work = self.X.n_features // 64
+            self.v.row_work = self.X.n_features // 64
         else:
-            self.row_work = self.X.indptr[self.X.n_rows] // (64 * max(self.X.n_rows, <int64_t> 1))
+            self.v.row_work = self.X.indptr[self.X.n_rows] // (64 * max(self.X.n_rows, <int64_t> 1))
         return 0
 
     cdef double *doubles(self, int64_t size) except NULL:
@@ -395,6 +400,7 @@ cdef class PairData:
         v.left = self.n_pairs[q]
         v.eta = eta
         v.way = <Way> self.ways[q]
+        v.making = NULL
         v.docs = &self.docs[self.bounds[q]]
         v.labels = &self.labels[self.bounds[q]]
         v.doc_weights = NULL
@@ -410,7 +416,7 @@ cdef class PairData:
         v.at = v.filled = v.i = v.j = v.listed = v.mistakes = 0
         v.version = 1
         v.judged = False
-        self.waiting += v.n * self.row_work
+        self.waiting += v.n * self.v.row_work
         count_by(&state.m, unit)
         if v.way == PACKED:
             rc_unfold_docs(self.X, v.docs, v.n, v.width, v.unfolded)
@@ -427,7 +433,7 @@ cdef class PairData:
             memset(v.alpha, 0, v.padded * sizeof(double))
             memset(v.beta, 0, v.padded * sizeof(double))
             v.gram.scores = v.scores
-            v.gram.G = self.gram(q)
+            self.find_gram(q)
             v.gram.padded = v.padded
             v.gram.alpha = v.alpha
             v.gram.beta = v.beta
@@ -440,17 +446,27 @@ cdef class PairData:
         v.open = sum == 0
         return v.open
 
-    cdef double *gram(self, int64_t q) noexcept nogil:
-        """The Gram matrix of the query's documents, kept or made."""
+    cdef void find_gram(self, int64_t q) noexcept nogil:
+        """Where the Gram matrix of the query's documents is kept, or is to be made."""
         cdef double *G = &self.own_gram[0]
         if self.cached[q] >= 0:
             G = &self.cache[self.cached[q]]
-            if self.ready[q]:
-                return G
+        self.v.gram.G = G
+        self.v.making = NULL
+        if self.cached[q] < 0 or not self.ready[q]:
+            self.v.making = G
+            self.v.made = 0
+
+    cdef bint has_gram(self, int64_t q, int64_t *budget) noexcept nogil:
+        """Go on making the Gram matrix that the visit needs; whether it has it now."""
+        if self.v.making == NULL:
+            return True
+        if not make_gram(&self.v, budget):
+            return False
+        self.v.making = NULL
+        if self.cached[q] >= 0:
             self.ready[q] = True
-        make_gram(&self.v, G)
-        self.waiting += self.v.n * self.v.n // 4 * self.row_work
-        return G
+        return True
 
     cdef int64_t work(self, int64_t seen, int64_t failed) noexcept nogil:
         """What a budget is charged for pairs and mistakes of the present visit."""
@@ -460,7 +476,7 @@ cdef class PairData:
             n_scores = min(seen, failed * self.v.n)
         elif self.v.way != GRAM:
             n_scores = seen
-        return work + n_scores * self.row_work
+        return work + n_scores * self.v.row_work
 
     cdef void look_ahead(self, int64_t q) noexcept nogil:
         """Say what the visit of query q, which is to come next, will read."""
@@ -548,6 +564,9 @@ def learn(
             k = sequence[start]
             if not data.v.open and not data.start(state, k, steps[k], units[k]):
                 outcome = OVERFLOWED
+                break
+            if not data.has_gram(k, &budget):
+                outcome = PAUSED
                 break
             data.look_ahead(sequence[start + 1] if start + 1 < sequence.shape[0] else k)
             while True:

@@ -40,12 +40,14 @@ cdef class Rows:
         Whether each row's columns are distinct and ascending, as the kernels need them.
     columns : int32 array or None
         The columns of the stored values; None if dense.
+    arrays : tuple of ndarray
+        The values, dense; or data, indices and indptr. Not to be written to.
     capsule : capsule
         The ``rc_rows`` of the C header, valid while this object lives.
     """
 
     cdef rc_rows view
-    cdef tuple arrays  # keeps alive what view points into
+    cdef readonly tuple arrays  # keeps alive what view points into
     cdef readonly object capsule
     cdef readonly object columns
     cdef readonly int64_t n_values

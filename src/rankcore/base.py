@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Self
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
+from rankcore._core.concurrency import Versioned, changing, learns, raise_signals, reads
 from rankcore._ext.passes import learn
 from rankcore._ext.rows import Rows
 from rankcore.inputs import as_labels, as_rows, check_classes, encode, find_classes
@@ -24,7 +25,7 @@ PATIENCE = 5
 
 
 @dataclass
-class OnlineState:
+class OnlineState(Versioned):
     """All that a learner knows: what is saved, resumed and scored with.
 
     Attributes
@@ -44,8 +45,8 @@ class OnlineState:
     streaming : bool
         Whether the last pass belongs to `partial_fit`, and so goes on.
     averaged_at : (int, object) or None
-        Averaged parameters, and the count of examples they are the average of: kept, so that
-        predicting again does not average again.
+        Averaged parameters, and the version they are of: kept, so that predicting again does not
+        average again.
     """
 
     by_feature: dict[str, np.ndarray]
@@ -65,7 +66,8 @@ class OnlineState:
     def _few(self, columns: np.ndarray | None) -> bool:
         """Whether columns are fewer than the features, so that looking at them alone pays."""
         return columns is not None and all(
-            columns.size < array.shape[feature_axis(array)] for array in self.by_feature.values()
+            columns.size < array.shape[feature_axis(array.ndim)]
+            for array in self.by_feature.values()
         )
 
     def is_finite(self, columns: np.ndarray | None, append_only: tuple[str, ...]) -> bool:
@@ -96,10 +98,13 @@ class OnlineState:
         return self.array(name) - self.array(name + "_sums") / max(self.t, 1)
 
     def averaged(self, compute: Callable[[], Any]) -> Any:
-        """What ``compute`` returns, kept until the next example."""
-        if self.averaged_at is None or self.averaged_at[0] != self.t:
-            self.averaged_at = self.t, compute()
-        return self.averaged_at[1]
+        """What ``compute`` returns, kept until the next change."""
+        kept, version = self.averaged_at, self.version
+        if kept is None or kept[0] != version:
+            kept = version, compute()
+            if version % 2 == 0:
+                self.averaged_at = kept
+        return kept[1]
 
     def snapshot(
         self,
@@ -135,7 +140,7 @@ class OnlineState:
                 others[name][...] = array
             self.counts[:] = counts
             del self.curve[n_curve:]
-            self.epochs, self.streaming, self.averaged_at = epochs, streaming, None
+            self.epochs, self.streaming = epochs, streaming
 
         return restore
 
@@ -143,16 +148,16 @@ class OnlineState:
         return {**self.__dict__, "averaged_at": None}
 
 
-def feature_axis(array: np.ndarray) -> int:
+def feature_axis(n_dimensions: int) -> int:
     """The axis of a by-feature array that the features are on."""
-    return 1 if array.ndim == 3 else 0
+    return 1 if n_dimensions == 3 else 0
 
 
 def _place(array: np.ndarray, columns: np.ndarray | None) -> Any:
     """What to index a by-feature array with to get at columns; None for all."""
     if columns is None:
         return slice(None)
-    return (slice(None), columns) if feature_axis(array) else columns
+    return (slice(None), columns) if feature_axis(array.ndim) else columns
 
 
 def checkpoints(t: int, n: int) -> np.ndarray:
@@ -185,6 +190,8 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
 
 def check_real(value: Any, name: str, min_val: float, max_val: float = np.inf) -> None:
     """Raise unless a parameter is a number from a closed range."""
+    if isinstance(value, np.floating):  # float32 has no room for the bounds
+        value = float(value)
     check_scalar(value, name, Real, min_val=min_val, max_val=max_val)
     if value != value:  # NaN passes every comparison that check_scalar makes
         raise ValueError(f"{name} must be a number from {min_val} to {max_val}; found nan")
@@ -194,6 +201,24 @@ def check_flag(value: Any, name: str) -> None:
     """Raise unless a parameter is a bool."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; found {value!r}")
+
+
+def check_reached(reached: int, stop: int) -> None:
+    """Raise ValueError if a kernel stopped at a row before the last, for its score overflowed."""
+    if reached < stop:
+        raise ValueError(
+            f"the score of row {reached} of X overflowed: X or the weights are too large; scale X "
+            "as that the model was fitted on"
+        )
+
+
+def check_scores(scores: np.ndarray) -> np.ndarray:
+    """Scores of rows, as they are; raise ValueError if they are not all finite."""
+    finite = np.isfinite(scores)
+    if not finite.all():
+        rows = finite.reshape(len(scores), -1).all(axis=1)
+        check_reached(int(rows.argmin()), len(scores))
+    return scores
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -271,7 +296,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         return max(1, rows.n_rows * self._block_values // work)
 
     def _like_saved(
-        self, n_features: int, n_ranks: int, saved: dict[str, np.ndarray]
+        self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Arrays of the types and shapes that those of a model file must have."""
         return self._new_arrays(n_features, n_ranks)
@@ -306,13 +331,15 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- learning
 
+    @learns
     def fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite. CSR and C-ordered float32 or float64 are used in place.
+            Finite. CSR and C-ordered float32 or float64 are used in place: nobody may write to
+            them before the call returns.
         y : array-like, shape (n_samples,)
             Ordered labels of any type; numbers rank by their own order.
         classes : array-like, shape (n_classes,), optional
@@ -356,11 +383,12 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
                     f"max_iter={self.max_iter} passes ended before the rank loss stopped improving "
                     f"by tol={self.tol}; raise max_iter, or set tol=None to run a fixed number",
                     ConvergenceWarning,
-                    stacklevel=2,
+                    stacklevel=3,  # the caller of the decorated method
                 )
         self._adopt(X, known, state, n_features=rows.n_features)
         return self
 
+    @learns
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Go on learning from the next examples, in the order given.
 
@@ -410,16 +438,17 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
                     f"classes={list(declared)} differ from those of the first call: {list(known)}"
                 )
             ranks = encode(labels, known)
-        restore = state.snapshot(rows.columns, self._append_only, self._overwritten)
-        try:
+        put_back = state.snapshot(rows.columns, self._append_only, self._overwritten)
+
+        def restore() -> None:
+            put_back()
+            self._clear_free_ends(state)
+
+        with changing(state, restore):
             if not state.streaming:
                 state.epochs.append([0, 0, 0])
                 state.streaming = True
             self._run_pass(state, rows, ranks, None, 1, 1)
-        except BaseException:
-            restore()
-            self._clear_free_ends(state)
-            raise
         if first:
             self._adopt(X, known, state, n_features=rows.n_features)
         return self
@@ -466,7 +495,8 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         base = list(record)
         block = self._block_rows(rows, state)
         start = 0
-        while start < n:  # each turn of this loop lets Python raise a pending KeyboardInterrupt
+        while start < n:
+            raise_signals()
             stop = min(start + block, n)
             reached = self._learn(state, rows, ranks, order, start, stop, marks, losses)
             if reached < stop and self._make_room(state):
@@ -485,6 +515,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- predicting
 
+    @reads
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores that the learned ranks cut into intervals.
 
@@ -500,6 +531,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._scores(self._more_rows(X))
 
+    @reads
     def predict(self, X: Any) -> np.ndarray:
         """The predicted label of each row.
 
@@ -515,6 +547,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.classes_[self._ranks(self._more_rows(X))]
 
+    @reads
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Negated mean rank loss: minus the mean distance between predicted and true rank.
 
@@ -561,6 +594,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         return len(self._fitted_state().epochs)
 
     @property
+    @reads
     def history_(self) -> dict[str, list[float]]:
         """Figures of each pass, each example ranked before it was learned.
 
@@ -578,6 +612,7 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         }
 
     @property
+    @reads
     def loss_curve_(self) -> np.ndarray:
         """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
 

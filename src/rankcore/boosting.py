@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
+from rankcore._core.concurrency import learns
+from rankcore._core.numbers import as_weights, scaled
 from rankcore.base import check_real
 from rankcore.pairing import as_pairs, pair_by_label, pair_by_list
-from rankcore.ranking import as_relevance, as_weights, queries_of
-from rankcore.stumpboosting import StumpBoosting, scaled
+from rankcore.ranking import as_relevance, queries_of
+from rankcore.stumpboosting import StumpBoosting
 
 __all__ = ["BipartiteRankBoost", "RankBoost"]
 
@@ -150,6 +152,7 @@ class RankBoost(StumpBoosting):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @learns
     def fit(
         self,
         X: Any,
@@ -170,7 +173,8 @@ class RankBoost(StumpBoosting):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is missing. CSR and C-ordered float32 or float64 are used in place.
+            NaN is missing. CSR and C-ordered float32 or float64 are used in place: nobody may
+            write to them before the call returns, callbacks included.
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
         qid : array-like, shape (n_samples,), optional
@@ -207,7 +211,9 @@ class RankBoost(StumpBoosting):
         of_rows, of_queries = self._weights(sample_weight, rows, queries)
         if pairs is not None:
             pairs = as_pairs(pairs, rows.n_rows)
-            pair_weights = scaled(as_weights(pairs_weight, "pairs_weight", {"pairs": len(pairs)}))
+            pair_weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
+            if pair_weights is not None:
+                pair_weights = scaled(pair_weights)
             pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
         elif pairs_weight is not None:
             raise ValueError("pairs_weight belongs to pairs, which are missing")
@@ -303,6 +309,7 @@ class BipartiteRankBoost(StumpBoosting):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @learns
     def fit(
         self,
         X: Any,
@@ -321,7 +328,8 @@ class BipartiteRankBoost(StumpBoosting):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is missing. CSR and C-ordered float32 or float64 are used in place.
+            NaN is missing. CSR and C-ordered float32 or float64 are used in place: nobody may
+            write to them before the call returns, callbacks included.
         y : array-like of numbers, shape (n_samples,)
             0 and 1; or any numbers, of which those of at least ``rel``, or all but the least, are
             relevant.

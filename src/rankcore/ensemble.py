@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_scalar
 
+from rankcore._core.concurrency import reads
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.passes import learn
 from rankcore._ext.rows import Rows
@@ -22,7 +24,7 @@ from rankcore.base import (
     check_real,
 )
 from rankcore.ordinal import PRank, ThresholdClassifier, check_lattice, check_rule
-from rankcore.voted import OUTPUTS, VotesRanks
+from rankcore.voted import OUTPUTS, VotesRanks, count_votes
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
@@ -47,6 +49,7 @@ class OAP(ThresholdClassifier):
     n_jobs: int | None
 
     @property
+    @reads
     def estimators_(self) -> list[PRank]:
         """The members, each a fitted `PRank` (a copy) that can go on by itself."""
         state = self._fitted_state()
@@ -138,7 +141,7 @@ class OAP(ThresholdClassifier):
         return by_feature, others
 
     def _like_saved(
-        self, n_features: int, n_ranks: int, saved: dict[str, np.ndarray]
+        self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         width = int((0, *saved["others.steps"].shape)[-1])
         if not 4 <= width <= max(MAX_WIDTH, self.n_estimators + 3) or width % 4:
@@ -408,13 +411,7 @@ n_jobs, random_state, verbose
 
     def _tally(self, rows: Rows) -> np.ndarray:
         state = self._state
-        votes = self._votes(state)
-        if not votes.any():
-            votes = np.ones_like(votes)
-        weights, thresholds = member_parameters(state)
-        out = np.empty((rows.n_rows, thresholds.shape[1] + 1), dtype=np.int64)
-        kernels.tally(rows, weights, thresholds, votes, out)
-        return out
+        return count_votes(rows, *member_parameters(state), self._votes(state))
 
 
 class OAPVoting(OAPBagging):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.numbers import objects_as_floats, refuse_mask
 from rankcore._ext.rows import Rows, csr_rows, dense_rows
 
 # Column indices are 32-bit in the kernels: half the memory traffic of 64-bit ones.
@@ -38,16 +39,42 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
     ValueError, TypeError
         If X is empty, malformed, not numeric or not finite; says where.
     """
+    refuse_mask(X, name)
     if hasattr(X, "tocsr") and hasattr(X, "format"):
         return _sparse_rows(X, name, nan)
-    if hasattr(X, "dtypes") and hasattr(X, "iloc"):  # a pandas DataFrame
-        sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in X.dtypes]
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return _frame_rows(X, name, nan)
+    if hasattr(X, "to_frame"):
+        raise ValueError(
+            f"{name} must have two dimensions, found a {type(X).__name__}: pass a DataFrame, such "
+            f"as {name}.to_frame()"
+        )
+    return _dense_rows(X, name, nan)
+
+
+def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
+    """Rows of a pandas or polars DataFrame, whose columns are numbers."""
+    dtypes = list(X.dtypes)
+    for column, dtype in zip(X.columns, dtypes, strict=True):
+        # pandas tells the kind of a dtype by a letter, polars by methods.
+        kind = getattr(dtype, "kind", None)
+        odd = kind in ("c", "m", "M")
+        if hasattr(dtype, "is_temporal"):
+            odd = not (dtype.is_numeric() or str(dtype) in ("Boolean", "Object", "Null"))
+        elif hasattr(dtype, "categories") or str(dtype).startswith("str"):
+            odd = True
+        if odd:
+            raise ValueError(
+                f"{name} must be numeric; its column {column!r} has dtype {dtype}: "
+                + ("complex numbers are not supported" if kind == "c" else "encode it first")
+            )
+        if str(dtype) in ("object", "Object"):
+            objects_as_floats(np.asarray(X[column], dtype=object), f"column {column!r} of {name}")
+    if hasattr(X, "iloc"):  # pandas
+        sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in dtypes]
         if sparse and all(sparse):
             return _sparse_rows(X.sparse.to_coo(), name, nan)
-        times = [str(dtype) for dtype in X.dtypes if dtype.kind in "mM"]
-        if times:  # pandas would make floats of them
-            raise ValueError(f"{name} must be numeric, found dtype {times[0]}: encode it first")
-        if any(dtype.kind not in "fiub" or not isinstance(dtype, np.dtype) for dtype in X.dtypes):
+        if any(dtype.kind not in "fiub" or not isinstance(dtype, np.dtype) for dtype in dtypes):
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)
     return _dense_rows(X, name, nan)
 
@@ -76,7 +103,9 @@ def _as_float(values: np.ndarray, name: str) -> np.ndarray:
     """float32 and float64 as they are, every other real dtype as the nearest of them."""
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {values.dtype}")
-    if values.dtype.kind not in "fiubO":
+    if values.dtype.kind == "O":
+        return objects_as_floats(values, name)
+    if values.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be numeric, found dtype {values.dtype}: encode it first")
     if values.dtype.kind == "f" and values.dtype.itemsize <= 4:
         return values.astype(np.float32, copy=False)
@@ -125,6 +154,8 @@ def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
         )
     if X.format in {"csc", "bsr"}:
         kind = {"csc": sp.csc_array, "bsr": sp.bsr_array}[X.format]
+        for part, array in [("indices", X.indices), ("indptr", X.indptr)]:
+            check_integers(array, f"X.{part}")
         rebuilt = kind((X.data, X.indices, X.indptr), shape=X.shape)
         rebuilt.check_format(full_check=True)
     elif X.format == "dia":
@@ -145,8 +176,7 @@ def _checked_csr(
         if array.ndim != 1:
             raise ValueError(f"{name}.{part} must have one dimension, found shape {array.shape}")
     for part, array in [("indices", indices), ("indptr", indptr)]:
-        if array.dtype.kind not in "iu":
-            raise ValueError(f"{name}.{part} must hold integers, found dtype {array.dtype}")
+        check_integers(array, f"{name}.{part}")
     if indptr.size != n_rows + 1:
         raise ValueError(
             f"{name}.indptr has {indptr.size} entries; {n_rows} rows need {n_rows + 1}"
@@ -175,6 +205,12 @@ def _checked_csr(
     return _checked_csr(copy.data, copy.indices, copy.indptr, shape, name, nan)
 
 
+def check_integers(array: Any, name: str) -> None:
+    """Raise ValueError unless an array holds integers, to which SciPy rounds what does not."""
+    if np.asarray(array).dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers, found dtype {np.asarray(array).dtype}")
+
+
 def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Labels as a one-dimensional array, and their order where the input declares one.
 
@@ -197,6 +233,7 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
+    refuse_mask(y, "y")
     dtype: Any = getattr(y, "dtype", None)
     classes = None
     if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
@@ -248,6 +285,7 @@ def check_classes(classes: Any) -> np.ndarray:
         If there are fewer than two, repeated ones, numbers not in ascending order, or labels that
         have none.
     """
+    refuse_mask(classes, "classes")
     classes = np.array(classes)  # a copy, which nobody else can edit
     if classes.ndim != 1 or classes.size < 2:
         raise ValueError(

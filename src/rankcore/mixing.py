@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.concurrency import unchanging
+from rankcore._core.numbers import as_weights, scaled
 from rankcore.base import OnlineOrdinalClassifier, OnlineState
 
 
@@ -75,14 +78,18 @@ def merge(
     result.classes_, result.n_features_in_ = first.classes_.copy(), first.n_features_in_
     if hasattr(first, "feature_names_in_"):
         result.feature_names_in_ = first.feature_names_in_.copy()
-    result._state = _mixed(
-        first,
-        [model._state for model in models],
-        _shares(weights, len(models)),
-        first._new_state(first.n_features_in_, first.classes_.size)
-        if base is None
-        else base._state,
-    )
+    with ExitStack() as still:
+        # In one order, whatever that of the list: two calls never wait for each other.
+        for model in sorted({*models, *([] if base is None else [base])}, key=id):
+            still.enter_context(unchanging(model))
+        result._state = _mixed(
+            first,
+            [model._state for model in models],
+            _shares(weights, len(models)),
+            first._new_state(first.n_features_in_, first.classes_.size)
+            if base is None
+            else base._state,
+        )
     return result
 
 
@@ -117,12 +124,9 @@ def _params(model: Any) -> dict[str, Any]:
 def _shares(weights: Any, n: int) -> np.ndarray:
     if weights is None:
         return np.full(n, 1 / n)
-    shares = np.asarray(weights, dtype=np.float64)
-    if shares.shape != (n,) or not np.isfinite(shares).all() or (shares < 0).any():
-        raise ValueError(f"weights must be {n} non-negative numbers, one a model; found {weights}")
-    if not shares.any():
-        raise ValueError("weights must not all be 0")
-    shares = np.ldexp(shares, -np.frexp(shares.max())[1])  # exact; lest the sum overflow
+    shares = as_weights(weights, "weights", {"model": n})
+    assert shares is not None
+    shares = scaled(shares)
     return shares / shares.sum()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.concurrency import reads
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.base import (
@@ -14,6 +15,7 @@ from rankcore.base import (
     check_flag,
     check_option,
     check_real,
+    check_scores,
     flat,
 )
 
@@ -29,11 +31,13 @@ class ThresholdClassifier(OnlineOrdinalClassifier):
     """One direction cut by ordered thresholds, which a subclass provides. Not public."""
 
     @property
+    @reads
     def coef_(self) -> np.ndarray:
         """The direction: weights of the features, shape (n_features,)."""
         return self._parameters()[0].copy()
 
     @property
+    @reads
     def thresholds_(self) -> np.ndarray:
         """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
         return self._parameters()[1].copy()
@@ -45,7 +49,7 @@ class ThresholdClassifier(OnlineOrdinalClassifier):
     def _scores(self, rows: Rows) -> np.ndarray:
         scores = np.empty(rows.n_rows)
         project(rows, self._parameters()[0], scores)
-        return scores
+        return check_scores(scores)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         ranks = np.empty(rows.n_rows, dtype=np.int32)
@@ -328,11 +332,13 @@ class CuSumRank(OnlineOrdinalClassifier):
         self.verbose = verbose
 
     @property
+    @reads
     def coef_(self) -> np.ndarray:
         """Weights of the tasks, shape (n_classes - 1, n_features)."""
         return self._parameters()[0].T.copy()
 
     @property
+    @reads
     def intercept_(self) -> np.ndarray:
         """Intercepts of the tasks, shape (n_classes - 1,)."""
         return -self._parameters()[1]
@@ -393,7 +399,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         scores = np.empty((rows.n_rows, thresholds.size + 1))
         ranks = np.empty(rows.n_rows, dtype=np.int32)
         kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie == "low", scores, ranks)
-        return scores, ranks
+        return check_scores(scores), ranks
 
     def _scores(self, rows: Rows) -> np.ndarray:
         return self._scored(rows)[0]
@@ -405,7 +411,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         weights, thresholds = self._parameters()
         tasks = np.empty((rows.n_rows, thresholds.size))
         project_many(rows, flat(weights), tasks)
-        return (tasks >= thresholds).sum(axis=1, dtype=np.int32)
+        return (check_scores(tasks) >= thresholds).sum(axis=1, dtype=np.int32)
 
 
 def _mean_steps(state: OnlineState) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import refuse_mask
 from rankcore._ext.pairs import WAYS, PairData
 from rankcore._ext.rows import Rows
 from rankcore.metrics.queries import Queries
@@ -195,9 +196,10 @@ def pair_by_label(
         )
     weights = n_pairs
     if row_weights is not None:
-        sums = np.concatenate([[0.0], np.cumsum(row_weights[rows[by_label]])])
-        below = sums[query_stop] - sums[level_stop]
-        with np.errstate(over="ignore"):
+        # A sum that is infinite is found out by whoever uses it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.concatenate([[0.0], np.cumsum(row_weights[rows[by_label]])])
+            below = sums[query_stop] - sums[level_stop]
             weights = _sum_by(of, row_weights[rows[by_label]] * below, n_queries)
     useful = n_pairs > 0
     order = np.arange(rows.size) if lexicographic else by_label
@@ -269,6 +271,7 @@ def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
     ValueError
         For another shape or dtype, none at all, rows that do not exist, or a row against itself.
     """
+    refuse_mask(pairs, "pairs")
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ValueError(

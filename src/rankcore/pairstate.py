@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.concurrency import Versioned
 from rankcore._ext.pairs import PairState
 from rankcore.pairing import default_memory_limit
 
@@ -17,7 +18,7 @@ ROOM, ROOM_VALUES = 1024, 2**17
 
 
 @dataclass
-class PairwiseState:
+class PairwiseState(Versioned):
     """All that is saved, resumed and scored with.
 
     Attributes
@@ -224,12 +225,12 @@ class PairwiseState:
     @classmethod
     def from_arrays(
         cls,
-        arrays: dict[str, NDArray[Any]],
+        arrays: Mapping[str, NDArray[Any]],
         n_features: int,
         seed: int,
         settings: dict[str, Any],
         streaming: bool,
-        like: Callable[[dict[str, NDArray[Any]], str, NDArray[Any]], NDArray[Any]],
+        like: Callable[[Mapping[str, NDArray[Any]], str, NDArray[Any]], NDArray[Any]],
     ) -> Self:
         """The state of a model file; ``like`` takes an array if it is of the form of another.
 

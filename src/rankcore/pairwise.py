@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar, validate_data
 
+from rankcore._core.concurrency import changing, learns, raise_signals, reads
+from rankcore._core.numbers import as_weights
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows, project
-from rankcore.base import as_generator, check_option, check_real
+from rankcore.base import as_generator, check_option, check_real, check_scores
 from rankcore.inputs import as_rows
 from rankcore.metrics.queries import Queries
 from rankcore.pairing import (
@@ -30,7 +32,6 @@ from rankcore.ranking import (
     Ranker,
     Validation,
     as_relevance,
-    as_weights,
     check_metric,
     queries_of,
 )
@@ -226,6 +227,7 @@ class PairwisePerceptron(Ranker):
 
     # ---------------------------------------------------------------- learning
 
+    @learns
     def fit(
         self,
         X: Any,
@@ -246,7 +248,8 @@ class PairwisePerceptron(Ranker):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite. CSR and C-ordered float32 or float64 are used in place.
+            Finite. CSR and C-ordered float32 or float64 are used in place: nobody may
+            write to them before the call returns, callbacks included.
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
         qid : array-like, shape (n_samples,), optional
@@ -316,6 +319,7 @@ class PairwisePerceptron(Ranker):
         self._become(shadow)
         return self
 
+    @learns
     def partial_fit(
         self,
         X: Any,
@@ -363,17 +367,13 @@ class PairwisePerceptron(Ranker):
             state = self._state
             state.check_settings(self._settings())
             state.own()
-        restore = state.snapshot()
-        try:
+        with changing(state, state.snapshot()):
             if not state.streaming:
                 state.begin_pass(0)
                 state.streaming = True
             state.epochs[-1][4] += skipped
             data = self._bind_data(pairing, rows, state, 1)
             self._run_pass(state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
-        except BaseException:
-            restore()
-            raise
         if first:
             shadow = self._shadow(X, rows, state, qid is not None or group is not None)
             self._become(shadow)
@@ -390,12 +390,12 @@ class PairwisePerceptron(Ranker):
     ) -> tuple[Pairing, int]:
         """The pairs to learn from, and how many queries have none."""
         n_queries = queries.ids.size
-        sizes = {"rows": rows.n_rows, "queries": n_queries}
+        sizes = {"row": rows.n_rows, "query": n_queries}
         weights = as_weights(sample_weight, "sample_weight", sizes)
         of_rows = weights if weights is not None and weights.size == rows.n_rows else None
         if pairs is not None:
             pairs = as_pairs(pairs, rows.n_rows)
-            pair_weights = as_weights(pairs_weight, "pairs_weight", {"pairs": len(pairs)})
+            pair_weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
             pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
         elif pairs_weight is not None:
             raise ValueError("pairs_weight belongs to pairs, which are missing")
@@ -442,6 +442,7 @@ class PairwisePerceptron(Ranker):
         before, base = state.tally(), list(record)
         position, bound = 0, state.bind(self.margin)
         while True:
+            raise_signals()
             position, outcome = kernels.learn(
                 bound, data, sequence, position, steps, units, mistakes, state.bar(), BUDGET
             )
@@ -554,7 +555,7 @@ class PairwisePerceptron(Ranker):
             return borda(rows, members.weights, members.successes, queries)
         scores = np.empty(rows.n_rows)
         project(rows, self._weights(), scores)
-        return scores
+        return check_scores(scores)
 
     def _by_rank(self) -> bool:
         self._check_answer()
@@ -575,6 +576,7 @@ class PairwisePerceptron(Ranker):
         return np.asarray(np.average(members.weights, axis=0, weights=votes(members.successes)))
 
     @property
+    @reads
     def coef_(self) -> NDArray[np.float64]:
         """The weights that score, shape (n_features,)."""
         self._fitted_state()
@@ -583,6 +585,7 @@ class PairwisePerceptron(Ranker):
         return self._weights().copy()
 
     @property
+    @reads
     def committee_(self) -> Committee:
         """Hypotheses that decide, best first."""
         state = self._fitted_state()
@@ -597,6 +600,7 @@ class PairwisePerceptron(Ranker):
         return len(self._fitted_state().epochs)
 
     @property
+    @reads
     def history_(self) -> dict[str, list[Any]]:
         """Figures of each pass."""
         state = self._fitted_state()
@@ -649,6 +653,7 @@ def borda(
     weights = votes(successes)
     for member, weight in zip(members, weights, strict=True):
         project(rows, np.ascontiguousarray(member), scores)
+        check_scores(scores)
         placed = scores if queries.rows is None else scores[queries.rows]
         order = np.lexsort((-placed, of))
         new = np.ones(n + 1, dtype=bool)

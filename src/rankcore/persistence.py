@@ -1,22 +1,30 @@
-"""Model files: one file a model, nothing in it that could run.
+"""Model files: one file per model, nothing in it that could run.
 
-A model file is a zip archive. ``model.json`` says what it is: the format and its version, the
-learner's name, its parameters and settings. ``arrays/NAME.npy`` hold the numbers in NumPy's own
-format, which any tool can read. Everything is checked on the way in.
+A model file is a zip archive without compression. ``model.json`` says what it is: the format and
+its version, the learner's name, its parameters and settings. ``arrays/NAME.npy`` hold the numbers
+in NumPy's own format, which any tool can read. Everything is checked on the way in: names and sizes
+before an entry is read, so that no entry takes more memory than it has bytes in the file.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import math
 import os
 import secrets
+import stat
+import warnings
 import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rankcore._core.concurrency import unchanging
+from rankcore._core.random_state import decode_generator, encode_generator
 from rankcore.base import OnlineOrdinalClassifier, OnlineState, feature_axis
 from rankcore.inputs import check_classes
 from rankcore.pairstate import PairwiseState
@@ -36,7 +44,8 @@ def save(
     """Write a fitted model to one file.
 
     The file appears whole or not at all: a crash while writing leaves an older file of that name
-    as it was.
+    as it was. What is written is the model between two calls of ``partial_fit``, which wait
+    meanwhile, and is read back and checked before it replaces an older file, whose mode it keeps.
 
     Parameters
     ----------
@@ -49,8 +58,11 @@ def save(
         If the model is not fitted.
     TypeError
         If a parameter cannot be written without pickling.
+    RuntimeError
+        If it is called while the model is learning, from a callback.
     OSError, ValueError
-        If there is no such folder, no room, or ``path`` is a device or folder.
+        If there is no such folder, no room, or ``path`` is a device or folder; or if the model's
+        arrays were edited so that no file of them could be loaded.
 
     Examples
     --------
@@ -68,6 +80,37 @@ def save(
             f"save takes a rankcore learner, found {type(model).__name__}; use pickle for others"
         )
     check_is_fitted(model)
+    target = _writable_target(path)
+    with unchanging(model):
+        content = _pack(*_describe(model))
+    try:
+        _read(content)
+    except ValueError as error:
+        raise ValueError(
+            f"this {type(model).__name__} cannot be saved, because its file could not be loaded: "
+            f"{error}"
+        ) from error
+    _write_atomically(target, content)
+
+
+def check_params(model: Any) -> None:
+    """Raise unless a model file can hold the parameters of an estimator, fitted or not.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Raises
+    ------
+    TypeError
+        If a parameter cannot be written without pickling.
+    """
+    for name, value in model.get_params(deep=False).items():
+        _encode_param(name, value)
+
+
+def _describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What ``model.json`` says, and the arrays."""
     names = getattr(model, "feature_names_in_", None)
     settings: dict[str, Any] = {}
     streaming = False
@@ -96,7 +139,7 @@ def save(
         "n_features": model.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
     }
-    _write_atomically(Path(path).resolve(), _pack(document, arrays))
+    return document, arrays
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -123,20 +166,28 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     content = Path(path).read_bytes()
     try:
+        return _read(content)
+    except ValueError as error:
+        raise ValueError(f"{path} {error}") from error
+
+
+def _read(content: bytes) -> Any:
+    """The model in the bytes of a file; ValueError says what the file is instead."""
+    try:
         document, arrays = _unpack(content)
     except Exception as error:  # the readers of bytes that are not theirs raise almost anything
-        raise ValueError(
-            f"{path} is not a rankcore model file, or it is damaged: {error}"
-        ) from error
+        raise ValueError(f"is not a rankcore model file, or it is damaged: {error}") from error
     if document["version"] > VERSION:
         raise ValueError(
-            f"{path} has format version {document['version']}; this rankcore reads up to "
-            f"{VERSION}: upgrade rankcore"
+            f"has format version {document['version']}; this rankcore reads up to {VERSION}: "
+            "upgrade rankcore"
         )
     try:
-        return _rebuild(document, arrays)
+        model = _rebuild(document, arrays)
+        arrays.check_all_read()
     except Exception as error:  # as does what a crafted document asks for
-        raise ValueError(f"{path} is damaged: {error}") from error
+        raise ValueError(f"is damaged: {error}") from error
+    return model
 
 
 def _ordinal_arrays(model: OnlineOrdinalClassifier) -> dict[str, np.ndarray]:
@@ -152,30 +203,89 @@ def _ordinal_arrays(model: OnlineOrdinalClassifier) -> dict[str, np.ndarray]:
 
 def _pack(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("model.json", json.dumps(document, indent=1))
+    # Entries of no date: equal models have equal files.
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo("model.json"), json.dumps(document, indent=1))
         for name, array in arrays.items():
-            with archive.open(f"arrays/{name}.npy", "w", force_zip64=True) as entry:
+            info = zipfile.ZipInfo(f"arrays/{name}.npy")
+            with archive.open(info, "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
     return content.getvalue()
 
 
-def _unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        document = json.loads(archive.read("model.json"))
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise ValueError(f"its model.json does not say {FORMAT!r}")
-        if not isinstance(document.get("version"), int):
-            raise ValueError("its model.json has no version")
-        arrays = {}
-        for entry in archive.namelist():
-            if entry.startswith("arrays/"):
-                with archive.open(entry) as stream:
-                    name = entry.removeprefix("arrays/").removesuffix(".npy")
-                    arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
-                    if stream.read(1):  # also makes zipfile compare the checksum
-                        raise ValueError(f"{entry} has data after its array")
-    return document, arrays
+def _unpack(content: bytes) -> tuple[dict[str, Any], Arrays]:
+    archive = zipfile.ZipFile(io.BytesIO(content))
+    entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    if len(set(names)) < len(names):
+        raise ValueError("it has two entries of one name")
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("it has a compressed entry; entries are stored as they are")
+    if sum(max(entry.file_size, entry.compress_size) for entry in entries) > len(content):
+        raise ValueError("its entries claim to be larger than the file")
+    document = json.loads(archive.read("model.json"))
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"its model.json does not say {FORMAT!r}")
+    if not isinstance(document.get("version"), int):
+        raise ValueError("its model.json has no version")
+    return document, Arrays(archive)
+
+
+class Arrays(Mapping[str, np.ndarray]):
+    """The arrays of a model file by name, each read when it is asked for.
+
+    Attributes
+    ----------
+    shapes : dict
+        Shapes by name, known before an array is read.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._read: set[str] = set()
+        self.shapes = {}
+        for entry in archive.infolist():
+            if entry.filename == "model.json":
+                continue
+            name = entry.filename.removeprefix("arrays/").removesuffix(".npy")
+            if entry.filename != f"arrays/{name}.npy":
+                raise ValueError(f"it has an entry {entry.filename!r} that no model has")
+            self.shapes[name] = self._header(name)[0]
+
+    def _header(self, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+        """Shape, whether columns come first, dtype and where the numbers begin."""
+        entry = self._archive.getinfo(f"arrays/{name}.npy")
+        with self._archive.open(entry) as stream, warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy reads headers of Python 2 with one
+            if np.lib.format.read_magic(stream) != (1, 0):
+                raise ValueError(f"the array {name} has another version of NumPy's format")
+            shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
+            begin = stream.tell()
+        if dtype.kind not in "fiubUSmM" or dtype.fields is not None:
+            raise ValueError(f"the array {name} has dtype {dtype}")
+        if begin + math.prod(shape) * dtype.itemsize != entry.file_size:
+            raise ValueError(f"the array {name} is not as long as its header says")
+        return shape, by_column, dtype, begin
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.shapes:
+            raise ValueError(f"it has no array {name}")
+        shape, by_column, dtype, begin = self._header(name)
+        self._read.add(name)
+        values = np.frombuffer(self._archive.read(f"arrays/{name}.npy"), dtype, offset=begin)
+        return values.reshape(shape, order="F" if by_column else "C").copy(order="K")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def check_all_read(self) -> None:
+        """Raise if there is an array that the learner did not ask for."""
+        unknown = self.shapes.keys() - self._read
+        if unknown:
+            raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
 
 
 def _learner(name: Any) -> Any:
@@ -187,7 +297,7 @@ def _learner(name: Any) -> Any:
     return kind if isinstance(kind, type) and issubclass(kind, known) else None
 
 
-def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+def _rebuild(document: dict[str, Any], arrays: Arrays) -> Any:
     learner = document["learner"]
     kind = _learner(learner)
     if kind is None:
@@ -207,9 +317,7 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     return model
 
 
-def _rebuild_pairwise(
-    model: PairwisePerceptron, document: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> None:
+def _rebuild_pairwise(model: PairwisePerceptron, document: dict[str, Any], arrays: Arrays) -> None:
     settings, n_features = document["settings"], document["n_features"]
     if not isinstance(n_features, int) or n_features < 1:
         raise ValueError(f"it has {n_features!r} features")
@@ -235,9 +343,7 @@ def _rebuild_pairwise(
         model.best_iteration_ = int(best)
 
 
-def _rebuild_boosting(
-    model: StumpBoosting, document: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> None:
+def _rebuild_boosting(model: StumpBoosting, document: dict[str, Any], arrays: Arrays) -> None:
     n_features, history = document["n_features"], document["history"]
     best = document["best_iteration"]
     if not isinstance(n_features, int) or n_features < 1:
@@ -265,14 +371,14 @@ def _rebuild_boosting(
 
 
 def _rebuild_ordinal(
-    model: OnlineOrdinalClassifier, document: dict[str, Any], arrays: dict[str, np.ndarray]
+    model: OnlineOrdinalClassifier, document: dict[str, Any], arrays: Arrays
 ) -> None:
     classes, n_features = check_classes(arrays["classes"]), document["n_features"]
-    for name, array in arrays.items():
-        if name.startswith("by_feature.") and array.shape[feature_axis(array) :][:1] != (
+    for name, shape in arrays.shapes.items():
+        if name.startswith("by_feature.") and shape[feature_axis(len(shape)) :][:1] != (
             n_features,
         ):
-            raise ValueError(f"its array {name} has shape {array.shape} for {n_features} features")
+            raise ValueError(f"its array {name} has shape {shape} for {n_features} features")
     # A fresh state says which arrays there must be, of which types and shapes.
     settings = document["settings"]
     for name, value in settings.items():
@@ -311,7 +417,7 @@ def _check_counts(state: OnlineState) -> None:
         raise ValueError("what it has counted is impossible")
 
 
-def _like(arrays: dict[str, np.ndarray], name: str, expected: np.ndarray) -> np.ndarray:
+def _like(arrays: Mapping[str, np.ndarray], name: str, expected: np.ndarray) -> np.ndarray:
     array = arrays[name]
     if array.shape != expected.shape or array.dtype != expected.dtype:
         raise ValueError(
@@ -323,7 +429,7 @@ def _like(arrays: dict[str, np.ndarray], name: str, expected: np.ndarray) -> np.
     return np.ascontiguousarray(array)
 
 
-def _table(arrays: dict[str, np.ndarray], name: str, n_columns: int) -> list[Any]:
+def _table(arrays: Mapping[str, np.ndarray], name: str, n_columns: int) -> list[Any]:
     table = arrays[name]
     if table.ndim != 2 or table.shape[1] != n_columns or table.dtype != np.int64:
         raise ValueError(f"its table {name} has shape {table.shape} and dtype {table.dtype}")
@@ -336,10 +442,7 @@ def _encode_param(name: str, value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
-        kind = type(value).__name__
-        bits: Any = getattr(value, "bit_generator", None) or value._bit_generator  # type: ignore[union-attr]
-        state = json.loads(json.dumps(bits.state, default=lambda array: array.tolist()))
-        return {"random": kind, "bit_generator": type(bits).__name__, "state": state}
+        return encode_generator(value)
     raise TypeError(
         f"the parameter {name}={value!r} cannot be written to a model file; replace it with "
         "set_params before saving"
@@ -347,30 +450,24 @@ def _encode_param(name: str, value: Any) -> Any:
 
 
 def _decode_param(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if value["bit_generator"] not in {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}:
-        raise ValueError(f"its bit generator {value['bit_generator']!r} is not one of NumPy's")
-    bits = getattr(np.random, value["bit_generator"])()
-    bits.state = _with_arrays(value["state"])
-    if value["random"] == "RandomState":
-        return np.random.RandomState(bits)
-    return np.random.Generator(bits)
+    return decode_generator(value) if isinstance(value, dict) else value
 
 
-def _with_arrays(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _with_arrays(item) for name, item in value.items()}
-    return np.array(value, dtype=np.uint64) if isinstance(value, list) else value
+def _writable_target(path: str | os.PathLike[str]) -> Path:
+    """Where a file of this path will be, all links followed; raise if none can be there."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{path} is not a file: a model needs one of its own")
+    return target
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
     """Replace ``path`` by a whole file: write beside it, flush to disk, then rename."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is not a file: a model needs one of its own")
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".{secrets.token_hex(8)}.rankcore")
     # As readable as any other new file, which tempfile's are not.
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
     handle = os.open(temporary, flags, 0o666)
@@ -379,6 +476,8 @@ def _write_atomically(path: Path, content: bytes) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
+        if path.exists():
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from rankcore._core.numbers import as_vector
 from rankcore.metrics.auc import auc_score
-from rankcore.metrics.measuring import as_vector
 from rankcore.metrics.names import greater_is_better
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None
         cast(float, auc_score(y, s, rel=rel, ties=ties, empty="raise"))
         for ties in ("half", "pessimistic", "optimistic")
     ]
-    labels, scores = as_vector("y", y), as_vector("s", s)
+    labels, scores = as_vector(y, "y"), as_vector(s, "s")
     order = np.argsort(-scores, kind="stable")
     positive = labels[order] >= rel
     last = np.append(np.flatnonzero(np.diff(scores[order])), positive.size - 1)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankcore._core.concurrency import reads
+from rankcore._core.numbers import refuse_mask
 from rankcore._ext.rows import Rows
 from rankcore.inputs import as_labels, as_rows
-from rankcore.metrics.queries import Queries, group_rows
+from rankcore.metrics.queries import Queries, group_rows, query_numbers
 
 # What `score` measures.
 SCORE = "ndcg@10"
@@ -37,6 +39,7 @@ class Ranker(BaseEstimator):
         """What `predict` returns."""
         raise NotImplementedError
 
+    @reads
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> NDArray[np.float64]:
         """Scores; within a query, bigger is better.
 
@@ -56,6 +59,7 @@ class Ranker(BaseEstimator):
         rows = self._more_rows(X)
         return self._scores(rows, queries_of(qid, group, rows.n_rows))
 
+    @reads
     def predict_rank(self, X: Any, *, qid: Any = None, group: Any = None) -> NDArray[np.int64]:
         """Places within the query: 1 is the best.
 
@@ -83,6 +87,7 @@ class Ranker(BaseEstimator):
         places[order] = np.arange(rows.n_rows) - starts + 1
         return places
 
+    @reads
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
         """NDCG at 10 of the scores, averaged over queries; greater is better.
 
@@ -296,6 +301,7 @@ def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
         return group_rows(qid, n_rows)
     if qid is not None:
         raise ValueError("both qid and group are given; they say the same thing: give one")
+    refuse_mask(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise ValueError(f"group must list the sizes of the queries; found {group!r}")
@@ -304,49 +310,6 @@ def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
         raise ValueError(f"the sizes in group add up to {total}, but there are {n_rows} rows")
     sizes = sizes.astype(np.int64)
     return group_rows(np.repeat(np.arange(sizes.size), sizes), n_rows)
-
-
-def query_numbers(queries: Queries) -> NDArray[np.int64]:
-    """The number of each row's query, in order of first appearance."""
-    of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
-    if queries.rows is None:
-        return of
-    numbers = np.empty_like(of)
-    numbers[queries.rows] = of
-    return numbers
-
-
-def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> NDArray[np.float64] | None:
-    """Weights as numbers, of one of several sizes.
-
-    Parameters
-    ----------
-    weights : array-like or None
-    name : str
-        What error messages call them.
-    sizes : dict of int
-        Accepted sizes, by what they count.
-
-    Returns
-    -------
-    ndarray of float64, or None
-
-    Raises
-    ------
-    ValueError
-        For another size, or weights that are negative, not finite, or all 0.
-    """
-    if weights is None:
-        return None
-    array = np.asarray(weights, dtype=np.float64)
-    if array.ndim != 1 or array.size not in sizes.values():
-        wanted = " or ".join(f"{size} ({what})" for what, size in sizes.items())
-        raise ValueError(f"{name} must have length {wanted}; found shape {array.shape}")
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(f"{name} must be finite and not negative")
-    if not array.any():
-        raise ValueError(f"{name} is zero everywhere: nothing is left to learn from")
-    return array
 
 
 def as_validation(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.concurrency import reads
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.base import (
@@ -14,6 +15,7 @@ from rankcore.base import (
     check_flag,
     check_option,
     check_real,
+    check_scores,
     flat,
 )
 
@@ -95,11 +97,13 @@ class WidrowHoff(OnlineOrdinalClassifier):
         self.verbose = verbose
 
     @property
+    @reads
     def coef_(self) -> np.ndarray:
         """Weights of the features, shape (n_features,)."""
         return self._fitted_state().by_feature["weights"].copy()
 
     @property
+    @reads
     def intercept_(self) -> float:
         """The intercept."""
         return float(self._fitted_state().others["intercept"][0])
@@ -135,7 +139,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
     def _scores(self, rows: Rows) -> np.ndarray:
         scores = np.empty(rows.n_rows)
         project(rows, self._state.by_feature["weights"], scores)
-        return scores + self.intercept_
+        return check_scores(scores + self.intercept_)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         ranks = np.empty(rows.n_rows, dtype=np.int32)
@@ -215,6 +219,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         self.verbose = verbose
 
     @property
+    @reads
     def coef_(self) -> np.ndarray:
         """Weights of the ranks, shape (n_classes, n_features)."""
         return self._weights().T.copy()
@@ -256,7 +261,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         weights = self._weights()
         scores = np.empty((rows.n_rows, weights.shape[1]))
         project_many(rows, flat(weights), scores)
-        return scores
+        return check_scores(scores)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         return self._scores(rows).argmax(axis=1)

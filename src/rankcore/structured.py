@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from rankcore._core.concurrency import learns
 from rankcore.base import PATIENCE, as_generator, check_flag, check_option, check_real, checkpoints
 from rankcore.ordinal import UPDATES
 from rankcore.progress import Progress, report
@@ -126,6 +127,7 @@ class StructuredPerceptron(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @learns
     def fit(self, X: Any, Y: Any) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
 
@@ -160,10 +162,11 @@ class StructuredPerceptron(BaseEstimator):
                     f"max_iter={self.max_iter} passes ended before the loss stopped improving by "
                     f"tol={self.tol}; raise max_iter, or set tol=None to run a fixed number",
                     ConvergenceWarning,
-                    stacklevel=2,
+                    stacklevel=3,  # the caller of the decorated method
                 )
         return self._adopt(state)
 
+    @learns
     def partial_fit(self, X: Any, Y: Any) -> Self:
         """Go on learning from the next examples, in the order given.
 

@@ -12,14 +12,15 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
+from rankcore._core.numbers import as_weights, scaled
 from rankcore._ext.rows import Rows
-from rankcore.base import check_flag, check_option, check_real
+from rankcore.base import check_flag, check_option, check_real, check_scores
 from rankcore.binning import MAX_BINS
 from rankcore.inputs import as_rows
 from rankcore.metrics.queries import Queries
 from rankcore.pairing import Pairing, check_useful
 from rankcore.progress import Progress, report
-from rankcore.ranking import Ranker, Validation, as_weights, check_metric
+from rankcore.ranking import Ranker, Validation, check_metric
 from rankcore.rounds import Rounds
 from rankcore.stumpmodel import Contribution, StumpSum
 
@@ -198,11 +199,12 @@ class StumpBoosting(Ranker):
         self, sample_weight: Any, rows: Rows, queries: Queries
     ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
         """Weights of rows, and of queries; one of them at most."""
-        sizes = {"rows": rows.n_rows, "queries": queries.ids.size}
-        weights = scaled(as_weights(sample_weight, "sample_weight", sizes))
-        if weights is None or weights.size == rows.n_rows:
-            return weights, None
-        return None, weights
+        sizes = {"row": rows.n_rows, "query": queries.ids.size}
+        weights = as_weights(sample_weight, "sample_weight", sizes)
+        if weights is None:
+            return None, None
+        weights = scaled(weights)
+        return (weights, None) if weights.size == rows.n_rows else (None, weights)
 
     def _as_rows(self, X: Any) -> Rows:
         return as_rows(X, nan=True)
@@ -236,7 +238,7 @@ class StumpBoosting(Ranker):
     # ---------------------------------------------------------------- what was learned
 
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
-        return self._fitted_state().score(rows)
+        return check_scores(self._fitted_state().score(rows))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Scores after each round.
@@ -313,10 +315,3 @@ class StumpBoosting(Ranker):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def scaled(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Weights times a power of two, the greatest about 1: products of them do not overflow."""
-    if weights is None:
-        return None
-    return np.ldexp(weights, -int(np.frexp(weights.max())[1]))

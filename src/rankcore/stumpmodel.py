@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.concurrency import Versioned
 from rankcore._ext import stumps as kernels
 from rankcore._ext.rows import Rows
 
@@ -42,7 +44,7 @@ class Merged(NamedTuple):
 
 
 @dataclass
-class StumpSum:
+class StumpSum(Versioned):
     """Stumps in the order in which they were added.
 
     Attributes
@@ -154,7 +156,7 @@ class StumpSum:
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, NDArray[Any]], n_features: int, zero_missing: bool
+        cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> StumpSum:
         """From a model file.
 

@@ -10,8 +10,7 @@ from numbers import Integral
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from scipy.sparse import csr_array
-from sklearn.utils.validation import check_array, check_scalar
+from sklearn.utils.validation import check_scalar
 
 from rankcore.base import check_flag, check_option
 from rankcore.inputs import as_rows
@@ -132,13 +131,19 @@ class _Rows(list[Pair]):
     """Rows of a matrix, each the columns and the values of its non-zeros."""
 
     def __init__(self, X: Any) -> None:
-        as_rows(X)  # refuses what is malformed, in the words of the compiled learners
-        matrix = csr_array(check_array(X, accept_sparse="csr", dtype=np.float64), copy=True)
-        matrix.sum_duplicates()
-        columns = matrix.indices.astype(np.int64)  # indices of parameters may exceed 32 bits
-        ends = matrix.indptr[1:-1]
-        super().__init__(zip(np.split(columns, ends), np.split(matrix.data, ends), strict=True))
-        self.n_features = matrix.shape[1]
+        rows = as_rows(X)
+        if rows.columns is None:
+            found, columns = np.nonzero(rows.arrays[0])
+            values = rows.arrays[0][found, columns]
+            ends = np.searchsorted(found, np.arange(1, rows.n_rows))
+        else:
+            values, columns, indptr = rows.arrays
+            ends = indptr[1:-1]
+            values, columns = values[: indptr[-1]], columns[: indptr[-1]]
+        columns = columns.astype(np.int64)  # indices of parameters may exceed 32 bits
+        values = values.astype(np.float64)
+        super().__init__(zip(np.split(columns, ends), np.split(values, ends), strict=True))
+        self.n_features = rows.n_features
 
 
 @dataclass(frozen=True)

@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from rankcore._core.concurrency import reads
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
 from rankcore._ext.voted import Voted
-from rankcore.base import OnlineOrdinalClassifier, OnlineState, check_option
+from rankcore.base import OnlineOrdinalClassifier, OnlineState, check_option, check_reached
 from rankcore.inputs import as_labels, encode
 from rankcore.metrics import rank_loss
 from rankcore.ordinal import check_lattice, check_rule
 
 __all__ = ["VotedPRank"]
 
+# Products of numbers to make between two looks at pending signals.
+VOTING_VALUES = 2**22
 OUTPUTS = ("round", "mean", "median", "plurality")
 # Arrays with an entry a past hypothesis.
 KEPT = ("hypotheses", "cuts", "votes", "born")
+
+
+def count_votes(
+    rows: Rows, weights: np.ndarray, thresholds: np.ndarray, votes: np.ndarray
+) -> np.ndarray:
+    """Votes of models for each rank of each row, shape (n_rows, n_ranks), int64.
+
+    Parameters
+    ----------
+    rows : Rows
+    weights : ndarray of float64, shape (n_tiles, n_features, width)
+        Of all models, in tiles of some of them side by side.
+    thresholds : ndarray of float64, shape (n_tiles, n_ranks - 1, width)
+    votes : ndarray of int64, shape (n_models,)
+        Votes of each model; if all are 0, each has one.
+    """
+    votes = votes if votes.any() else np.ones_like(votes)
+    n_tiles, n_tasks, width = thresholds.shape
+    out = np.zeros((rows.n_rows, n_tasks + 1), dtype=np.int64)
+    # Between two calls Python looks at pending signals: some milliseconds' worth of products.
+    row = width * max(1, rows.n_values // rows.n_rows)
+    n_rows = max(1, VOTING_VALUES // row)
+    n_each = max(1, VOTING_VALUES // (row * rows.n_rows))
+    for first in range(0, n_tiles, n_each):
+        for start in range(0, rows.n_rows, n_rows):
+            last, stop = min(first + n_each, n_tiles), min(start + n_rows, rows.n_rows)
+            reached = tally(rows, weights, thresholds, votes, first, last, start, stop, out)
+            check_reached(reached, stop)
+    return out
 
 
 class VotesRanks(OnlineOrdinalClassifier):
@@ -51,6 +84,7 @@ class VotesRanks(OnlineOrdinalClassifier):
         total = votes.sum(axis=1)
         return (2 * (votes @ np.arange(votes.shape[1])) + total) // (2 * total)
 
+    @reads
     def predict(self, X: Any) -> np.ndarray:
         """The predicted label of each row, or with ``output="mean"`` a real value.
 
@@ -75,6 +109,7 @@ class VotesRanks(OnlineOrdinalClassifier):
         ranks = np.arange(1, self.classes_.size + 1)
         return np.interp(self.decision_function(X), ranks, self.classes_.astype(np.float64))
 
+    @reads
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Negated mean rank loss, of the real mean ranks with ``output="mean"``.
 
@@ -189,16 +224,19 @@ class VotedPRank(VotesRanks):
         self.verbose = verbose
 
     @property
+    @reads
     def hypotheses_(self) -> np.ndarray:
         """Directions, oldest first, shape (n_hypotheses, n_features)."""
         return self._electorate()[0].copy()
 
     @property
+    @reads
     def hypothesis_thresholds_(self) -> np.ndarray:
         """Thresholds of the hypotheses, shape (n_hypotheses, n_classes - 1)."""
         return self._electorate()[1].copy()
 
     @property
+    @reads
     def votes_(self) -> np.ndarray:
         """Votes of the hypotheses, shape (n_hypotheses,)."""
         return self._electorate()[2].copy()
@@ -236,12 +274,7 @@ class VotedPRank(VotesRanks):
 
     def _tally(self, rows: Rows) -> np.ndarray:
         hypotheses, cuts, votes = self._electorate()
-        if not votes.any():
-            votes = np.ones_like(votes)
-        out = np.empty((rows.n_rows, cuts.shape[1] + 1), dtype=np.int64)
-        # Tiles of one hypothesis.
-        tally(rows, hypotheses[:, :, None], cuts[:, :, None], votes, out)
-        return out
+        return count_votes(rows, hypotheses[:, :, None], cuts[:, :, None], votes)  # tiles of one
 
     def _check_params(self) -> None:
         self._check_common_params()
@@ -278,7 +311,7 @@ class VotedPRank(VotesRanks):
         return by_feature, others
 
     def _like_saved(
-        self, n_features: int, n_ranks: int, saved: dict[str, np.ndarray]
+        self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         return self._new_arrays(n_features, n_ranks, saved["others.votes"].size)
 

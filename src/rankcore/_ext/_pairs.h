@@ -178,29 +178,29 @@ RC_INLINED_ void rc_gram_tile_(const double *left, const double *right, int64_t 
 #endif
 }
 
-/* Adds the products of packed documents to the upper triangle of G, n_padded a multiple of 8. */
-RC_WIDE_ static void rc_gram_panels(const double *panels, int64_t n_padded, int64_t depth,
-                                    double *G)
+/* Adds the products of the documents of panel p with those of panels p and on to G, n_padded a
+ * multiple of 8. */
+RC_WIDE_ static void rc_gram_panel(const double *panels, int64_t p, int64_t n_padded, int64_t depth,
+                                   double *G)
 {
     const int64_t n_panels = n_padded / RC_PANEL, size = depth * RC_PANEL;
-    int64_t p, q;
-    for (p = 0; p < n_panels; p++)
-        for (q = p; q < n_panels; q++) {
-            double *tile = G + p * RC_PANEL * n_padded + q * RC_PANEL;
-            rc_gram_tile_(panels + p * size, panels + q * size, depth, tile, n_padded);
-            rc_gram_tile_(panels + p * size + 4, panels + q * size, depth, tile + 4 * n_padded,
-                          n_padded);
-        }
+    int64_t q;
+    for (q = p; q < n_panels; q++) {
+        double *tile = G + p * RC_PANEL * n_padded + q * RC_PANEL;
+        rc_gram_tile_(panels + p * size, panels + q * size, depth, tile, n_padded);
+        rc_gram_tile_(panels + p * size + 4, panels + q * size, depth, tile + 4 * n_padded,
+                      n_padded);
+    }
 }
 
-static void rc_mirror(double *G, int64_t n_padded)
+/* Copies the rows of panel p, from its own columns on, to the columns. */
+static void rc_mirror_panel(double *G, int64_t p, int64_t n_padded)
 {
-    int64_t i, j, p, q;
-    for (p = 0; p < n_padded; p += RC_PANEL)
-        for (q = p; q < n_padded; q += RC_PANEL)
-            for (i = p; i < p + RC_PANEL; i++)
-                for (j = q; j < q + RC_PANEL; j++)
-                    G[j * n_padded + i] = G[i * n_padded + j];
+    int64_t i, j, q;
+    for (q = p * RC_PANEL; q < n_padded; q += RC_PANEL)
+        for (i = p * RC_PANEL; i < (p + 1) * RC_PANEL; i++)
+            for (j = q; j < q + RC_PANEL; j++)
+                G[j * n_padded + i] = G[i * n_padded + j];
 }
 
 /* The first document from j on that is of a lower label and beats `score` or comes within the

@@ -60,8 +60,10 @@ cdef extern from "_pairs.h" nogil:
         const rc_rows *X, const int64_t *docs, int64_t n, int64_t first, int64_t depth,
         double *panels,
     ) noexcept
-    void rc_gram_panels(const double *panels, int64_t n_padded, int64_t depth, double *G) noexcept
-    void rc_mirror(double *G, int64_t n_padded) noexcept
+    void rc_gram_panel(
+        const double *panels, int64_t p, int64_t n_padded, int64_t depth, double *G
+    ) noexcept
+    void rc_mirror_panel(double *G, int64_t p, int64_t n_padded) noexcept
     void rc_add_difference(
         double *weights, const double *x, const double *y, double a, int64_t n
     ) noexcept

@@ -14,11 +14,11 @@ from rankcore._ext._pairs cimport (
     rc_add_docs,
     rc_below,
     rc_gram_batch,
-    rc_gram_panels,
+    rc_gram_panel,
     rc_gram_scan,
     rc_gram_visit,
     rc_level,
-    rc_mirror,
+    rc_mirror_panel,
     rc_next_wrong,
     rc_pack_docs,
     rc_score_docs,
@@ -58,6 +58,7 @@ cdef struct Visit:
     int32_t *names  # documents in the order of the walk
     rc_level *levels
     double *panels
+    int64_t row_work  # in units of `learn`'s budget: that of a row
     int64_t width  # features, padded
     double *unfolded  # documents as doubles, width apart
     double *weights  # width
@@ -68,6 +69,8 @@ cdef struct Visit:
     bint lexicographic
     # The query being visited
     bint open
+    double *making  # a Gram matrix that is not yet whole, or NULL
+    int64_t made  # steps towards it
     Way way
     int64_t query
     int64_t n  # documents
@@ -129,26 +132,45 @@ cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept n
         rc_walk_start(&v.walk, <uint64_t> v.left, &stream)
 
 
-cdef inline void make_gram(const Visit *v, double *G) noexcept nogil:
-    """Write the Gram matrix of the query's documents."""
-    cdef int64_t first = 0, depth, i, j, p = v.padded
+cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
+    """Go on with the Gram matrix of the query's documents; whether it is whole.
+
+    A step is a panel of 8 documents for some features, later to be mirrored, or a sparse document.
+    A unit of the budget takes about as long as 64 products of numbers one by one.
+    """
+    cdef int64_t p = v.padded, n_panels = p // RC_PANEL, depth = 0, first, i, j, step
+    cdef int64_t n_blocks = (v.X.n_features + RC_DEPTH - 1) // RC_DEPTH
+    cdef bint dense = v.X.indptr == NULL
+    cdef int64_t n_steps = (n_blocks + 1) * n_panels if dense else v.n
+    cdef double *G = v.making
     cdef rc_row x
-    memset(G, 0, p * p * sizeof(double))
-    if v.X.indptr == NULL:
-        while first < v.X.n_features:
+    while v.made < n_steps and budget[0] > 0:
+        step = v.made % n_panels if dense else v.made
+        first = v.made // n_panels * RC_DEPTH
+        if not dense:  # each row in turn is spread out, and back to zeros afterwards
+            x = rc_rows_get(v.X, v.docs[step])
+            rc_axpy(x, 1.0, v.panels)
+            for j in range(step, v.n):
+                G[step * p + j] = rc_dot(rc_rows_get(v.X, v.docs[j]), v.panels)
+                G[j * p + step] = G[step * p + j]
+            rc_axpy(x, -1.0, v.panels)
+            for j in range(v.n, p):
+                G[step * p + j] = 0
+            budget[0] -= (v.n - step) * (1 + v.row_work)
+        elif first < v.X.n_features:
             depth = min(<int64_t> RC_DEPTH, v.X.n_features - first)
-            rc_pack_docs(v.X, v.docs, v.n, first, depth, v.panels)
-            rc_gram_panels(v.panels, p, depth, G)
-            first += depth
-        rc_mirror(G, p)
-        return
-    for i in range(v.n):  # each row in turn is spread out, and back to zeros afterwards
-        x = rc_rows_get(v.X, v.docs[i])
-        rc_axpy(x, 1.0, v.panels)
-        for j in range(i, v.n):
-            G[i * p + j] = rc_dot(rc_rows_get(v.X, v.docs[j]), v.panels)
-            G[j * p + i] = G[i * p + j]
-        rc_axpy(x, -1.0, v.panels)
+            if step == 0:
+                rc_pack_docs(v.X, v.docs, v.n, first, depth, v.panels)
+            if first == 0:
+                for i in range(step * RC_PANEL, (step + 1) * RC_PANEL):
+                    memset(G + i * p + step * RC_PANEL, 0, (p - step * RC_PANEL) * sizeof(double))
+            rc_gram_panel(v.panels, step, p, depth, G)
+            budget[0] -= (n_panels - step) * (1 + depth // 4)
+        else:
+            rc_mirror_panel(G, step, p)
+            budget[0] -= (n_panels - step) * 4
+        v.made += 1
+    return v.made == n_steps
 
 
 cdef inline bint may_overflow(const rc_pair_state *m) noexcept nogil:

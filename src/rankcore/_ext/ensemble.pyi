@@ -49,5 +49,9 @@ def tally(
     weights: NDArray[np.float64],
     thresholds: NDArray[np.float64],
     votes: NDArray[np.int64],
+    first: int,
+    last: int,
+    start: int,
+    stop: int,
     out: NDArray[np.int64],
-) -> None: ...
+) -> int: ...

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.numbers import as_reals, refuse_mask
 from rankcore.datasets.ids import written
 from rankcore.datasets.streams import Target, writable
+from rankcore.inputs import as_rows
 
 # Rows turned into text at a time.
 BLOCK = 4096
@@ -48,8 +50,11 @@ def dump_letor(
     OSError
         If the file cannot be written.
     ValueError
-        If lengths differ, ``docid`` and ``comments`` are both given, or an id or comment cannot be
-        written (says which row): ids are words, comments lines.
+        If lengths differ, ``docid`` and ``comments`` are both given, X is malformed, a number is
+        not finite, or an id or comment cannot be written (says which row): ids are words, comments
+        lines.
+    TypeError
+        If y or X hold something else than real numbers.
 
     Notes
     -----
@@ -66,11 +71,12 @@ def dump_letor(
     """
     if docid is not None and comments is not None:
         raise ValueError("docid and comments are both given; pass the ids inside the comments")
-    X = _numeric(X)
-    n_rows = X.shape[0]
-    labels = _column("y", y, n_rows)
-    if labels.dtype.kind not in "fiub":
-        raise ValueError(f"y must hold numbers, found dtype {labels.dtype}")
+    empty = np.ndim(X) == 2 and np.shape(X)[0] == 0
+    examples = None if empty else as_rows(X)
+    n_rows = 0 if examples is None else examples.n_rows
+    labels = _column("y", as_reals(y, "y"), n_rows)
+    if not np.isfinite(labels).all():
+        raise ValueError(f"y must be finite; found {labels[~np.isfinite(labels)][0]}")
     columns = {
         name: None if part is None else _column(name, part, n_rows).tolist()
         for name, part in [("qid", qid), ("docid", docid), ("comments", comments)]
@@ -82,7 +88,7 @@ def dump_letor(
             lines = zip(
                 _labels(labels[rows]),
                 _ids(" qid:", "qid", parts["qid"], start, "#"),
-                _features(X[rows], 0 if zero_based else 1),
+                _features(examples, rows, 0 if zero_based else 1),
                 _ids(" #docid = ", "docid", parts["docid"], start),
                 _comments(parts["comments"], start),
                 strict=False,  # what is not given goes on for ever
@@ -91,27 +97,8 @@ def dump_letor(
             stream.write(text.encode("utf-8", "surrogateescape"))
 
 
-def _numeric(X: Any) -> Any:
-    """A CSR matrix in canonical form, or a dense array, of integers, float32 or float64."""
-    sparse = hasattr(X, "tocsr")
-    X = X.tocsr() if sparse else np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, found shape {X.shape}")
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X must hold numbers, found dtype {X.dtype}")
-    if X.dtype.kind == "b":
-        X = X.astype(np.int8)
-    elif X.dtype.kind == "f":
-        X = X.astype(np.float32 if X.dtype.itemsize <= 4 else np.float64, copy=False)
-    if sparse:
-        X.check_format(full_check=True)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    return X
-
-
 def _column(name: str, values: Any, n_rows: int) -> np.ndarray:
+    refuse_mask(values, name)
     column = np.asarray(values)
     if column.shape != (n_rows,):
         raise ValueError(
@@ -126,25 +113,28 @@ def _labels(labels: np.ndarray) -> Iterator[str]:
     return map(str, labels.astype(int if labels.dtype.kind == "b" else labels.dtype).tolist())
 
 
-def _features(X: Any, first: int) -> Iterator[str]:
-    """The features of each row, each behind a space."""
+def _features(examples: Any, rows: slice, first: int) -> Iterator[str]:
+    """The features of each of some rows, each behind a space."""
     # Reading rounds float32 twice. Nine digits lie so near the number that this does no harm; the
     # shortest text that float32 would need might not.
-    pattern = {"i": "%d", "u": "%d"}.get(X.dtype.kind, "%.9g" if X.dtype.itemsize == 4 else "%r")
-    if isinstance(X, np.ndarray):
+    pattern = "%.9g" if examples.arrays[0].dtype.itemsize == 4 else "%r"
+    if examples.columns is None:
+        X = examples.arrays[0][rows]
         template = "".join(f" {first + column}:{pattern}" for column in range(X.shape[1])) + " "
         texts: Iterator[str] = (template % tuple(row) for row in X.tolist())
     else:
-        texts = _sparse_features(X, first, f" %d:{pattern}")
+        texts = _sparse_features(examples, rows, first, f" %d:{pattern}")
     return (text.replace(".0 ", " ").rstrip(" ") for text in texts)
 
 
-def _sparse_features(X: Any, first: int, pattern: str) -> Iterator[str]:
-    ends = X.indptr.tolist()
-    pairs: list[Any] = [None] * (2 * X.indices.size)
-    pairs[::2] = (X.indices.astype(np.int64) + first).tolist()
-    pairs[1::2] = X.data.tolist()
-    for start, end in pairwise(ends):
+def _sparse_features(examples: Any, rows: slice, first: int, pattern: str) -> Iterator[str]:
+    data, indices, indptr = examples.arrays
+    ends = indptr[rows.start : rows.stop + 1].tolist()
+    stored = slice(ends[0], ends[-1])
+    pairs: list[Any] = [None] * (2 * (ends[-1] - ends[0]))
+    pairs[::2] = (indices[stored].astype(np.int64) + first).tolist()
+    pairs[1::2] = data[stored].tolist()
+    for start, end in pairwise(end - ends[0] for end in ends):
         yield pattern * (end - start) % tuple(pairs[2 * start : 2 * end]) + " "
 
 

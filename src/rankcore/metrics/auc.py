@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
 from rankcore._ext import auc as kernels
-from rankcore.metrics.measuring import as_vector, named
-from rankcore.metrics.queries import group_rows, query_mean, run_blocks
+from rankcore.metrics.measuring import named
+from rankcore.metrics.queries import group_rows, query_mean, query_numbers, run_blocks
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 
@@ -100,7 +101,7 @@ def auc_score(
     >>> round(rc.metrics.auc_score(y, s, ties="pessimistic"), 4)
     0.6667
     """
-    labels, scores = _numbers("y", y), _numbers("s", s)
+    labels, scores = _numbers(y, "y"), _numbers(s, "s")
     if labels.size != scores.size:
         raise ValueError(f"y has {labels.size} rows and s has {scores.size}; they must be as many")
     if labels.size == 0:
@@ -113,7 +114,7 @@ def auc_score(
         raise ValueError(f"ties must be one of {sorted(_TIES)}; found {ties!r}")
     if not (empty in ("skip", "raise") if isinstance(empty, str) else isinstance(empty, Real)):
         raise ValueError(f"empty must be a number, 'skip' or 'raise'; found {empty!r}")
-    marks = _Marks(labels, float(rel), sample_weight)
+    marks = _Marks(labels, float(rel), sample_weight, qid)
     if qid is None and labels.size >= _HUGE:
         ids: NDArray[Any] = np.zeros(1, dtype=np.int64)
         values = np.array([_area_of_many(scores, marks, _TIES[ties], n_jobs)])
@@ -130,10 +131,10 @@ def auc_score(
     return (ids, values) if per_query else query_mean(values, query_weight)
 
 
-def _numbers(name: str, x: Any) -> NDArray[Any]:
+def _numbers(x: Any, name: str) -> NDArray[Any]:
     """Real numbers as they are: blocks of them are converted in their turn."""
-    array = np.asarray(x)
-    as_vector(name, array[:0] if array.ndim == 1 else array)  # looks at the type and the dimensions
+    array = as_reals(x, name)
+    check_vector(array, name)
     return array
 
 
@@ -145,16 +146,15 @@ def _is_finite(x: NDArray[Any]) -> bool:
 class _Marks:
     """Weights of the rows, those of negative rows with a minus."""
 
-    def __init__(self, labels: NDArray[Any], rel: float, sample_weight: Any) -> None:
+    def __init__(self, labels: NDArray[Any], rel: float, sample_weight: Any, qid: Any) -> None:
         self.labels = labels
         self.rel = rel
         self.weights = None
         self.dtype: Any = np.int8
-        self.shift = 0
         if sample_weight is None:
             return
         self.dtype = np.float64
-        self.weights = _numbers("sample_weight", sample_weight)
+        self.weights = _numbers(sample_weight, "sample_weight")
         if self.weights.shape != labels.shape:
             raise ValueError(
                 f"sample_weight must have one weight for each of the {labels.size} rows; found "
@@ -162,9 +162,12 @@ class _Marks:
             )
         if not (_is_finite(self.weights) and self.weights.min() >= 0 and self.weights.any()):
             raise ValueError("sample_weight must be finite, not negative, and not all zero")
-        exponent = int(np.frexp(np.float64(self.weights.max()))[1])
-        # Products of huge or tiny weights would leave the range of float64.
-        self.shift = -exponent if abs(exponent) > 100 else 0
+        least = self.weights[self.weights > 0].min()
+        if self.weights.max() > 1e30 or least < 1e-30:
+            # Products would leave the range of float64. A factor for the positive rows of a query,
+            # and one for its negative rows, do not change what it is worth.
+            groups = query_numbers(group_rows(qid, labels.size)) * 2 + (labels >= rel)
+            self.weights = scaled(self.weights.astype(np.float64), groups)
 
     def of(self, start: int, stop: int) -> NDArray[Any]:
         """Marks of the rows from ``start`` up to ``stop``."""
@@ -172,8 +175,6 @@ class _Marks:
         if self.weights is None:
             return positive.view(np.int8) * np.int8(2) - np.int8(1)
         weights = self.weights[start:stop].astype(np.float64, copy=False)
-        if self.shift:
-            weights = np.ldexp(weights, self.shift)
         return np.copysign(weights, positive - 0.5)
 
 
@@ -182,7 +183,7 @@ def _areas(
 ) -> PerQuery:
     """AUC of every query."""
     n = scores.size
-    scores = as_vector("s", scores)
+    scores = as_vector(scores, "s")
     queries = group_rows(qid, n)
     mark = np.empty(n, dtype=marks.dtype)
     for start in range(0, n, _BLOCK):
@@ -212,7 +213,7 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
     def parts(i: int) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
         for start in range(edges[i], edges[i + 1], _PART):
             stop = min(start + _PART, int(edges[i + 1]))
-            yield start, stop, np.ascontiguousarray(scores[start:stop], dtype=np.float64)
+            yield start, stop, np.require(scores[start:stop], np.float64, ["C", "A"])
 
     def count(first: int, last: int) -> None:
         for i in range(first, last):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats, as_reals, as_vector, refuse_mask
 from rankcore._ext import measures as kernels
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import LARGEST_CUT, Measure
 from rankcore.metrics.queries import Queries, group_rows, run_blocks
-
-Floats = NDArray[np.float64]
 
 _GAINED = {"dcg", "ndcg"}
 _CUT_BY_DEFAULT = {"ndcg", "average_precision"}
@@ -66,7 +65,7 @@ def measure_queries(
     values : ndarray, shape (n_measures, n_queries)
         NaN where the convention leaves a query out.
     """
-    labels, scores = as_vector("y", y), as_vector("s", s)
+    labels, scores = as_vector(y, "y"), as_vector(s, "s")
     if labels.size != scores.size:
         raise ValueError(f"y has {labels.size} rows and s has {scores.size}; they must be as many")
     if labels.size == 0:
@@ -112,36 +111,6 @@ def measure_queries(
     return queries, values
 
 
-def as_vector(name: str, x: Any) -> Floats:
-    """One-dimensional float64 numbers, not copied if they are so already.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the messages.
-    x : array-like of numbers, shape (n,)
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-
-    Raises
-    ------
-    TypeError
-        If these are not real numbers.
-    ValueError
-        If there is more than one dimension, or none.
-    """
-    array = np.asarray(x)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be real numbers, found {array.dtype}")
-    if array.ndim != 1:
-        raise ValueError(
-            f"{name} must have one dimension, one number for each row; found shape {array.shape}"
-        )
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
 def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
     """Check a number of positions.
 
@@ -174,6 +143,7 @@ def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
 
 def _rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
     """Rows query by query, those of each in ascending order of their document ids."""
+    refuse_mask(docid, "docid")
     ids = np.asarray(docid)
     n = int(queries.bounds[-1])
     if ids.shape != (n,):
@@ -189,6 +159,7 @@ def _rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
 
 
 def _as_mask(retrieved: Any, n: int) -> NDArray[np.uint8]:
+    refuse_mask(retrieved, "retrieved")
     mask = np.asarray(retrieved)
     if mask.dtype != np.bool_ or mask.shape != (n,):
         raise ValueError(
@@ -206,12 +177,12 @@ def _given_gains(
     if isinstance(gain, str) or not any(m.kind in _GAINED and m.gain is None for m in measures):
         return None
     if callable(gain):
-        gains = np.asarray(gain(labels), dtype=np.float64)
+        gains = as_reals(gain(labels), "the gains")
         if gains.shape != labels.shape:
             raise ValueError(
                 f"gain must map {labels.size} labels to as many numbers; found shape {gains.shape}"
             )
-        return np.ascontiguousarray(gains)
+        return np.require(gains, np.float64, ["C", "A"])
     table = np.asarray(gain, dtype=np.float64)
     known = (labels >= 0) & (labels < table.size)
     level = np.where(known, labels, 0).astype(np.int64)

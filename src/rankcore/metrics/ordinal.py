@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from rankcore._core.numbers import Floats, as_weights, refuse_mask, scaled, weighted_mean
 
 
 def rank_loss(y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None) -> float:
@@ -47,7 +47,7 @@ def rank_loss(y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any 
     """
     truth, guess = _ranks(y, predicted, labels)
     distance = np.abs(truth - guess)
-    return float(np.average(distance, weights=_weights(sample_weight, distance.size)))
+    return weighted_mean(distance, _weights(sample_weight, distance.size))
 
 
 def accuracy_within(
@@ -82,7 +82,7 @@ def accuracy_within(
         raise ValueError(f"d must be at least 0, found {d!r}")
     truth, guess = _ranks(y, predicted, labels)
     within = np.abs(truth - guess) <= d
-    return float(np.average(within, weights=_weights(sample_weight, within.size)))
+    return weighted_mean(within, _weights(sample_weight, within.size))
 
 
 def macro_rank_loss(
@@ -191,7 +191,7 @@ def quadratic_weighted_kappa(
     )
     weights = _weights(sample_weight, a.size)
     if weights is not None:
-        a, b, weights = a[weights > 0], b[weights > 0], weights[weights > 0]
+        a, b, weights = a[weights > 0], b[weights > 0], scaled(weights[weights > 0])
     # From the lowest place on: what is all the same has means, and deviations, of exactly 0.
     lowest = min(a.min(), b.min())
     a, b = a - lowest, b - lowest
@@ -273,7 +273,7 @@ def ranked_probability_score(
     below = np.cumsum(table[:, :-1], axis=1)
     below -= place[:, None] <= np.arange(known.size - 1)
     scores = (below**2).sum(axis=1) / (known.size - 1 if normalize else 1)
-    return float(np.average(scores, weights=_weights(sample_weight, truth.size)))
+    return weighted_mean(scores, _weights(sample_weight, truth.size))
 
 
 def confusion_by_rank(
@@ -321,8 +321,12 @@ def confusion_by_rank(
     k = known.size
     cell = _places("y", truth, known) * k + _places("predicted", guess, known)
     weights = _weights(sample_weight, truth.size)
+    if weights is not None and normalize is not None:
+        weights = scaled(weights)
     counts = np.bincount(cell, weights, minlength=k * k).reshape(k, k).astype(np.float64)
     if normalize is None:
+        if not np.isfinite(counts).all():
+            raise ValueError("sample_weight adds up beyond float64: multiply all by one number")
         return counts
     axis = {"true": 1, "pred": 0, "all": None}[normalize]
     total = counts.sum(axis=axis, keepdims=True)
@@ -346,6 +350,7 @@ def _losses_by_rank(y: Any, predicted: Any, labels: Any, sample_weight: Any) -> 
     if weights is None:
         weights = np.ones(truth.size)
     _, rank = np.unique(truth, return_inverse=True)
+    weights = scaled(weights, rank)
     total = np.bincount(rank, weights)
     occurs = total > 0
     return np.bincount(rank, weights * np.abs(truth - guess))[occurs] / total[occurs]
@@ -373,6 +378,7 @@ def _columns(y: Any, predicted: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _column(name: str, x: Any) -> NDArray[Any]:
+    refuse_mask(x, name)
     array = np.asarray(x)
     if array.dtype.kind == "O":  # of pandas, say: strings or numbers after all
         array = np.array(array.tolist())
@@ -423,11 +429,4 @@ def _places(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]
 
 
 def _weights(sample_weight: Any, n: int) -> Floats | None:
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), found {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError("sample_weight must be finite, not negative, and not all zero")
-    return weights
+    return as_weights(sample_weight, "sample_weight", {"row": n})

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import as_vector, as_weights, refuse_mask, scaled
 from rankcore._ext import concordance as kernels
-from rankcore.metrics.measuring import as_vector, named
+from rankcore.metrics.measuring import named
 from rankcore.metrics.queries import Queries, group_rows, query_mean, run_blocks
 
 Floats = NDArray[np.float64]
@@ -97,7 +98,8 @@ def pairwise_misranking(
     mean = query_mean(values, query_weight)
     if not pooled or math.isnan(mean):
         return mean
-    weights = np.ones(pairs.size) if query_weight is None else np.asarray(query_weight, np.float64)
+    weights = as_weights(query_weight, "query_weight", {"query": pairs.size})
+    weights = np.ones(pairs.size) if weights is None else scaled(weights)
     return float((weights * errors).sum() / (weights * pairs).sum())
 
 
@@ -227,7 +229,7 @@ def margin_loss(
 
 def as_queries(y: Any, s: Any, qid: Any) -> tuple[Floats, Floats, Queries]:
     """Check labels and scores, but not yet whether they are finite, and group them."""
-    labels, scores = as_vector("y", y), as_vector("s", s)
+    labels, scores = as_vector(y, "y"), as_vector(s, "s")
     if labels.size != scores.size:
         raise ValueError(f"y has {labels.size} rows and s has {scores.size}; they must be as many")
     if labels.size == 0:
@@ -276,9 +278,10 @@ def _count_pairs(y: Any, s: Any, qid: Any, n_jobs: int | None) -> tuple[Queries,
 def _margin_of_pairs(
     s: Any, rho: float, qid: Any, pairs: Any, pairs_weight: Any
 ) -> tuple[Queries, Floats]:
-    scores = as_vector("s", s)
+    scores = as_vector(s, "s")
     if not np.isfinite(scores).all():
         raise ValueError("s must be finite")
+    refuse_mask(pairs, "pairs")
     rows = np.asarray(pairs)
     if rows.dtype.kind not in "iu":
         raise TypeError(f"pairs must hold rows, which are integers; found {rows.dtype}")
@@ -303,16 +306,8 @@ def _margin_of_pairs(
             f"pairs must be of rows of one query; pair {i} has rows of "
             f"{named(queries.ids[of_pair[i]])} and {named(queries.ids[numbers[worse[i]]])}"
         )
-    weights = (
-        np.ones(len(rows)) if pairs_weight is None else as_vector("pairs_weight", pairs_weight)
-    )
-    if weights.shape != better.shape:
-        raise ValueError(
-            f"pairs_weight must have one weight for each of the {len(rows)} pairs; found shape "
-            f"{weights.shape}"
-        )
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError("pairs_weight must be finite, not negative, and not all zero")
+    weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(rows)})
+    weights = np.ones(len(rows)) if weights is None else scaled(weights, of_pair)
     with np.errstate(over="ignore"):  # an infinite distance is beyond the margin, or wrong
         loss = np.clip(1.0 - (scores[better] - scores[worse]) / rho, 0.0, 1.0)
     total = np.bincount(of_pair, weights, minlength=len(queries.ids))

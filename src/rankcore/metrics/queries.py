@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import as_weights, refuse_mask, weighted_mean
+
 # Rows between two looks at the keyboard: about a tenth of a second.
 _BLOCK_ROWS = 4_000_000
 
@@ -62,6 +64,7 @@ def group_rows(qid: Any, n: int) -> Queries:
     """
     if qid is None:
         return Queries(np.zeros(1, dtype=np.int64), np.array([0, n], dtype=np.int64), None)
+    refuse_mask(qid, "qid")
     ids = _as_array(qid)
     if ids.ndim != 1 or ids.size != n:
         raise ValueError(
@@ -89,9 +92,14 @@ def _as_array(qid: Any) -> NDArray[Any]:
         # NumPy makes strings of numbers among strings and floats of large integers: both can make
         # one id of two.
         kinds = set(map(type, qid))
-        if len(kinds) > 1 or kinds == {int}:
+        # It also drops zeros at the end of a string.
+        if len(kinds) > 1 or kinds == {int} or any(_ends_in_zero(one) for one in qid):
             return np.array(qid, dtype=object)
     return ids
+
+
+def _ends_in_zero(one: Any) -> bool:
+    return one[-1:] in ("\0", b"\0") if isinstance(one, str | bytes) else False
 
 
 def _missing(ids: NDArray[Any]) -> NDArray[np.bool_]:
@@ -133,6 +141,16 @@ def _group_objects(ids: NDArray[Any]) -> Queries:
     return Queries(names, grouped.bounds, grouped.rows)
 
 
+def query_numbers(queries: Queries) -> NDArray[np.int64]:
+    """The number of each row's query, in order of first appearance."""
+    of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
+    if queries.rows is None:
+        return of
+    numbers = np.empty_like(of)
+    numbers[queries.rows] = of
+    return numbers
+
+
 def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:
     """Mean over queries, without those that are left out (NaN).
 
@@ -155,16 +173,10 @@ def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:
     counted = ~np.isnan(values)
     if query_weight is None:
         return float(values[counted].mean()) if counted.any() else float("nan")
-    weights = np.asarray(query_weight, dtype=np.float64)
-    if weights.shape != values.shape:
-        raise ValueError(
-            f"query_weight must have one weight for each of the {values.size} queries, in order of "
-            f"first appearance; found shape {weights.shape}"
-        )
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError("query_weight must be finite, not negative, and not all zero")
+    weights = as_weights(query_weight, "query_weight", {"query": values.size})
+    assert weights is not None
     weights = weights[counted]
-    return float(np.average(values[counted], weights=weights)) if weights.any() else float("nan")
+    return weighted_mean(values[counted], weights) if weights.any() else float("nan")
 
 
 def run_blocks(

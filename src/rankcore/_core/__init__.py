@@ -1,0 +1,1 @@
+"""What all learners stand on: checked input, locks, random states."""

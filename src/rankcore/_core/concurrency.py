@@ -1,0 +1,213 @@
+"""One estimator, several threads, Ctrl-C: learning is exclusive and ends whole or not at all.
+
+One thread at a time learns with an estimator; others wait. A method that only looks at a model does
+not lock: it looks again, after waiting, if the model changed meanwhile. Signals that arrive while a
+state is changed in place are held until a point at which the state can be put back.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# Signals whose Python handlers may raise: between two bytecodes, whatever is half done.
+HELD = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)
+)
+
+
+class Versioned:
+    """A state that is changed in place.
+
+    Attributes
+    ----------
+    version : int
+        Grows with every change, failed ones included; odd while one is under way. Not part of what
+        is compared, copied or saved.
+    """
+
+    __slots__ = ("version",)
+    version: int
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Begin with version 0, also when a state is copied or unpickled."""
+        self = super().__new__(cls)
+        self.version = 0
+        return self
+
+
+class _Guard:
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.learning = False
+
+
+# Beside the estimators, not in them: a lock can neither be copied nor pickled.
+_guards: WeakKeyDictionary[Any, _Guard] = WeakKeyDictionary()
+_registry = threading.Lock()
+
+
+def _guard_of(estimator: Any) -> _Guard:
+    with _registry:
+        guard = _guards.get(estimator)
+        if guard is None:
+            guard = _guards[estimator] = _Guard()
+        return guard
+
+
+def _forget_guards() -> None:
+    """Start anew in a child process: the threads that held locks are not in it."""
+    global _guards, _registry
+    _guards, _registry = WeakKeyDictionary(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_guards)
+
+
+def learns(method: Method) -> Method:
+    """Decorate a method that learns: one thread at a time, and none from within.
+
+    The decorated method raises RuntimeError if the estimator is learning further up in the same
+    thread, as in a callback.
+    """
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        guard = _guard_of(self)
+        with guard.lock:
+            _refuse_learning(self, guard, method.__name__)
+            guard.learning = True
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                guard.learning = False
+
+    return call  # type: ignore[return-value]
+
+
+def reads(method: Method) -> Method:
+    """Decorate a method that looks at what was learned: its answer is of one moment.
+
+    It runs without a lock. If another thread learned meanwhile, the answer is dropped, and the
+    method runs again when that has ended.
+    """
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        state = self.__dict__.get("_state")
+        if state is None:
+            return method(self, *args, **kwargs)
+        seen = state.version
+        if seen % 2 == 0:
+            try:
+                result = method(self, *args, **kwargs)
+            except Exception:
+                if state.version == seen and self.__dict__.get("_state") is state:
+                    raise
+            else:
+                if state.version == seen and self.__dict__.get("_state") is state:
+                    return result
+        with _guard_of(self).lock:
+            return method(self, *args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+@contextmanager
+def unchanging(estimator: Any) -> Iterator[None]:
+    """Keep other threads from learning with an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    Raises
+    ------
+    RuntimeError
+        If this thread is learning with it, as in a callback.
+    """
+    guard = _guard_of(estimator)
+    with guard.lock:
+        _refuse_learning(estimator, guard, "save or merge")
+        yield
+
+
+def _refuse_learning(estimator: Any, guard: _Guard, what: str) -> None:
+    if guard.learning:
+        raise RuntimeError(
+            f"{what} was called while this {type(estimator).__name__} is learning, from a callback "
+            "or a signal handler: call it after the fit has returned"
+        )
+
+
+@contextmanager
+def changing(state: Versioned, restore: Callable[[], None]) -> Iterator[None]:
+    """Change a state in place; ``restore`` is called, in full, if that fails.
+
+    Parameters
+    ----------
+    state : Versioned
+    restore : callable
+        Puts the state back. No signal interrupts it.
+    """
+    with _signals_held():
+        state.version += 1
+        try:
+            yield
+            raise_signals()
+        except BaseException:
+            restore()
+            raise
+        finally:
+            state.version += 1
+
+
+# Signals that came while they were held, in the main thread; None while they are not.
+_pending: list[Callable[[], Any]] | None = None
+
+
+def raise_signals() -> None:
+    """Run the handlers of signals that are held: Ctrl-C raises KeyboardInterrupt here."""
+    if _pending and threading.current_thread() is threading.main_thread():
+        _run(_pending)
+
+
+def _run(pending: list[Callable[[], Any]]) -> None:
+    while pending:
+        pending.pop(0)()
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold signals until `raise_signals`, or until the end. Only the main thread gets any."""
+    global _pending
+    if threading.current_thread() is not threading.main_thread() or _pending is not None:
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in HELD}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    pending: list[Callable[[], Any]] = []
+
+    def hold(number: int, frame: Any) -> None:
+        handler: Any = handlers[signal.Signals(number)]
+        pending.append(lambda: handler(number, frame))
+
+    try:
+        _pending = pending
+        for number in handlers:
+            signal.signal(number, hold)
+        yield
+    finally:
+        _pending = None
+        for number in reversed(handlers):  # SIGINT last: its own handler may raise at once
+            signal.signal(number, handlers[number])
+        _run(pending)

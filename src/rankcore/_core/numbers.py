@@ -1,0 +1,198 @@
+"""Numbers from users: what is not a real number, or would lose a part of itself, is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def refuse_mask(values: Any, name: str) -> None:
+    """Raise TypeError for a masked array: NumPy drops its mask on the way to an ordinary one."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array, and masks are not supported: fill it or drop its masked "
+            "entries"
+        )
+
+
+def as_reals(values: Any, name: str) -> NDArray[Any]:
+    """Real numbers as an array of a numeric dtype, not copied if they are one.
+
+    Parameters
+    ----------
+    values : array-like
+    name : str
+        What error messages call it.
+
+    Returns
+    -------
+    ndarray
+        Of booleans, integers or floats; float64 for Python objects.
+
+    Raises
+    ------
+    TypeError
+        For a masked array, or for anything but real numbers: strings, dates, complex numbers.
+    ValueError
+        For an integer beyond the range of float64.
+    """
+    refuse_mask(values, name)
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        return objects_as_floats(array, name)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be real numbers; found dtype {array.dtype}")
+    return array
+
+
+def objects_as_floats(array: NDArray[Any], name: str) -> Floats:
+    """Python objects that are real numbers, as float64; None is NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `as_reals`; says where.
+    """
+    kinds = set(map(type, array.flat))
+    odd = tuple(
+        kind
+        for kind in kinds
+        if not issubclass(kind, Real | np.bool_ | Decimal | type(None))
+        and kind.__name__ not in ("NAType", "dict")
+    )
+    if odd:
+        where = next(i for i, value in enumerate(array.flat) if isinstance(value, odd))
+        raise TypeError(
+            f"{name} must be real numbers; found {array.flat[where]!r:.60} of type "
+            f"{type(array.flat[where]).__name__}{_place(where, array.shape)}: encode it first"
+        )
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        where = next(i for i, value in enumerate(array.flat) if not _is_float(value))
+        kind: type[Exception] = ValueError if isinstance(error, OverflowError) else TypeError
+        raise kind(
+            f"{name} has {array.flat[where]!r:.60}{_place(where, array.shape)}: {error}"
+        ) from None
+
+
+def _is_float(value: Any) -> bool:
+    try:
+        np.array([value], dtype=object).astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _place(where: int, shape: tuple[int, ...]) -> str:
+    if len(shape) != 2:
+        return f" at position {where}"
+    row, column = divmod(where, shape[1])
+    return f" at row {row}, column {column}"
+
+
+def as_vector(values: Any, name: str) -> Floats:
+    """One-dimensional, contiguous, aligned float64 numbers, not copied if they are so already.
+
+    Parameters
+    ----------
+    values : array-like of numbers, shape (n,)
+    name : str
+        What error messages call it.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+
+    Raises
+    ------
+    TypeError
+        If these are not real numbers.
+    ValueError
+        If there is more than one dimension, or none.
+    """
+    array = as_reals(values, name)
+    check_vector(array, name)
+    return np.require(array, np.float64, ["C", "A"])
+
+
+def check_vector(array: NDArray[Any], name: str) -> None:
+    """Raise ValueError unless an array has one dimension."""
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must have one dimension, one number for each row; found shape {array.shape}"
+        )
+
+
+def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
+    """Weights as numbers, of one of several sizes.
+
+    Parameters
+    ----------
+    weights : array-like or None
+    name : str
+        What error messages call them.
+    sizes : dict of int
+        Accepted sizes, by what they count.
+
+    Returns
+    -------
+    ndarray of float64, or None
+
+    Raises
+    ------
+    TypeError
+        If they are not real numbers.
+    ValueError
+        For another size, or weights that are negative, not finite, or all 0.
+    """
+    if weights is None:
+        return None
+    array = as_reals(weights, name)
+    if array.ndim != 1 or array.size not in sizes.values():
+        wanted = " or ".join(f"{size} (one per {what})" for what, size in sizes.items())
+        raise ValueError(f"{name} must have length {wanted}; found shape {array.shape}")
+    numbers = np.require(array, np.float64, ["C", "A"])
+    if not np.isfinite(numbers).all() or (numbers < 0).any():
+        raise ValueError(f"{name} must be finite and not negative")
+    if not numbers.any():
+        raise ValueError(f"{name} must not be all zero")
+    return numbers
+
+
+def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> Floats:
+    """Weights times a power of two, the greatest about 1: sums and products do not overflow.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (n,)
+        Not negative.
+    groups : ndarray of int, shape (n,), optional
+        Numbers of groups; each gets a power of its own.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Exact, but for weights less than 1e-300 of the greatest.
+    """
+    if groups is None:
+        return np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1]))
+    greatest = np.zeros(int(groups.max(initial=-1)) + 1)
+    np.maximum.at(greatest, groups, weights)
+    exponents = np.frexp(greatest)[1]
+    return np.ldexp(weights, -exponents[groups])
+
+
+def weighted_mean(values: NDArray[Any], weights: Floats | None) -> float:
+    """Mean of numbers and with weights of any magnitude."""
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    far = max(0, exponent - 900)  # powers of two leave the digits alone
+    values = np.ldexp(values, -far) if far else values
+    mean = np.average(values, weights=None if weights is None else scaled(weights))
+    return float(np.ldexp(mean, far))

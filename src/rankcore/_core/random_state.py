@@ -1,0 +1,129 @@
+"""Random generators as plain numbers and back, every number checked: NumPy takes a state as it is.
+
+A position beyond a buffer makes NumPy read outside it, and some states repeat one number for ever.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# The greatest value of each integer of a state; least is 0. One that is named for two generators
+# has the same limit in both.
+LIMITS = {
+    "has_uint32": 1,
+    "uinteger": 2**32 - 1,
+    "has_gauss": 1,
+    "pos": 624,
+    "buffer_pos": 4,
+    "inc": 2**128 - 1,
+    "state": 2**128 - 1,
+}
+KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+
+
+def encode_generator(generator: np.random.Generator | np.random.RandomState) -> dict[str, Any]:
+    """Write a generator down in numbers, lists, strings and dicts.
+
+    Parameters
+    ----------
+    generator : numpy Generator or RandomState
+
+    Returns
+    -------
+    dict
+        ``random``: its class; ``bit_generator``; and ``state``, NumPy's own with lists for arrays.
+
+    Raises
+    ------
+    TypeError
+        If its bit generator is not one of NumPy's.
+    """
+    state: Any
+    if isinstance(generator, np.random.RandomState):
+        state = generator.get_state(legacy=False)
+    else:
+        state = generator.bit_generator.state
+    if state["bit_generator"] not in KINDS:
+        raise TypeError(f"its bit generator {state['bit_generator']} is not one of NumPy's")
+    return {
+        "random": type(generator).__name__,
+        "bit_generator": state["bit_generator"],
+        "state": _as_lists(state),
+    }
+
+
+def decode_generator(written: dict[str, Any]) -> np.random.Generator | np.random.RandomState:
+    """Make a generator of what `encode_generator` wrote.
+
+    Parameters
+    ----------
+    written : dict
+
+    Returns
+    -------
+    numpy Generator or RandomState
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If a field is missing, unknown, of another type or shape, out of its range, or if the state
+        is one that no seed leads to.
+    """
+    kind = written["bit_generator"]
+    if kind not in KINDS:
+        raise ValueError(f"its bit generator {kind!r} is not one of NumPy's")
+    bits = getattr(np.random, kind)()
+    if written["random"] not in ("RandomState", "Generator"):
+        raise ValueError(f"its generator {written['random']!r} is not one of NumPy's")
+    legacy = np.random.RandomState(bits) if written["random"] == "RandomState" else None
+    form = bits.state if legacy is None else legacy.get_state(legacy=False)
+    state = _checked(written["state"], form, "state")
+    inner = state["state"]
+    if kind.startswith("PCG64") and inner["inc"] % 2 == 0:
+        raise ValueError("the increment of a PCG64 must be odd")
+    if kind == "MT19937" and not (inner["key"][0] & 2**31 or inner["key"][1:].any()):
+        raise ValueError("a Mersenne Twister of zeros makes only zeros")
+    if legacy is not None:
+        legacy.set_state(state)
+        return legacy
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+def _as_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_lists(item) for name, item in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _checked(value: Any, form: Any, name: str) -> Any:
+    """A part of a state, of the form that a fresh generator has."""
+    if isinstance(form, dict):
+        if not isinstance(value, dict) or value.keys() != form.keys():
+            raise ValueError(f"the {name} of a random generator must have {sorted(form)}")
+        return {part: _checked(value[part], form[part], part) for part in form}
+    if isinstance(form, np.ndarray):
+        limit = int(np.iinfo(form.dtype).max)
+        if not isinstance(value, list) or len(value) != form.size:
+            raise ValueError(f"the {name} of a random generator must be {form.size} integers")
+        return np.array([_integer(item, name, limit) for item in value], dtype=form.dtype)
+    if isinstance(form, str):
+        if value != form:
+            raise ValueError(f"the {name} of a random generator must be {form!r}; found {value!r}")
+        return value
+    if isinstance(form, float):
+        if type(value) not in (float, int) or not abs(value) < 100:  # a normal variate
+            raise ValueError(f"the {name} of a random generator must be a number from -100 to 100")
+        return float(value)
+    return _integer(value, name, LIMITS[name])
+
+
+def _integer(value: Any, name: str, limit: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= limit:
+        raise ValueError(
+            f"the {name} of a random generator must be an integer from 0 to {limit}; found "
+            f"{value!r:.60}"
+        )
+    return value
