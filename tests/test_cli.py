@@ -649,3 +649,84 @@ def test_progress_on_a_terminal(quiet, large, tmp_path):
     else:
         for word in [b"reading", b"epoch 200 of 200", b"examples/s", b"rank loss 0.", b"0:00:00"]:
             assert word in shown
+
+
+# ---------------------------------------------------------------- nothing is overwritten
+
+
+def test_no_command_writes_over_what_it_reads(stars, model, tmp_path):
+    (tmp_path / "link").symlink_to(stars)
+    os.link(model, tmp_path / "hard")
+    before = stars.read_bytes(), model.read_bytes()
+    for arguments in [
+        ("train", stars, "-o", stars),
+        ("train", stars, "-o", tmp_path / "link"),
+        ("train", tmp_path / "link", "-o", stars),
+        ("predict", model, stars, "-o", stars),
+        ("predict", model, stars, "-o", model),
+        ("predict", model, stars, "-o", tmp_path / "hard"),
+        ("predict", model, stars, "-o", tmp_path / "." / "link"),
+    ]:
+        assert "is read by this command, too: choose another file" in fail(*arguments)
+    assert (stars.read_bytes(), model.read_bytes()) == before
+
+
+def test_a_link_that_leads_back_to_itself(stars, model, tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert "leads back to itself" in fail("train", stars, "-o", loop)
+    assert "leads back to itself" in fail("predict", model, stars, "-o", loop)
+    for arguments in [
+        ("predict", model, loop),
+        ("predict", loop, stars),
+        ("evaluate", loop, stars),
+    ]:
+        fail(*arguments)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "random_state={[]: 1}",
+        "random_state={}",
+        "tie=[1]",
+        "tie={'a': []}",
+        "max_iter=" + "9" * 5000,
+        "max_iter=" + "(" * 100_000,
+        "max_iter=" + "-" * 100_000 + "1",
+        "max_iter=" + "[" * 5000 + "]" * 5000,
+        "x" * 100_000 + "=1",
+        "threshold_scale=1e400",
+        "threshold_scale=" + "9" * 400,
+        "tie=\0",
+    ],
+)
+def test_settings_that_make_no_sense(stars, tmp_path, setting):
+    message = fail("train", stars, "-o", tmp_path / "model", "--set", setting)
+    assert len(message) < 2000
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_parameter_that_no_file_holds_is_refused_before_training(stars, tmp_path, monkeypatch):
+    monkeypatch.setattr(rc.PRank, "fit", lambda *args: 1 / 0)
+    setting = "random_state=[1, 2]"  # a seed for NumPy
+    message = fail("train", stars, "-o", tmp_path / "model", "--set", setting)
+    assert "random_state=[1, 2] cannot be written to a model file" in message
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file descriptors are closed otherwise")
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_standard_streams(model, stars, closed):
+    def close():
+        for number in closed:
+            os.close(number)
+
+    command = [sys.executable, "-m", "rankcore", "predict", str(model), str(stars)]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False, preexec_fn=close)
+    assert b"Traceback" not in done.stderr
+    if 1 in closed:
+        assert done.returncode == 1
+        assert 2 in closed or b"standard output is closed" in done.stderr
+    else:
+        assert done.returncode == 0
+        assert done.stdout == b"3\n1\n2\n3\n"

@@ -83,6 +83,14 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; what the ``rankcore`` script calls."""
+    # Python has None in place of a stream that was closed before it started.
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        _complain("error: standard output is closed, so there is nowhere to write to")
+        sys.exit(1)
     app(prog_name="rankcore")
 
 
@@ -163,9 +171,15 @@ def train(
         params |= {"order": "shuffle"} if learner.ranks_queries else {"shuffle": True}
     params.update(_parse_setting(text) for text in set_ or [])
     estimator = learner.make(**params)
-    _check_writable(output)
+    _check_writable(output, data)
 
     import rankcore
+    from rankcore.persistence import check_params
+
+    try:
+        check_params(estimator)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
 
     with progress_bar(quiet) as bar:
         X, y, qid = _read(data, zero_based, features, "--features", bar)
@@ -209,6 +223,8 @@ def predict(
     quiet: QuietOption = False,
 ) -> None:
     """Predict labels or scores; the labels in the file do not matter."""
+    if output is not None:
+        _check_writable(output, str(model), data)
     learned, X, _, qid = _load_both(model, data, zero_based, quiet)
     lines: Iterator[str]
     if _ranks_queries(learned):
@@ -486,12 +502,17 @@ def _parse_setting(text: str) -> tuple[str, Any]:
         raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return name, value  # a word, or what no parameter accepts
 
 
-def _check_writable(path: Path) -> None:
-    """Raise before long work that could not be saved, or that would replace a device."""
+def _check_writable(path: Path, *inputs: str) -> None:
+    """Raise before long work that could not be saved, or would replace a device or an input."""
+    for given in inputs:
+        if given != "-" and path.exists() and os.path.exists(given) and path.samefile(given):
+            raise ValueError(f"{path} is read by this command, too: choose another file to write")
+    if os.path.islink(os.path.realpath(path)):
+        raise ValueError(f"{path} is a link that leads back to itself; cannot write there")
     if not path.parent.is_dir():
         raise ValueError(f"{path.parent} is not a directory; cannot write {path.name} there")
     if path.exists() and not path.is_file():

@@ -151,6 +151,7 @@ def find_learner(name: str) -> Learner:
 
 def _unknown(what: str, name: str, accepted: Iterable[str]) -> str:
     accepted = list(accepted)
+    name = name if len(name) <= 60 else f"{name[:60]}..."
     nearest = get_close_matches(name, accepted, n=1)
     hint = f" (did you mean {nearest[0]}?)" if nearest else ""
     return f"unknown {what}: {name}{hint}; accepted are {', '.join(accepted)}"
