@@ -5,10 +5,10 @@ import numpy as np
 import rankcore as rc
 from benchmarks.measure import machine, medians, show
 from benchmarks.prank import N_TRAIN, epoch
+from rankcore._core.inputs import as_rows, encode, find_classes
 from rankcore._ext import ordinal
-from rankcore._ext.passes import learn
+from rankcore._ext.online_loop import learn
 from rankcore.datasets import make_oap_synthetic, make_ordinal, quadratic_features
-from rankcore.inputs import as_rows, encode, find_classes
 
 N_MEMBERS, TAU = 100, 0.3
 

@@ -5,10 +5,10 @@ from sklearn.linear_model import SGDClassifier
 
 import rankcore as rc
 from benchmarks.measure import machine, medians, peak_bytes, process_seconds, show
+from rankcore._core.inputs import as_rows, encode, find_classes
+from rankcore._ext.online_loop import learn
 from rankcore._ext.ordinal import PRankState
-from rankcore._ext.passes import learn
 from rankcore.datasets import make_ordinal
-from rankcore.inputs import as_rows, encode, find_classes
 
 N_TRAIN = 200_000
 

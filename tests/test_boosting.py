@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import rankcore as rc
+from rankcore._core.inputs import as_rows
 from rankcore._ext import stumps
-from rankcore.inputs import as_rows
 from reference import boosting as plain
 
 X_GOLDEN = np.array([3, 1, 2, 2.5, 0])[:, None]
@@ -178,8 +178,8 @@ def assert_same(one, other):
 @pytest.mark.parametrize("missing", ["learn", "zero"])
 @pytest.mark.parametrize("step", ["exact", "third"])
 def test_the_spared_columns_do_not_matter(step, missing, monkeypatch):
-    from rankcore import search
-    from rankcore.search import Slab
+    from rankcore.boosting import _stump_search as search
+    from rankcore.boosting._stump_search import Slab
 
     monkeypatch.setattr(search, "RENEW", 40)
     monkeypatch.setattr(search, "ENTRIES_PER_BIN", 0)  # carry weights along in small data too
@@ -201,7 +201,7 @@ def test_the_spared_columns_do_not_matter(step, missing, monkeypatch):
 
 
 def test_columns_are_spared():
-    from rankcore.search import FiringSearch
+    from rankcore.boosting._stump_search import FiringSearch
 
     X, y = text_like()
     looked = []
@@ -211,7 +211,7 @@ def test_columns_are_spared():
             looked.append(features.size)
             super()._look(potentials, features)
 
-    from rankcore import rounds
+    from rankcore.boosting import _booster as rounds
 
     original = rounds.FiringSearch
     rounds.FiringSearch = Counted
@@ -285,7 +285,7 @@ def test_after_an_exact_step_the_stump_has_no_edge_left():
 
 
 def test_potentials_of_graded_labels():
-    from rankcore._ext.potentials import LabelWeights
+    from rankcore._ext.pair_weights import LabelWeights
 
     scores = np.array([0.5, 0, 1])
     factors = np.exp([-0.5, 0, 1])  # u, u, and v of the last level

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import rankcore as rc
-from rankcore.learners import find_learner
+from rankcore.cli.registry import find_learner
 
 MODELS = [
     rc.RankBoost(30, early_stopping_rounds=3),
@@ -96,7 +96,7 @@ def test_edited_files_are_refused_or_finite(tmp_path):
 def test_on_the_command_line(tmp_path, name):
     from typer.testing import CliRunner
 
-    from rankcore.cli import app
+    from rankcore.cli.app import app
     from rankcore.datasets import dump_letor, make_letor
 
     X, y, qid = make_letor(20, 15, random_state=0)

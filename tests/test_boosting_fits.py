@@ -233,13 +233,13 @@ def test_spared_columns_do_not_matter_where_weights_fall_fast(step, smoothing):
 
 def test_more_rows_than_can_be_numbered(monkeypatch):
     X, y, _ = graded()
-    monkeypatch.setattr("rankcore.binning.MAX_ROWS", len(X) - 1)
+    monkeypatch.setattr("rankcore.boosting._binning.MAX_ROWS", len(X) - 1)
     with pytest.raises(ValueError, match="boosting takes 89 rows at most; found 90"):
         rc.RankBoost().fit(X, y)
 
 
 def test_a_stump_on_no_pair_takes_no_step():
-    from rankcore.rounds import LONGEST, _half_log
+    from rankcore.boosting._booster import LONGEST, _half_log
 
     assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, LONGEST, -LONGEST]
 

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 import rankcore as rc
-from rankcore.learners import LEARNERS, find_learner
+from rankcore.cli.registry import LEARNERS, find_learner
 
 pytest.importorskip("typer", reason="the command line needs the cli extra")
 pytest.importorskip("rich", reason="the command line needs the cli extra")
 
 from typer.testing import CliRunner
 
-from rankcore.cli import app
+from rankcore.cli.app import app
 
 # Worked by hand. One pass: row 1 scores 0, reaches both thresholds, rank 3 is right; row 2 scores
 # 0, is ranked 3 instead of 1 (loss 2), both thresholds rise to 1 and the weights become (0, -2);
@@ -557,7 +557,9 @@ def test_processes_end_with_the_right_status(stars, tmp_path):
 
 def test_without_the_extra(tmp_path):
     for module in ["typer", "rich"]:
-        code = f"import sys; sys.modules[{module!r}] = None; from rankcore.cli import main; main()"
+        code = (
+            f"import sys; sys.modules[{module!r}] = None; from rankcore.cli.app import main; main()"
+        )
         result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
         assert result.returncode == 1
         assert b"pip install 'rankcore[cli]'" in result.stderr
@@ -566,7 +568,7 @@ def test_without_the_extra(tmp_path):
 
 def test_help_does_not_wait_for_heavy_imports():
     code = (
-        "import sys; from typer.testing import CliRunner; from rankcore.cli import app\n"
+        "import sys; from typer.testing import CliRunner; from rankcore.cli.app import app\n"
         "assert CliRunner().invoke(app, ['train', '--help']).exit_code == 0\n"
         "print([name for name in ('sklearn', 'scipy', 'numpy') if name in sys.modules])"
     )

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
-from rankcore.cli import app
+from rankcore.cli.app import app
 from rankcore.datasets import load_letor
 from rankcore.metrics import CONVENTIONS, evaluate
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rankcore._ext import auc as auc_kernels
 from rankcore._ext import concordance as kernels
-from rankcore._ext import positions as position_kernels
+from rankcore._ext import weighted_loss as position_kernels
 from rankcore.metrics import auc as auc_module
 from rankcore.metrics import (
     auc_score,
@@ -518,7 +518,7 @@ def test_position_losses_pair_by_pair(name, data):
         assert (i < j).all()
         return table[i - 1, j - 1]
 
-    with mock.patch("rankcore.metrics.positions._PAIRS", 100):  # several blocks
+    with mock.patch("rankcore.metrics.weighted_loss._PAIRS", 100):  # several blocks
         assert weighted_ranking_loss(*data, function) == pytest.approx(expected, rel=1e-13)
 
 

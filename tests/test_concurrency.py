@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import rankcore as rc
+from rankcore._core.inputs import as_rows
+from rankcore._core.queries import group_rows
 from rankcore._ext.pairs import learn as learn_pairs
-from rankcore.inputs import as_rows
-from rankcore.metrics.queries import group_rows
-from rankcore.pairing import pair_by_label
 from rankcore.progress import watch
+from rankcore.ranking._pairs import pair_by_label
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 12))
@@ -262,7 +262,7 @@ def test_any_number_of_interrupts_leave_the_model_whole(model, tmp_path):
 
 def test_long_answers_pause_between_parts(monkeypatch):
     """Votes are counted some hypotheses and some rows at a time; the votes are the same."""
-    from rankcore import voted
+    from rankcore.ordinal import _votes as voted
 
     model = rc.VotedPRank(output="median").fit(X, Y)
     expected, parts = model._tally(as_rows(X)), []
@@ -281,7 +281,7 @@ def test_long_answers_pause_between_parts(monkeypatch):
 def test_a_large_gram_matrix_is_made_in_parts(sparse, monkeypatch):
     import scipy.sparse as sp
 
-    from rankcore import pairwise
+    from rankcore.ranking import perceptron as pairwise
 
     monkeypatch.setattr(pairwise, "BUDGET", 20_000)
     rng = np.random.default_rng(0)

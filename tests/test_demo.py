@@ -16,8 +16,8 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
-from rankcore import demo
-from rankcore.learners import LEARNERS, Learner
+from rankcore.cli import demo
+from rankcore.cli.registry import LEARNERS, Learner
 
 pytest.importorskip("typer", reason="the command line needs the cli extra")
 pytest.importorskip("plotext", reason="the plot needs the cli extra")
@@ -25,7 +25,7 @@ pytest.importorskip("plotext", reason="the plot needs the cli extra")
 from rich.console import Console
 from typer.testing import CliRunner
 
-from rankcore.cli import app
+from rankcore.cli.app import app
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

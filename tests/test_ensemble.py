@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankcore as rc
-from rankcore import ensemble
+from rankcore._core.inputs import as_rows
 from rankcore._ext import ensemble as kernels
-from rankcore._ext.passes import learn
-from rankcore.inputs import as_rows
+from rankcore._ext.online_loop import learn
+from rankcore.ordinal import oap as module
 from rankcore.progress import watch
 from reference.ensemble import largest, oap, times, uniform32, voted
 from reference.prank import prank, predict
@@ -210,7 +210,7 @@ def seed_with(masks):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_golden_table(monkeypatch, width):
-    monkeypatch.setattr(ensemble, "tile_width", lambda d, n: width)
+    monkeypatch.setattr(module, "tile_width", lambda d, n: width)
     masks = [[1, 1, 0, 1, 1, 1], [0, 1, 1, 1, 1, 0]]
     X = np.array([(1, 0), (0, 1), (1, 1), (1, -1), (0, 2), (2, 0)])
     y = [2, 1, 3, 2, 3, 2]
@@ -261,8 +261,8 @@ def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, a
     for width in WIDTHS:
         for jobs in [1, 2]:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(ensemble, "tile_width", lambda d, n, width=width: width)
-                patch.setattr(ensemble.OAP, "_block_values", 7)
+                patch.setattr(module, "tile_width", lambda d, n, width=width: width)
+                patch.setattr(module.OAP, "_block_values", 7)
                 model = rc.OAPBPM(n_jobs=jobs, **params).fit(X, y, classes=classes)
                 models.append(model)
                 chunked = rc.OAPBPM(n_jobs=jobs, **params)
@@ -338,7 +338,7 @@ def test_tau_one_is_prank(n):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("average", [False, True])
 def test_bagging_and_voting(monkeypatch, width, dtype, average):
-    monkeypatch.setattr(ensemble, "tile_width", lambda d, n: width)
+    monkeypatch.setattr(module, "tile_width", lambda d, n: width)
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(200, 7)).astype(dtype), rng.integers(1, 6, size=200)
     params = {"n_estimators": 9, "random_state": 4, "average_members": average}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import rankcore as rc
-from rankcore import mixing
+from rankcore.ordinal import merge as mixing
 from strategies import ordinal_problems
 
 LEARNERS = [

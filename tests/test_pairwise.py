@@ -640,8 +640,8 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
     X, y, qid = real_data()
     model = perceptron("voted", combine="rank", order=order, solver=solver, random_state=0)
     whole = clone(model).fit(X, y, qid=qid)
-    monkeypatch.setattr("rankcore.pairwise.BUDGET", 1)
-    monkeypatch.setattr("rankcore.pairstate.ROOM", 2)
+    monkeypatch.setattr("rankcore.ranking.perceptron.BUDGET", 1)
+    monkeypatch.setattr("rankcore.ranking._perceptron_state.ROOM", 2)
     steps = []
     with watch(steps.append):
         model.fit(X, y, qid=qid)
@@ -654,7 +654,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_wide_rows_pause_more_often(solver, form, monkeypatch):
-    monkeypatch.setattr("rankcore.pairwise.BUDGET", 2000)
+    monkeypatch.setattr("rankcore.ranking.perceptron.BUDGET", 2000)
     X, y, qid = real_data()
     pauses = []
     for n_features in [1, 20_000]:
@@ -683,7 +683,7 @@ def test_voters_of_very_many_features_take_room_as_they_come():
 
 def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
     X, y, qid = real_data()
-    monkeypatch.setattr("rankcore.pairstate.ROOM", 4)
+    monkeypatch.setattr("rankcore.ranking._perceptron_state.ROOM", 4)
     for limit in [200, 3 * 4 * 64 - 1]:  # 64 bytes a hypothesis; 4 old ones while 8 new are made
         with pytest.raises(ValueError, match="4 so far.*set max_hypotheses"):
             perceptron("voted", memory_limit=limit).fit(X, y, qid=qid)

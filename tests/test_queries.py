@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankcore.metrics import queries as module
-from rankcore.metrics.queries import group_rows, query_mean, run_blocks
+from rankcore._core import queries as module
+from rankcore._core.queries import group_rows, query_mean, run_blocks
 
 
 def assert_grouped(queries, qid):

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
+from rankcore._core.inputs import as_rows
 from rankcore._ext import ordinal, rows
-from rankcore._ext.passes import learn
-from rankcore.inputs import as_rows
+from rankcore._ext.online_loop import learn
 from strategies import csr_matrices
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankcore._ext import words as kernel
+from rankcore._ext import tokens as kernel
 from rankcore.datasets import (
     JoinedRun,
     Qrels,

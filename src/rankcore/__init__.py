@@ -8,32 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rankcore import datasets, metrics, plotting, progress
-    from rankcore.boosting import BipartiteRankBoost, RankBoost
-    from rankcore.ensemble import OAPBPM, OAPBagging, OAPVoting
-    from rankcore.mixing import merge
-    from rankcore.ordinal import CuSumRank, PRank
-    from rankcore.pairwise import PairwisePerceptron
-    from rankcore.persistence import load, save
-    from rankcore.rivals import MulticlassPerceptron, WidrowHoff
+    from rankcore.boosting.rankboost import BipartiteRankBoost, RankBoost
+    from rankcore.io.model_file import load, save
+    from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
+    from rankcore.ordinal.cusum import CuSumRank
+    from rankcore.ordinal.merge import merge
+    from rankcore.ordinal.oap import OAPBPM, OAPBagging, OAPVoting
+    from rankcore.ordinal.prank import PRank
+    from rankcore.ordinal.voted import VotedPRank
+    from rankcore.ranking.perceptron import PairwisePerceptron
     from rankcore.structured import StructuredPerceptron
-    from rankcore.voted import VotedPRank
 
 _HOME = {
-    "BipartiteRankBoost": "rankcore.boosting",
-    "CuSumRank": "rankcore.ordinal",
-    "MulticlassPerceptron": "rankcore.rivals",
-    "OAPBPM": "rankcore.ensemble",
-    "OAPBagging": "rankcore.ensemble",
-    "OAPVoting": "rankcore.ensemble",
-    "PRank": "rankcore.ordinal",
-    "PairwisePerceptron": "rankcore.pairwise",
-    "RankBoost": "rankcore.boosting",
+    "BipartiteRankBoost": "rankcore.boosting.rankboost",
+    "CuSumRank": "rankcore.ordinal.cusum",
+    "MulticlassPerceptron": "rankcore.ordinal.baselines",
+    "OAPBPM": "rankcore.ordinal.oap",
+    "OAPBagging": "rankcore.ordinal.oap",
+    "OAPVoting": "rankcore.ordinal.oap",
+    "PRank": "rankcore.ordinal.prank",
+    "PairwisePerceptron": "rankcore.ranking.perceptron",
+    "RankBoost": "rankcore.boosting.rankboost",
     "StructuredPerceptron": "rankcore.structured",
-    "VotedPRank": "rankcore.voted",
-    "WidrowHoff": "rankcore.rivals",
-    "load": "rankcore.persistence",
-    "merge": "rankcore.mixing",
-    "save": "rankcore.persistence",
+    "VotedPRank": "rankcore.ordinal.voted",
+    "WidrowHoff": "rankcore.ordinal.baselines",
+    "load": "rankcore.io.model_file",
+    "merge": "rankcore.ordinal.merge",
+    "save": "rankcore.io.model_file",
 }
 _MODULES = ["datasets", "metrics", "plotting", "progress"]
 

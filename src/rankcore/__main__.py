@@ -1,6 +1,6 @@
 """``python -m rankcore`` is the ``rankcore`` command."""
 
-from rankcore.cli import main
+from rankcore.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -196,3 +196,21 @@ def weighted_mean(values: NDArray[Any], weights: Floats | None) -> float:
     values = np.ldexp(values, -far) if far else values
     mean = np.average(values, weights=None if weights is None else scaled(weights))
     return float(np.ldexp(mean, far))
+
+
+def check_reached(reached: int, stop: int) -> None:
+    """Raise ValueError if a kernel stopped at a row before the last, for its score overflowed."""
+    if reached < stop:
+        raise ValueError(
+            f"the score of row {reached} of X overflowed: X or the weights are too large; scale X "
+            "as that the model was fitted on"
+        )
+
+
+def check_scores(scores: np.ndarray) -> np.ndarray:
+    """Scores of rows, as they are; raise ValueError if they are not all finite."""
+    finite = np.isfinite(scores)
+    if not finite.all():
+        rows = finite.reshape(len(scores), -1).all(axis=1)
+        check_reached(int(rows.argmin()), len(scores))
+    return scores

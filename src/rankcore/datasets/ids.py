@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._ext.words import first_equal, take
+from rankcore._ext.tokens import first_equal, take
 
 # Ids become arrays of fixed width: one overlong id must not make these huge.
 MAX_ID = 4096

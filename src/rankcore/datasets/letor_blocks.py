@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rankcore._ext.letor import parse, scatter
-from rankcore._ext.words import find_docids
+from rankcore._ext.tokens import find_docids
 from rankcore.datasets.ids import MAX_ID, word, words_of
 from rankcore.datasets.streams import Lines
 

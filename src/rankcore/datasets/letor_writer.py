@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import as_reals, refuse_mask
 from rankcore.datasets.ids import written
 from rankcore.datasets.streams import Target, writable
-from rankcore.inputs import as_rows
 
 # Rows turned into text at a time.
 BLOCK = 4096

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rankcore._ext.words import numbers, split
+from rankcore._ext.tokens import numbers, split
 from rankcore.datasets.ids import MAX_ID, first_rows, word, words_of, written
 from rankcore.datasets.judgments import Qrels, RepeatedPairError, Run
 from rankcore.datasets.streams import Source, Target, open_lines, writable

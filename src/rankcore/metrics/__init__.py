@@ -13,7 +13,6 @@ from rankcore.metrics.ordinal import (
     ranked_probability_score,
 )
 from rankcore.metrics.pairwise import kendall_tau, margin_loss, pairwise_misranking
-from rankcore.metrics.positions import weighted_ranking_loss
 from rankcore.metrics.ranking import (
     average_precision,
     dcg_score,
@@ -27,6 +26,7 @@ from rankcore.metrics.ranking import (
 )
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.significance import Comparison, compare, compare_evaluations
+from rankcore.metrics.weighted_loss import weighted_ranking_loss
 
 __all__ = [
     "CONVENTIONS",

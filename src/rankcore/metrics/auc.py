@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
+from rankcore._core.queries import group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import auc as kernels
-from rankcore.metrics.measuring import named
-from rankcore.metrics.queries import group_rows, query_mean, query_numbers, run_blocks
+from rankcore.metrics.evaluate_queries import named
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
-from rankcore.metrics.measuring import measure_queries
+from rankcore.metrics.evaluate_queries import measure_queries
 from rankcore.metrics.names import Measure, parse
 from rankcore.metrics.pairwise import kendall_tau, pairwise_misranking
-from rankcore.metrics.queries import query_mean
 from rankcore.metrics.tables import Table
 
 _PAIR_MEASURES: dict[str, Callable[..., Any]] = {

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_vector, as_weights, refuse_mask, scaled
+from rankcore._core.queries import Queries, group_rows, query_mean, run_blocks
 from rankcore._ext import concordance as kernels
-from rankcore.metrics.measuring import named
-from rankcore.metrics.queries import Queries, group_rows, query_mean, run_blocks
+from rankcore.metrics.evaluate_queries import named
 
 Floats = NDArray[np.float64]
 PerQuery = tuple[NDArray[Any], Floats]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.queries import query_mean
 from rankcore.metrics.conventions import Convention, resolve
-from rankcore.metrics.measuring import as_cutoff, measure_queries
+from rankcore.metrics.evaluate_queries import as_cutoff, measure_queries
 from rankcore.metrics.names import Measure
-from rankcore.metrics.queries import query_mean
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 Gain = str | Sequence[float] | Callable[[NDArray[np.float64]], Any]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats, as_reals, as_vector, refuse_mask
+from rankcore._core.queries import Queries, group_rows, run_blocks
 from rankcore._ext import measures as kernels
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import LARGEST_CUT, Measure
-from rankcore.metrics.queries import Queries, group_rows, run_blocks
 
 _GAINED = {"dcg", "ndcg"}
 _CUT_BY_DEFAULT = {"ndcg", "average_precision"}

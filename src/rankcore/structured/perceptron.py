@@ -18,12 +18,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from rankcore._core.concurrency import learns
-from rankcore.base import PATIENCE, as_generator, check_flag, check_option, check_real, checkpoints
-from rankcore.ordinal import UPDATES
+from rankcore._core.params import STEP_RULES, as_generator, check_flag, check_option, check_real
+from rankcore._core.state import checkpoints
+from rankcore.ordinal._base import PATIENCE
 from rankcore.progress import Progress, report
-from rankcore.tasks import Array, CuSumTask, Pair, PRankTask, Task, dot, features_of
+from rankcore.structured.task import Array, Pair, Task, dot, features_of
 
-__all__ = ["CuSumTask", "PRankTask", "StructuredPerceptron", "Task"]
+__all__ = ["StructuredPerceptron"]
 
 REPORT_SECONDS = 0.005
 
@@ -207,7 +208,7 @@ class StructuredPerceptron(BaseEstimator):
         return [self.task.argmax(weights, x, None, 0.0) for x in inputs]
 
     def _check_params(self) -> None:
-        check_option(self.update, "update", UPDATES)
+        check_option(self.update, "update", STEP_RULES)
         check_real(self.C, "C", 1e-100, 1e100)
         check_real(self.margin, "margin", 0, 1e100)
         check_flag(self.average, "average")

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._ext import firing, normalizers, stumps
+from rankcore._ext import incremental_histograms, normalizer_search, stumps
 from rankcore._ext.columns import Columns
-from rankcore._ext.potentials import LabelWeights, ListedWeights
-from rankcore.binning import Binning
+from rankcore._ext.pair_weights import LabelWeights, ListedWeights
+from rankcore.boosting._binning import Binning
 
 # Edges are of weights that add up to 1. Bounds are sums of thousands of rounded numbers, wrong by
 # 1e-13 at most between two renewals; what they spare is worse than the best by more than this.
@@ -219,7 +219,7 @@ class NormalizerSearch(Search):
         n = binning.taken.size
         self._order = [np.empty(n, dtype=np.int32) for _ in range(n_jobs)]
         self._counts = [np.empty(self._room + 2, dtype=np.int64) for _ in range(n_jobs)]
-        self._scans: list[normalizers.LabelScan] | list[normalizers.PairScan]
+        self._scans: list[normalizer_search.LabelScan] | list[normalizer_search.PairScan]
         if isinstance(weights, LabelWeights):
             m = weights.shape(None, None, None)
             level_of = np.empty(n, dtype=np.int32)
@@ -228,10 +228,10 @@ class NormalizerSearch(Search):
             u, v, all_u, all_v = (np.empty(size) for size in (n, n, m, m))
             self._parts = [u, v, all_u, all_v]
 
-            def scan() -> normalizers.LabelScan:
+            def scan() -> normalizer_search.LabelScan:
                 zeros = np.zeros((4, m))
                 touched, seen = np.empty(m, dtype=np.int32), np.zeros(m, dtype=np.uint8)
-                return normalizers.LabelScan(
+                return normalizer_search.LabelScan(
                     level_of, first, last, u, v, all_u, all_v,
                     zeros[0], zeros[1], zeros[2], zeros[3], touched, seen,
                 )  # fmt: skip
@@ -247,7 +247,7 @@ class NormalizerSearch(Search):
             shares = np.empty(winners.size)
             self._parts = [shares]
             self._scans = [
-                normalizers.PairScan(
+                normalizer_search.PairScan(
                     starts,
                     others[order],
                     wins[order],
@@ -281,7 +281,7 @@ class NormalizerSearch(Search):
         n = features.size
         edges, merits = np.empty(n), np.empty(n)
         bins, sides = np.empty(n, np.int32), np.empty(n, np.uint8)
-        normalizers.evaluate(
+        normalizer_search.evaluate(
             self.binning.columns,
             self._scans[job],
             features,
@@ -395,7 +395,7 @@ class FiringSearch(Search):
             self._falls *= min(by, 1.0)
         else:
             up, down = (self._added, self._taken) if by > 1 else (self._taken, self._added)
-            firing.spread(
+            incremental_histograms.spread(
                 binning.columns,
                 binning.rows,
                 binning.taken,
@@ -408,7 +408,7 @@ class FiringSearch(Search):
                 down[1],
             )
         for slab in self._slabs:
-            firing.walk(
+            incremental_histograms.walk(
                 binning.columns,
                 stump.feature,
                 changed,
@@ -427,7 +427,7 @@ class FiringSearch(Search):
     def _make_slabs(self, n_entries: NDArray[np.int64], n_rows: int) -> list[Slab]:
         """One slab of the columns of most entries, if it pays and takes a byte an entry at most."""
         order = np.argsort(-n_entries, kind="stable").astype(np.int32)
-        features = np.sort(order[: firing.SLAB])
+        features = np.sort(order[: incremental_histograms.SLAB])
         n_cells = int(n_entries[features].sum())
         if 2 * n_cells + 4 * n_rows > n_entries.sum() or n_cells >= 2**31:
             return []
@@ -438,7 +438,7 @@ class FiringSearch(Search):
     def _bounds(self, now: NDArray[np.float64]) -> NDArray[np.float64]:
         """How great the |edge| of each of the other columns can be."""
         bounds = np.empty(self._others.size)
-        firing.bound(
+        incremental_histograms.bound(
             self._others,
             self._edges,
             self._masses,
@@ -481,18 +481,18 @@ class Slab:
     def __init__(self, binning: Binning, features: NDArray[np.int32], n_rows: int) -> None:
         self.features = features
         self.starts = np.zeros(n_rows + 1, dtype=np.int32)
-        firing.count(binning.columns, features, self.starts[1:])
+        incremental_histograms.count(binning.columns, features, self.starts[1:])
         np.cumsum(self.starts, out=self.starts)
         self.cells = np.empty(int(self.starts[-1]), dtype=np.uint16)
-        firing.pack(binning.columns, features, self.starts[:-1].copy(), self.cells)
-        self.sums = np.zeros((2, firing.SLAB * stumps.CODES))
+        incremental_histograms.pack(binning.columns, features, self.starts[:-1].copy(), self.cells)
+        self.sums = np.zeros((2, incremental_histograms.SLAB * stumps.CODES))
 
     def fill(self, factors: NDArray[np.float64], n_winning: int) -> None:
         """Sum the weights anew."""
-        firing.fill(self.starts, self.cells, factors, n_winning, self.sums)
+        incremental_histograms.fill(self.starts, self.cells, factors, n_winning, self.sums)
 
     def evaluate(self, columns: Columns, winning: float, losing: float) -> NDArray[np.float64]:
         """Greatest |edge| of each column, up to rounding."""
         edges = np.empty(self.features.size)
-        firing.evaluate(columns, self.features, self.sums, winning, losing, edges)
+        incremental_histograms.evaluate(columns, self.features, self.sums, winning, losing, edges)
         return np.abs(edges, out=edges)

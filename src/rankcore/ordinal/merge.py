@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import unchanging
 from rankcore._core.numbers import as_weights, scaled
-from rankcore.base import OnlineOrdinalClassifier, OnlineState
+from rankcore._core.state import OnlineState
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 
 
 def merge(

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar, validate_data
 
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
-from rankcore._core.numbers import as_weights
+from rankcore._core.inputs import as_rows
+from rankcore._core.numbers import as_weights, check_scores
+from rankcore._core.params import as_generator, check_option, check_real
+from rankcore._core.queries import Queries
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows, project
-from rankcore.base import as_generator, check_option, check_real, check_scores
-from rankcore.inputs import as_rows
-from rankcore.metrics.queries import Queries
-from rankcore.pairing import (
+from rankcore.progress import Progress, report
+from rankcore.ranking._base import Ranker, Validation, as_relevance, check_metric, queries_of
+from rankcore.ranking._pairs import (
     Pairing,
     as_pairs,
     check_useful,
@@ -26,15 +28,7 @@ from rankcore.pairing import (
     pair_by_label,
     pair_by_list,
 )
-from rankcore.pairstate import PairwiseState
-from rankcore.progress import Progress, report
-from rankcore.ranking import (
-    Ranker,
-    Validation,
-    as_relevance,
-    check_metric,
-    queries_of,
-)
+from rankcore.ranking._perceptron_state import PairwiseState
 
 __all__ = ["Committee", "PairwisePerceptron"]
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._ext import stumps
-from rankcore._ext.potentials import SPREAD, LabelWeights, ListedWeights
+from rankcore._ext.pair_weights import SPREAD, LabelWeights, ListedWeights
 from rankcore._ext.rows import Rows
-from rankcore.binning import Binning
-from rankcore.pairing import Pairing
-from rankcore.search import BoundedSearch, FiringSearch, NormalizerSearch, Search
-from rankcore.stumpmodel import StumpSum
+from rankcore.boosting._binning import Binning
+from rankcore.boosting._stump_search import BoundedSearch, FiringSearch, NormalizerSearch, Search
+from rankcore.boosting._stump_sum import StumpSum
+from rankcore.ranking._pairs import Pairing
 
 # An |edge| this close to 1 takes an infinite step: every pair that differs is ordered alike.
 LEAST = 1e-12

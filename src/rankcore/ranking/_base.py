@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.concurrency import reads
+from rankcore._core.inputs import as_labels, as_rows
 from rankcore._core.numbers import refuse_mask
+from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore._ext.rows import Rows
-from rankcore.inputs import as_labels, as_rows
-from rankcore.metrics.queries import Queries, group_rows, query_numbers
 
 # What `score` measures.
 SCORE = "ndcg@10"

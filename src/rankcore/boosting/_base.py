@@ -12,17 +12,17 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
-from rankcore._core.numbers import as_weights, scaled
+from rankcore._core.inputs import as_rows
+from rankcore._core.numbers import as_weights, check_scores, scaled
+from rankcore._core.params import check_flag, check_option, check_real
+from rankcore._core.queries import Queries
 from rankcore._ext.rows import Rows
-from rankcore.base import check_flag, check_option, check_real, check_scores
-from rankcore.binning import MAX_BINS
-from rankcore.inputs import as_rows
-from rankcore.metrics.queries import Queries
-from rankcore.pairing import Pairing, check_useful
+from rankcore.boosting._binning import MAX_BINS
+from rankcore.boosting._booster import Rounds
+from rankcore.boosting._stump_sum import Contribution, StumpSum
 from rankcore.progress import Progress, report
-from rankcore.ranking import Ranker, Validation, check_metric
-from rankcore.rounds import Rounds
-from rankcore.stumpmodel import Contribution, StumpSum
+from rankcore.ranking._base import Ranker, Validation, check_metric
+from rankcore.ranking._pairs import Pairing, check_useful
 
 # What `history_` tells of each round, beside what is measured on held-out rows.
 FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")

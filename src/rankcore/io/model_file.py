@@ -24,13 +24,14 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import unchanging
+from rankcore._core.inputs import check_classes
 from rankcore._core.random_state import decode_generator, encode_generator
-from rankcore.base import OnlineOrdinalClassifier, OnlineState, feature_axis
-from rankcore.inputs import check_classes
-from rankcore.pairstate import PairwiseState
-from rankcore.pairwise import PairwisePerceptron
-from rankcore.stumpboosting import FIGURES, StumpBoosting
-from rankcore.stumpmodel import StumpSum
+from rankcore._core.state import OnlineState, feature_axis
+from rankcore.boosting._base import FIGURES, StumpBoosting
+from rankcore.boosting._stump_sum import StumpSum
+from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ranking._perceptron_state import PairwiseState
+from rankcore.ranking.perceptron import PairwisePerceptron
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankcore.learners import LEARNERS, RANKERS, Learner
+from rankcore.cli.registry import LEARNERS, RANKERS, Learner
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import refuse_mask
+from rankcore._core.queries import Queries
 from rankcore._ext.pairs import WAYS, PairData
 from rankcore._ext.rows import Rows
-from rankcore.metrics.queries import Queries
 
 # A Gram matrix of more documents than this (128 MiB) is not worth its room.
 GRAM_DOCS = 4096

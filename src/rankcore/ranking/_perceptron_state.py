@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.concurrency import Versioned
 from rankcore._ext.pairs import PairState
-from rankcore.pairing import default_memory_limit
+from rankcore.ranking._pairs import default_memory_limit
 
 # Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17

@@ -24,13 +24,13 @@ try:
     from rich.console import Console
     from typer.core import TyperGroup
 
-    from rankcore.terminal import ProgressBar, label_text, print_facts, progress_bar
+    from rankcore.cli.terminal import ProgressBar, label_text, print_facts, progress_bar
 except ModuleNotFoundError as error:
     if str(error.name).startswith("rankcore"):
         raise
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
-from rankcore.learners import LEARNERS, RANKERS, find_learner
+from rankcore.cli.registry import LEARNERS, RANKERS, find_learner
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,7 +174,7 @@ def train(
     _check_writable(output, data)
 
     import rankcore
-    from rankcore.persistence import check_params
+    from rankcore.io.model_file import check_params
 
     try:
         check_params(estimator)
@@ -292,7 +292,7 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Tell a model from a run, and measure it."""
-    from rankcore import runs
+    from rankcore.cli import trec as runs
 
     if model.is_fifo():
         raise ValueError(
@@ -355,9 +355,9 @@ def _print_ordinal(
     """Print measures of the predictions beside those of the best constant answer."""
     import numpy as np
 
-    from rankcore.inputs import encode
+    from rankcore._core.inputs import encode
+    from rankcore.cli.svmlight import title
     from rankcore.metrics import accuracy_within, rank_loss
-    from rankcore.svmlight import title
 
     classes = learned.classes_
     strangers = sorted(set(y.tolist()) - set(classes.tolist()))
@@ -432,7 +432,7 @@ def demo(
     if png is not None:
         _check_writable(png)
 
-    from rankcore import demo as demonstration
+    from rankcore.cli import demo as demonstration
 
     result = demonstration.run()
     written = None
@@ -461,7 +461,7 @@ def demo(
 def _read(
     data: str, zero_based: bool, n_features: int | None, expected: str, bar: ProgressBar
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    from rankcore import svmlight
+    from rankcore.cli import svmlight
 
     return svmlight.read_queries(
         data,
@@ -488,7 +488,7 @@ def _ranks_queries(learned: Any) -> bool:
 
 def _queries(qid: np.ndarray | None, data: str) -> np.ndarray:
     if qid is None:
-        from rankcore.svmlight import title
+        from rankcore.cli.svmlight import title
 
         raise ValueError(
             f"{title(data)} has lines without qid:, but a ranker compares the documents of a query"

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from rankcore._core.concurrency import learns
 from rankcore._core.numbers import as_weights, scaled
-from rankcore.base import check_real
-from rankcore.pairing import as_pairs, pair_by_label, pair_by_list
-from rankcore.ranking import as_relevance, queries_of
-from rankcore.stumpboosting import StumpBoosting
+from rankcore._core.params import check_real
+from rankcore.boosting._base import StumpBoosting
+from rankcore.ranking._base import as_relevance, queries_of
+from rankcore.ranking._pairs import as_pairs, pair_by_label, pair_by_list
 
 __all__ = ["BipartiteRankBoost", "RankBoost"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._ext import positions as kernels
-from rankcore.metrics.measuring import as_cutoff, named
+from rankcore._core.queries import query_mean
+from rankcore._ext import weighted_loss as kernels
+from rankcore.metrics.evaluate_queries import as_cutoff, named
 from rankcore.metrics.pairwise import PerQuery, as_queries, run_kernel
-from rankcore.metrics.queries import query_mean
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]

@@ -7,17 +7,12 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import reads
+from rankcore._core.numbers import check_scores
+from rankcore._core.params import check_flag, check_option, check_real
+from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
-from rankcore.base import (
-    OnlineOrdinalClassifier,
-    OnlineState,
-    check_flag,
-    check_option,
-    check_real,
-    check_scores,
-    flat,
-)
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 

@@ -13,18 +13,13 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
+from rankcore._core.params import as_generator, check_flag, check_option, check_real
+from rankcore._core.state import OnlineState
 from rankcore._ext import ensemble as kernels
-from rankcore._ext.passes import learn
+from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
-from rankcore.base import (
-    OnlineState,
-    as_generator,
-    check_flag,
-    check_option,
-    check_real,
-)
-from rankcore.ordinal import PRank, ThresholdClassifier, check_lattice, check_rule
-from rankcore.voted import OUTPUTS, VotesRanks, count_votes
+from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
+from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, check_rule
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 

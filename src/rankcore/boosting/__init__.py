@@ -1,0 +1,1 @@
+"""Boosting: sums of weak rankers."""

@@ -1,0 +1,127 @@
+"""Votes on the rank: how they are counted, and what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankcore._core.concurrency import reads
+from rankcore._core.inputs import as_labels, encode
+from rankcore._core.numbers import check_reached
+from rankcore._core.params import check_option
+from rankcore._ext.ensemble import tally
+from rankcore._ext.rows import Rows
+from rankcore.metrics import rank_loss
+from rankcore.ordinal._base import OnlineOrdinalClassifier
+
+# Products of numbers to make between two looks at pending signals.
+VOTING_VALUES = 2**22
+OUTPUTS = ("round", "mean", "median", "plurality")
+
+
+def count_votes(
+    rows: Rows, weights: np.ndarray, thresholds: np.ndarray, votes: np.ndarray
+) -> np.ndarray:
+    """Votes of models for each rank of each row, shape (n_rows, n_ranks), int64.
+
+    Parameters
+    ----------
+    rows : Rows
+    weights : ndarray of float64, shape (n_tiles, n_features, width)
+        Of all models, in tiles of some of them side by side.
+    thresholds : ndarray of float64, shape (n_tiles, n_ranks - 1, width)
+    votes : ndarray of int64, shape (n_models,)
+        Votes of each model; if all are 0, each has one.
+    """
+    votes = votes if votes.any() else np.ones_like(votes)
+    n_tiles, n_tasks, width = thresholds.shape
+    out = np.zeros((rows.n_rows, n_tasks + 1), dtype=np.int64)
+    # Between two calls Python looks at pending signals: some milliseconds' worth of products.
+    row = width * max(1, rows.n_values // rows.n_rows)
+    n_rows = max(1, VOTING_VALUES // row)
+    n_each = max(1, VOTING_VALUES // (row * rows.n_rows))
+    for first in range(0, n_tiles, n_each):
+        for start in range(0, rows.n_rows, n_rows):
+            last, stop = min(first + n_each, n_tiles), min(start + n_rows, rows.n_rows)
+            reached = tally(rows, weights, thresholds, votes, first, last, start, stop, out)
+            check_reached(reached, stop)
+    return out
+
+
+class VotesRanks(OnlineOrdinalClassifier):
+    """A learner whose models vote on the rank; ``output`` says what becomes of the votes.
+
+    A subclass provides ``_tally``.
+    """
+
+    output: str
+
+    def _tally(self, rows: Rows) -> np.ndarray:
+        """Votes for each rank, shape (n_rows, n_ranks), int64."""
+        raise NotImplementedError
+
+    def _scores(self, rows: Rows) -> np.ndarray:
+        votes = self._tally(rows)
+        return votes @ np.arange(1, votes.shape[1] + 1) / votes.sum(axis=1)
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        check_option(self.output, "output", OUTPUTS)
+        votes = self._tally(rows)
+        if self.output == "plurality":
+            return votes.argmax(axis=1)
+        if self.output == "median":
+            cumulative = votes.cumsum(axis=1)
+            return (2 * cumulative >= cumulative[:, -1:]).argmax(axis=1)
+        # The mean rank, halves up, in integers: floor((2 * sum + total) / (2 * total)).
+        total = votes.sum(axis=1)
+        return (2 * (votes @ np.arange(votes.shape[1])) + total) // (2 * total)
+
+    @reads
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted label of each row, or with ``output="mean"`` a real value.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+            Labels; with ``output="mean"`` the mean rank on the scale of the (numeric) labels,
+            float64.
+        """
+        if self.output != "mean":
+            return super().predict(X)
+        check_is_fitted(self)
+        if self.classes_.dtype.kind not in "biuf":
+            raise ValueError(
+                f"output='mean' needs numeric labels; these are {self.classes_.tolist()}. Take "
+                "output='round', or decision_function for mean ranks 1 .. n_classes"
+            )
+        ranks = np.arange(1, self.classes_.size + 1)
+        return np.interp(self.decision_function(X), ranks, self.classes_.astype(np.float64))
+
+    @reads
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Negated mean rank loss, of the real mean ranks with ``output="mean"``.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            True labels, all among ``classes_``.
+        sample_weight : array-like, shape (n_samples,), optional
+            Weights of the rows in the mean.
+
+        Returns
+        -------
+        float
+            At most 0, which is perfect; greater is better.
+        """
+        if self.output != "mean":
+            return super().score(X, y, sample_weight)
+        scores = self.decision_function(X)
+        ranks = encode(as_labels(y, scores.size)[0], self.classes_) + 1
+        return 0.0 - rank_loss(ranks, scores, sample_weight=sample_weight)

@@ -1,0 +1,1 @@
+"""Learners of the order of documents within queries."""

@@ -1,0 +1,118 @@
+"""What a structured perceptron learns: the protocol of a task."""
+
+from __future__ import annotations
+
+import reprlib
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+__all__ = ["Task"]
+
+Array: TypeAlias = np.ndarray
+Pair: TypeAlias = tuple[Array, Array]  # indices and values of a sparse vector
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What `StructuredPerceptron` must be told: four hot spots, and a loss.
+
+    Any object with these five methods will do. A subclass need only say ``n_parameters``,
+    ``candidates`` and ``features``; let it be a frozen dataclass, which can be compared and cloned.
+    If ``fit`` should take something else than a sequence of inputs and one of outputs, a method
+    ``examples(X, Y)``, which is optional, makes these two of it; to predict, of X and None.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from rankcore.structured import StructuredPerceptron, Task
+    >>> @dataclass(frozen=True)
+    ... class Multiclass(Task):
+    ...     classes: tuple
+    ...     def n_parameters(self, X): return len(self.classes) * len(X[0])
+    ...     def candidates(self, x): return self.classes
+    ...     def features(self, x, y): return self.classes.index(y) * len(x) + np.arange(len(x)), x
+    >>> X, Y = [[1, 0], [0, 1], [1, 1]], ["cat", "dog", "both"]
+    >>> StructuredPerceptron(Multiclass(("cat", "dog", "both")), max_iter=9).fit(X, Y).predict(X)
+    ['cat', 'dog', 'both']
+    """
+
+    @abstractmethod
+    def n_parameters(self, X: Any) -> int:
+        """Count the parameters for a sequence of inputs: the same for all that one model meets."""
+
+    @abstractmethod
+    def candidates(self, x: Any) -> Iterable[Any]:
+        """List the outputs that x can have."""
+
+    @abstractmethod
+    def features(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Describe x with output y: the indices and the values of the features present.
+
+        A sparse pair, because there may be millions of parameters and an update should cost only
+        the features it moves. Values of a repeated index add up, so parts may simply be listed.
+        """
+
+    def argmax(self, weights: Array, x: Any, y: Any = None, margin: float = 0.0) -> Any:
+        """Find the output z of the greatest ``weights . features(x, z) + margin * loss(y, z)``.
+
+        With a margin, the true output y wins ties; without one, y is not to be looked at. Here: try
+        all candidates, of equal ones the first. The weights are read-only.
+        """
+        best: tuple[float, bool] | None = None
+        winner = None
+        for z in self.candidates(x):
+            indices, values = features_of(self, x, z, weights.size)
+            loss = self.loss(y, z) if margin > 0 else 0.0
+            found = dot(weights[indices], values) + margin * loss, loss == 0
+            check_score(found[0], x)
+            if best is None or found > best:
+                best, winner = found, z
+        if best is None:
+            raise ValueError(f"{type(self).__name__}.candidates has none for {reprlib.repr(x)}")
+        return winner
+
+    def loss(self, y: Any, z: Any) -> float:
+        """Say what it costs to predict z for y: nothing if it is right. Here 1, unless equal."""
+        return float(y != z)
+
+
+def features_of(task: Task, x: Any, y: Any, n_parameters: int) -> Pair:
+    """The task's features, checked."""
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity is found out below
+        found = task.features(x, y)
+    try:
+        indices, values = (np.asarray(part) for part in found)
+    except (TypeError, ValueError):
+        indices = values = np.empty((0, 0))
+    if indices.ndim != 1 or indices.shape != values.shape:
+        problem = reprlib.repr(found)
+    elif indices.size and (indices.dtype.kind not in "iu" or values.dtype.kind not in "iufb"):
+        problem = f"dtypes {indices.dtype} and {values.dtype}"
+    elif indices.size and not 0 <= indices.min() <= indices.max() < n_parameters:
+        problem = f"indices from {indices.min()} to {indices.max()}"
+    elif not np.isfinite(values).all():
+        problem = "NaN or infinity"
+    else:
+        return indices.astype(np.intp), values.astype(np.float64)
+    raise ValueError(
+        f"{type(task).__name__}.features must return a pair of equally long one-dimensional "
+        f"arrays, indices from 0 to {n_parameters - 1} and finite values; found {problem}"
+    )
+
+
+def dot(a: Array, b: Array) -> float:
+    # Not BLAS, whose order of summation, and so rounding, differs between machines.
+    with np.errstate(over="ignore", invalid="ignore"):  # who uses the result looks at it
+        return float((a * b).sum())
+
+
+def check_score(last: float, x: Any) -> None:
+    if not np.isfinite(last):
+        raise ValueError(
+            f"a score overflowed at the input {reprlib.repr(x)}: the features or the weights are "
+            "too large; scale the features"
+        )
