@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
@@ -48,7 +48,8 @@ def follow(model, X, pairs, D, select, zero_missing=False):
             both = D[(h[pairs[:, 0]] == 1) & (h[pairs[:, 1]] == 1)].sum()
             expected = plain.step_size("discrete", plus + both, minus + both, smoothing)
         else:
-            expected = plain.step_size(rule, plus, minus, smoothing)
+            least = rule == "discrete" and smoothing == 0
+            expected = plain.step_size("least" if least else rule, plus, minus, smoothing)
         # The longest step is the logarithm of a difference of 1e-12 to 1, which has four digits.
         rel = 1e-5 if abs(alpha) > 14 else 1e-7
         assert alpha == pytest.approx(expected, rel=rel, abs=1e-9)
@@ -65,14 +66,19 @@ def follow(model, X, pairs, D, select, zero_missing=False):
 @settings(max_examples=150, deadline=None)
 @given(
     problems(),
-    st.sampled_from(["third", "discrete", "newton"]),
+    st.sampled_from([("third", "auto"), ("discrete", "auto"), ("discrete", 0.0)]),
     st.sampled_from(["edge", "normalizer"]),
 )
 def test_rounds_are_those_on_every_pair(problem, step, select):
     X, y, qid, weight, sparse, balance = problem
     pairs, D = plain.label_pairs(y, qid, balance, weight)
     model = rc.RankBoost(
-        6, step=step, select=select, balance="query" if balance else None, max_bins=None
+        6,
+        step=step[0],
+        smoothing=step[1],
+        select=select,
+        balance="query" if balance else None,
+        max_bins=None,
     )
     given_X = sp.csr_array(X) if sparse else X
     if not len(pairs):
@@ -94,8 +100,7 @@ def test_rounds_are_those_on_every_pair(problem, step, select):
 def test_bipartite_rounds_are_those_on_every_pair(problem, step, select, missing):
     X, y, qid, weight, sparse, _ = problem
     pairs, D = plain.label_pairs(y >= 1, qid, True, weight)
-    if not len(pairs):
-        return
+    assume(len(pairs))
     model = rc.BipartiteRankBoost(5, step=step, rel=1, select=select, missing=missing)
     model.fit(sp.csr_array(X) if sparse else X, y, qid=qid, sample_weight=weight)
     follow(model, X, pairs, D, select, missing == "zero")
@@ -106,8 +111,7 @@ def test_bipartite_rounds_are_those_on_every_pair(problem, step, select, missing
 def test_listed_pairs(problem, select):
     X, y, qid, weight, sparse, _ = problem
     pairs, D = plain.label_pairs(y, qid, False, weight)
-    if not len(pairs):
-        return
+    assume(len(pairs))
     model = rc.RankBoost(5, step="discrete", select=select, balance=None)
     model.fit(sp.csr_array(X) if sparse else X, qid=qid, pairs=pairs, pairs_weight=D)
     follow(model, X, pairs, D, select)
@@ -407,7 +411,7 @@ def test_a_stump_that_orders_all_pairs_ends_learning():
     assert np.isfinite(model.predict([[9.0]])).all()
 
 
-@pytest.mark.parametrize("step", ["third", "discrete", "newton"])
+@pytest.mark.parametrize("step", ["third", "discrete"])
 def test_separable_rows_do_not_overflow(step):
     X = np.arange(60.0)[:, None]
     model = rc.RankBoost(2000, step=step, max_bins=None).fit(X, np.arange(60))

@@ -3,8 +3,10 @@
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import rankcore as rc
 
@@ -129,7 +131,7 @@ def test_weights_that_vanish_beside_others():
 
 def test_going_on_after_the_end_adds_nothing():
     X, y = np.arange(60.0)[:, None], np.arange(60)
-    for rows, labels, step in [([[1.0], [2.0]], [0, 1], "third"), (X, y, "newton")]:
+    for rows, labels, step in [([[1.0], [2.0]], [0, 1], "third"), (X, y, "discrete")]:
         model = rc.RankBoost(3000, step=step, warm_start=True, max_bins=None).fit(rows, labels)
         n = model.n_iter_
         assert n < 3000
@@ -148,8 +150,8 @@ def test_going_on_with_scores_far_apart(listed):
     y = np.arange(60) // 10
     pairs = np.argwhere(y[:, None] > y)
     more = {"pairs": pairs} if listed else {}
-    whole = rc.RankBoost(55, step="newton").fit(X, y, **more)
-    model = rc.RankBoost(45, step="newton", warm_start=True).fit(X, y, **more)
+    whole = rc.RankBoost(55, step="discrete", smoothing=0.0).fit(X, y, **more)
+    model = rc.RankBoost(45, step="discrete", smoothing=0.0, warm_start=True).fit(X, y, **more)
     assert 600 < np.ptp(model.predict(X)) < 900
     model.set_params(n_estimators=55).fit(X, y, **more)
     np.testing.assert_allclose(model.history_["bound"], whole.history_["bound"], rtol=1e-9)
@@ -161,7 +163,9 @@ def test_going_on_with_scores_far_apart(listed):
 @pytest.mark.parametrize("listed", [False, True])
 def test_going_on_where_everything_is_wrong(listed):
     X, y = np.arange(60.0)[:, None], np.arange(60)
-    model = rc.RankBoost(55, step="newton", warm_start=True, max_bins=None).fit(X, y)
+    model = rc.RankBoost(55, step="discrete", smoothing=0.0, warm_start=True, max_bins=None).fit(
+        X, y
+    )
     before = model.predict(X)
     more = {"pairs": np.argwhere(y[:, None] < y)} if listed else {}
     model.set_params(n_estimators=100)
@@ -250,3 +254,111 @@ def test_memory_of_labels_that_all_differ():
     X, y = rng.normal(size=(n, 2)), rng.permutation(n).astype(float)
     model = rc.RankBoost(3).fit(X[:50], y[:50])
     assert held_while_learning(model, X, y) < n * (2 + 45 + 24) + 2**17  # and 24 a label
+
+
+@pytest.mark.parametrize("model", [rc.RankBoost(12), rc.PairwisePerceptron(max_iter=12, margin=0)])
+def test_the_best_round_by_a_loss_is_that_of_the_least(model):
+    X, y, qid = graded()
+    rng = np.random.default_rng(0)
+    noisy = rng.permutation(y)  # nothing can be learned about these: quality wanders
+    model = clone(model).set_params(eval_metric="misranking", early_stopping_rounds=12)
+    if isinstance(model, rc.PairwisePerceptron):
+        model.set_params(random_state=0)
+    model.fit(X, y, qid=qid, eval_set=(X, noisy), eval_qid=qid)
+    values = model.history_["misranking"]
+    assert min(values) < max(values)
+    assert model.best_iteration_ == np.argmin(values) + 1
+    ranked = model.predict(X)
+    assert rc.metrics.pairwise_misranking(noisy, ranked, qid=qid) == pytest.approx(min(values))
+
+
+def test_a_committee_chosen_by_a_loss_has_the_least():
+    X, y, qid = graded()
+    losses = []
+
+    def watch_quality(weights):
+        losses.append(rc.metrics.pairwise_misranking(y, X @ weights, qid=qid))
+        return -losses[-1]
+
+    params = {"variant": "pocket", "committee_size": 1, "max_iter": 3, "random_state": 0}
+    watched = {"eval_set": (X, y), "eval_qid": qid}
+    by_name = rc.PairwisePerceptron(**params, quality="misranking").fit(X, y, qid=qid, **watched)
+    by_call = rc.PairwisePerceptron(**params, quality=watch_quality).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(by_name.coef_, by_call.coef_)
+    found = rc.metrics.pairwise_misranking(y, by_name.predict(X), qid=qid)
+    assert found == pytest.approx(min(losses))
+
+
+def test_warm_start_wants_the_same_columns():
+    X, y, qid = graded()
+    names = [f"f{j}" for j in range(X.shape[1])]
+    model = rc.RankBoost(3, warm_start=True).fit(pd.DataFrame(X, columns=names), y, qid=qid)
+    model.set_params(n_estimators=5)
+    with pytest.raises(ValueError, match="warm_start requires the columns that the model was"):
+        model.fit(pd.DataFrame(X, columns=names[::-1]), y, qid=qid)
+    assert len(model.estimators_) == 3
+    assert len(model.fit(pd.DataFrame(X, columns=names), y, qid=qid).estimators_) == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_estimators": 2}, "n_estimators=2 is below the 3 stumps that warm_start goes on from"),
+        ({"missing": "zero"}, "warm_start cannot go on with another missing="),
+    ],
+)
+def test_what_warm_start_refuses(change, message):
+    X, y, qid = graded()
+    model = rc.RankBoost(3, warm_start=True).fit(X, y, qid=qid).set_params(**change)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="but with warm_start the model goes on from"):
+        rc.RankBoost(3, warm_start=True).fit(X, y, qid=qid).fit(X[:, :2], y, qid=qid)
+
+
+def test_a_callback_cannot_change_the_estimator():
+    X, y, qid = graded()
+    for model in (rc.RankBoost(3), rc.PairwisePerceptron(max_iter=3, random_state=0)):
+        params = model.get_params()
+        model.fit(X, y, qid=qid, callbacks=[lambda m: m.set_params(verbose=7) and None])
+        assert model.get_params() == params
+
+
+def test_a_subclass_with_a_required_parameter_watches_held_out_rows():
+    class Named(rc.RankBoost):
+        def __init__(self, name, n_estimators=3, eval_metric="ndcg@10"):
+            super().__init__(n_estimators, eval_metric=eval_metric)
+            self.name = name
+
+    X, y, qid = graded()
+    model = Named("mine").fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
+    assert len(model.history_["ndcg@10"]) == 3
+
+
+def test_verbose_prints_every_so_many_rounds(capsys):
+    X, y, qid = graded()
+    rc.RankBoost(5, verbose=2).fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "[RankBoost] round 2 of 5",
+        "[RankBoost] round 4 of 5",
+    ]
+    assert all("training error at most 0." in line and ", ndcg@10 0." in line for line in lines)
+
+
+def test_make_bipartite_has_the_shape_and_the_share_it_says():
+    X, y = rc.datasets.make_bipartite(400, 300, mean_nnz=20, relevant=0.2, random_state=0)
+    assert X.shape == (400, 300)
+    assert X.has_canonical_format
+    assert X.indices.dtype == np.int32
+    assert 15 < X.nnz / 400 < 25
+    assert np.bincount(y).tolist() == [320, 80]
+    # With little noise the label is a linear function of the row.
+    X, y = rc.datasets.make_bipartite(2000, 20, noise=0.01, n_informative=4, random_state=0)
+    ranker = rc.PairwisePerceptron(random_state=0).fit(X, y)
+    assert rc.metrics.auc_score(y, ranker.predict(X)) > 0.95
+    one, same, other = (
+        rc.datasets.make_bipartite(400, 300, random_state=seed)[0] for seed in (0, 0, 1)
+    )
+    assert (one != same).nnz == 0
+    assert (one != other).nnz

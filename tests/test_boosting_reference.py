@@ -17,7 +17,7 @@ def test_a_single_step():
     assert (plus, minus) == pytest.approx((1 / 3, 1 / 6))
     alpha = plain.step_size("discrete", plus, minus, 0.0)
     assert alpha == pytest.approx(np.log(2) / 2)
-    assert plain.step_size("newton", plus, minus, 0.0) == pytest.approx(alpha)
+    assert plain.step_size("least", plus, minus, 0.0) == pytest.approx(alpha)
     D, Z = plain.reweigh(EVEN, ALL, h, alpha)
     assert pytest.approx(0.971405, abs=1e-6) == Z
     expected = [0.171573, 0.121320, 0.242641, 0.171573, 0.171573, 0.121320]

@@ -27,7 +27,7 @@ FORMS = [np.asarray, sp.csr_array]
 
 
 def perceptron(variant="last", **params):
-    defaults = {"margin": 0.0, "order": "lex", "max_iter": 2}
+    defaults = {"margin": 0.0, "shuffle": False, "max_iter": 2}
     return rc.PairwisePerceptron(variant, **{**defaults, **params})
 
 
@@ -169,7 +169,7 @@ def check_state(model, run):
 def test_shuffled_runs_equal_the_plain_ones(problem, seed, solver):
     X, y, qid = problem
     model = perceptron(
-        order="shuffle", solver=solver, balance=None, random_state=seed, max_iter=3
+        shuffle=True, solver=solver, balance=None, random_state=seed, max_iter=3
     ).fit(X, y, qid=qid)
     visits = [(p, np.ones(len(p)), 1.0) for p, _, _ in shuffled(y, qid, seed, model.n_iter_)]
     check_state(model, plain.learn(X.astype(np.float64), visits))
@@ -181,7 +181,12 @@ def test_shuffled_runs_equal_the_plain_ones(problem, seed, solver):
 def test_balanced_runs_on_real_numbers(order, count, solver):
     X, y, qid = real_data()
     model = perceptron(
-        order=order, count=count, solver=solver, max_iter=3, margin=0.01, random_state=5
+        shuffle=order == "shuffle",
+        count=count,
+        solver=solver,
+        max_iter=3,
+        margin=0.01,
+        random_state=5,
     ).fit(X, y, qid=qid)
     visits = lexicographic(y, qid, epochs=3) if order == "lex" else shuffled(y, qid, 5, 3)
     if count == "query":
@@ -210,9 +215,9 @@ def real_data(n_queries=8, n_docs=17, d=6, seed=0):
 def test_solvers_agree(order, form):
     X, y, qid = real_data(20, 40, 30)
     fits = {
-        solver: perceptron(order=order, solver=solver, margin=1.0, random_state=1, max_iter=4).fit(
-            form(X), y, qid=qid
-        )
+        solver: perceptron(
+            shuffle=order == "shuffle", solver=solver, margin=1.0, random_state=1, max_iter=4
+        ).fit(form(X), y, qid=qid)
         for solver in [*SOLVERS, "auto"]
     }
     for name in ["lazy", "packed", "gram", "auto"]:
@@ -227,7 +232,9 @@ def test_solvers_agree(order, form):
 def test_memory_limit_changes_nothing_but_time(order):
     X, y, qid = real_data(30, 25)
     fits = [
-        perceptron(order=order, memory_limit=limit, random_state=3, max_iter=5).fit(X, y, qid=qid)
+        perceptron(shuffle=order == "shuffle", memory_limit=limit, random_state=3, max_iter=5).fit(
+            X, y, qid=qid
+        )
         for limit in [None, 0, 40_000]
     ]
     for other in fits[1:]:
@@ -245,7 +252,9 @@ def test_wide_rows_and_long_queries(n_levels, dtype):
     qid = np.zeros(61, dtype=int)
     for order in ["lex", "shuffle"]:
         fits = [
-            perceptron(order=order, solver=solver, balance=None, random_state=2).fit(X, y)
+            perceptron(shuffle=order == "shuffle", solver=solver, balance=None, random_state=2).fit(
+                X, y
+            )
             for solver in SOLVERS
         ]
         visits = (
@@ -307,7 +316,7 @@ def test_group_sizes_are_the_same_as_qid():
 @settings(max_examples=40, deadline=None)
 def test_special_committees(problem, seed):
     X, y, qid = problem
-    params = {"order": "shuffle", "random_state": seed, "balance": None}
+    params = {"shuffle": True, "random_state": seed, "balance": None}
     one = perceptron("committee", committee_size=1, **params).fit(X, y, qid=qid)
     np.testing.assert_array_equal(one.coef_, as_variant(one, "pocket").coef_)
     every = perceptron("voted", combine="rank", **params).fit(X, y, qid=qid)
@@ -357,7 +366,7 @@ def test_mistake_bounds(seed, order):
             lengths.append(np.sum((X[i] - X[j]) ** 2))
             weighted.append(step * lengths[-1])
     gamma = min(gaps)
-    params = {"order": order, "max_iter": 20, "random_state": seed}
+    params = {"shuffle": order == "shuffle", "max_iter": 20, "random_state": seed}
     model = perceptron(balance=None, **params).fit(X, y, qid=qid)
     assert sum(model.history_["mistakes"]) <= max(lengths) / gamma**2
     visits = lexicographic(y, qid, epochs=20) if order == "lex" else shuffled(y, qid, seed, 20)
@@ -434,7 +443,9 @@ def test_pairs_that_are_given(solver, order, weighted):
     X = rng.integers(-3, 4, size=(30, 4)).astype(np.float64)
     pairs = np.array([p for p in rng.integers(0, 30, size=(700, 2)) if p[0] != p[1]])
     weights = rng.choice([0.0, 0.5, 2.0], size=len(pairs)) if weighted else np.ones(len(pairs))
-    model = perceptron(solver=solver, order=order, balance=None, random_state=6, max_iter=2)
+    model = perceptron(
+        solver=solver, shuffle=order == "shuffle", balance=None, random_state=6, max_iter=2
+    )
     model.fit(X, pairs=pairs, pairs_weight=weights if weighted else None)
     used = [tuple(p) for p, w in zip(pairs.tolist(), weights, strict=True) if w]
     steps = dict(enumerate(w for w in weights if w))
@@ -500,7 +511,7 @@ def test_bad_input(params, message):
     [
         ({"variant": "best"}, ValueError, "variant must be one of 'committee'"),
         ({"combine": "vote"}, ValueError, "combine"),
-        ({"order": "random"}, ValueError, "order"),
+        ({"shuffle": "random"}, TypeError, "shuffle"),
         ({"count": None}, ValueError, "count"),
         ({"solver": "fast"}, ValueError, "solver"),
         ({"balance": "row"}, ValueError, "balance"),
@@ -558,7 +569,7 @@ def test_useless_queries_are_counted():
 def test_queries_may_come_one_at_a_time(order, variant, solver):
     X, y, qid = real_data()
     y[qid == 3] = 0
-    params = {"order": order, "solver": solver, "margin": 0.5, "combine": "rank"}
+    params = {"shuffle": order == "shuffle", "solver": solver, "margin": 0.5, "combine": "rank"}
     whole = perceptron(variant, max_iter=1, random_state=8, **params).partial_fit(X, y, qid=qid)
     parts = perceptron(variant, max_iter=1, random_state=8, **params)
     for k in range(8):
@@ -588,7 +599,7 @@ def test_built_in_parameters_cannot_change():
     for name, value in {
         "committee_size": 3,
         "count": "query",
-        "order": "shuffle",
+        "shuffle": True,
         "quality": len,
         "variant": "voted",
     }.items():
@@ -631,14 +642,16 @@ def test_no_trace_of_a_failed_call(variant, monkeypatch):
 def test_scores_that_overflow_are_an_error(solver, order, form):
     X, y, qid = real_data()
     with pytest.raises(ValueError, match="the scores overflowed"):
-        perceptron(solver=solver, order=order).fit(form(X * 1e160), y, qid=qid)
+        perceptron(solver=solver, shuffle=order == "shuffle").fit(form(X * 1e160), y, qid=qid)
 
 
 @pytest.mark.parametrize("order", ["lex", "shuffle"])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_pauses_change_nothing(order, solver, monkeypatch):
     X, y, qid = real_data()
-    model = perceptron("voted", combine="rank", order=order, solver=solver, random_state=0)
+    model = perceptron(
+        "voted", combine="rank", shuffle=order == "shuffle", solver=solver, random_state=0
+    )
     whole = clone(model).fit(X, y, qid=qid)
     monkeypatch.setattr("rankcore.ranking.perceptron.BUDGET", 1)
     monkeypatch.setattr("rankcore.ranking._perceptron_state.ROOM", 2)
@@ -646,7 +659,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
     with watch(steps.append):
         model.fit(X, y, qid=qid)
     assert len(steps) > 16
-    assert [p.measure for p in steps[:1]] == ["mistakes"]
+    assert [p.measure for p in steps[:1]] == ["share of mistakes"]
     assert model.history_ == whole.history_
     np.testing.assert_array_equal(model.committee_.weights, whole.committee_.weights)
 
@@ -697,7 +710,7 @@ def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
 def test_history_and_early_stopping():
     X, y, qid = real_data(30)
     train, held = qid < 20, qid >= 20
-    model = perceptron("averaged", order="shuffle", max_iter=30, random_state=0)
+    model = perceptron("averaged", shuffle=True, max_iter=30, random_state=0)
     model.set_params(early_stopping_rounds=4)
     models = []
     model.fit(
@@ -938,8 +951,8 @@ def test_inputs_are_not_changed():
         array.flags.writeable = False
     before = [array.copy() for array in arrays]
     for order, solver in itertools.product(["lex", "shuffle"], SOLVERS):
-        perceptron(order=order, solver=solver).fit(X, y, qid=qid)
-        perceptron(order=order, solver=solver).fit(X, pairs=pairs)
+        perceptron(shuffle=order == "shuffle", solver=solver).fit(X, y, qid=qid)
+        perceptron(shuffle=order == "shuffle", solver=solver).fit(X, pairs=pairs)
     for array, old in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, old)
 
@@ -986,7 +999,7 @@ def test_working_memory_is_small_without_kept_matrices():
     from rankcore.datasets import make_letor
 
     X, y, qid = make_letor(200, 40, random_state=1)
-    model = perceptron("committee", order="shuffle", solver="gram", memory_limit=0)
+    model = perceptron("committee", shuffle=True, solver="gram", memory_limit=0)
     model.fit(X[:400], y[:400], qid=qid[:400])  # imports
     tracemalloc.start()
     model.fit(X, y, qid=qid)

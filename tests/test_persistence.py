@@ -418,7 +418,7 @@ def test_permissions_are_those_of_a_new_file(tmp_path):
 
 RANKERS = [
     rc.PairwisePerceptron("committee", committee_size=4, combine="rank", random_state=0),
-    rc.PairwisePerceptron("averaged", order="lex", count="query", max_iter=2),
+    rc.PairwisePerceptron("averaged", shuffle=False, count="query", max_iter=2),
     rc.PairwisePerceptron("voted", combine="rank", margin=0.0, random_state=0),
 ]
 
@@ -489,9 +489,9 @@ def test_edited_files_of_rankers_are_refused(tmp_path, learner):
         ("n_features", 0),
         ("n_features", 5),
         ("settings", {}),
-        ("settings", {"capacity": 0, "count": "pair", "order": "lex", "judged": False}),
-        ("settings", {"capacity": 1, "count": "pair", "order": "lex", "judged": False}),
-        ("settings", {"capacity": None, "count": "pair", "order": "lex", "judged": False}),
+        ("settings", {"capacity": 0, "count": "pair", "shuffle": False, "judged": False}),
+        ("settings", {"capacity": 1, "count": "pair", "shuffle": False, "judged": False}),
+        ("settings", {"capacity": None, "count": "pair", "shuffle": False, "judged": False}),
     ],
 )
 def test_edited_facts_of_rankers_are_refused(tmp_path, name, value):

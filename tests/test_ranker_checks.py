@@ -28,7 +28,7 @@ TIES = (
 )
 LEARNERS = [
     rc.PairwisePerceptron(),
-    rc.PairwisePerceptron("committee", margin=0.0, order="lex", solver="plain"),
+    rc.PairwisePerceptron("committee", margin=0.0, shuffle=False, solver="plain"),
     rc.PairwisePerceptron("pocket", balance=None, count="query", solver="lazy"),
     rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=30, solver="gram"),
     rc.RankBoost(20),

@@ -727,7 +727,7 @@ def test_progress_and_verbose(capsys):
         model = StructuredPerceptron(CuSumTask(3), max_iter=2, verbose=1).fit(X, y)
     ends = [p for p in seen if p.done == p.total]
     assert [(p.epoch, p.n_epochs, p.done) for p in ends] == [(1, 2, 4), (2, 2, 4)]
-    assert [p.rank_loss for p in ends] == model.history_["loss"]
+    assert [p.value for p in ends] == model.history_["loss"]
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == [
         f"[StructuredPerceptron] epoch {epoch} of 2" for epoch in [1, 2]

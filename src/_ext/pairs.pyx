@@ -511,7 +511,6 @@ def learn(
     int64_t start,
     const double[::1] steps not None,
     const double[::1] units not None,
-    int64_t[::1] mistakes not None,
     double judge_above,
     int64_t budget,
 ):
@@ -529,8 +528,6 @@ def learn(
         In. The position to go on from.
     steps, units : float64 arrays, shape (n_queries,)
         In. Length of a step, and what a success counts.
-    mistakes : int64 array, shape (n_queries,)
-        In and out. Mistakes in each query.
     judge_above : float
         In. Stop at hypotheses of more successes, so that the caller may keep them.
     budget : int
@@ -550,7 +547,6 @@ def learn(
         state.m.n_features != data.X.n_features
         or steps.shape[0] != n_queries
         or units.shape[0] != n_queries
-        or mistakes.shape[0] != n_queries
         or not 0 <= start <= sequence.shape[0]
     ):
         raise ValueError("state, queries, steps and sequence do not fit together")
@@ -590,7 +586,6 @@ def learn(
                     break
             if outcome != REACHED:
                 break
-            mistakes[k] += data.v.mistakes
             start += 1
             state.counts[5] += 1
             if not close_visit(&data.v, &state.m):

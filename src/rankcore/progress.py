@@ -17,20 +17,22 @@ class Progress:
     epoch, n_epochs : int
         The pass under way, from 1, and the number planned.
     done, total : int
-        Examples, or queries, processed in this pass, and in the whole pass.
-    rank_loss : float
-        Mean rank loss so far in this pass, each example ranked before it was learned; or what
-        ``measure`` says.
+        Units processed in this pass, and in the whole pass.
+    value : float
+        The figure that ``measure`` names, so far in this pass.
     measure : str
-        What that number is.
+        Such as the mean rank loss, each example ranked before it was learned.
+    unit : str
+        What is counted: examples, queries or rounds.
     """
 
     epoch: int
     n_epochs: int
     done: int
     total: int
-    rank_loss: float
+    value: float
     measure: str = "rank loss"
+    unit: str = "examples"
 
 
 _watcher: ContextVar[Callable[[Progress], None] | None] = ContextVar("watcher", default=None)

@@ -96,7 +96,7 @@ def step_size(rule, plus, minus, smoothing):
     if rule == "third":
         r = min(max(plus - minus, -1 + LIMIT), 1 - LIMIT)
         return 0.5 * log((1 + r) / (1 - r))
-    if rule == "newton":
+    if rule == "least":
         return bisect(plus, minus)
     return 0.5 * log((plus + smoothing) / (minus + smoothing))
 

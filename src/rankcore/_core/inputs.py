@@ -164,6 +164,11 @@ def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
         coo = X.tocoo()
         rebuilt = sp.coo_array((coo.data, (coo.row, coo.col)), shape=X.shape)
     csr = rebuilt.tocsr()
+    if X.format == "bsr":
+        # The zeros that fill up a block are not of the matrix. Stored, they would move the others
+        # to another place in a sum, and so to another rounding.
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
     return csr.data, csr.indices, csr.indptr
 
 

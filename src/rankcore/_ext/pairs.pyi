@@ -52,7 +52,6 @@ def learn(
     start: int,
     steps: NDArray[np.float64],
     units: NDArray[np.float64],
-    mistakes: NDArray[np.int64],
     judge_above: float,
     budget: int,
 ) -> tuple[int, int]: ...

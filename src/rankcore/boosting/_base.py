@@ -88,7 +88,8 @@ class StumpBoosting(Ranker):
             n_jobs=n_jobs,
         )
         values, held = self._held_out(state, history, validation)
-        best_round = int(np.argmax(values)) + 1 if values else 0
+        merits = [] if validation is None else [validation.merit(value) for value in values]
+        best_round = int(np.argmax(merits)) + 1 if merits else 0
         try:
             while len(state) < self.n_estimators and not run.done:
                 figures = run.round()
@@ -102,16 +103,24 @@ class StumpBoosting(Ranker):
                     history[name].append(value)
                 if validation is not None:
                     self._watch(state, len(state) - 1, validation, held, values)
-                    if not best_round or values[-1] > values[best_round - 1]:
+                    merits.append(validation.merit(values[-1]))
+                    if not best_round or merits[-1] > merits[best_round - 1]:
                         best_round = len(state)
                 report(
                     Progress(
-                        len(state), self.n_estimators, 1, 1, history["bound"][-1], "error bound"
+                        len(state),
+                        self.n_estimators,
+                        1,
+                        1,
+                        history["bound"][-1],
+                        "bound on the training error",
+                        "rounds",
                     )
                 )
                 if self.verbose and len(state) % self.verbose == 0:
                     self._tell(history, len(state))
-                stop = [bool(callback(shadow)) for callback in callbacks]
+                # A copy: what a callback sets is not for the user's estimator.
+                stop = [bool(callback(copy(shadow))) for callback in callbacks]
                 stale = self.early_stopping_rounds is not None and (
                     len(state) - best_round >= self.early_stopping_rounds
                 )
@@ -171,6 +180,12 @@ class StumpBoosting(Ranker):
                 raise ValueError(
                     f"X has {rows.n_features} features, but with warm_start the model goes on from "
                     f"{self.n_features_in_}"
+                )
+            names, known = (getattr(one, "feature_names_in_", None) for one in (shadow, self))
+            if names is not None and known is not None and names.tolist() != known.tolist():
+                raise ValueError(
+                    "warm_start requires the columns that the model was fitted on, "
+                    f"{known.tolist()}; found {names.tolist()}"
                 )
             if self._state.zero_missing != zero_missing:
                 raise ValueError("warm_start cannot go on with another missing=")

@@ -35,7 +35,7 @@ class Rounds:
         Its documents by descending label, unless its pairs are listed.
     state : StumpSum
         Added to. What there is at first is gone on from.
-    step : {"third", "discrete", "exact", "newton", "mohri"}
+    step : {"third", "discrete", "exact", "mohri"}
     select : {"edge", "normalizer"}
     max_bins : int or None
     smoothing : "auto" or float
@@ -161,7 +161,7 @@ class Rounds:
         if self.step == "third":
             return _half_log(1 + edge, 1 - edge), 0.0
         rightly, wrongly, both = self._weights.measure(self._fires)
-        smoothing = {"newton": 0.0, "mohri": both + self._smoothing}.get(self.step, self._smoothing)
+        smoothing = self._smoothing + both * (self.step == "mohri")
         return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:

@@ -28,12 +28,13 @@ class RankBoost(StumpBoosting):
     n_estimators : int, default=300
         Rounds, at most: learning ends when no stump is better than a guess, when one orders every
         pair, or when nothing is left of the weight (scores of a query 900 apart, say).
-    step : {"third", "discrete", "newton"}, default="third"
+    step : {"third", "discrete"}, default="third"
         Length of a step. With e+ the weight of the pairs that the stump orders rightly, e- of
         those it orders wrongly and r = e+ - e-: ``log((1 + r) / (1 - r)) / 2``, the third method of
-        the paper; ``log((e+ + s) / (e- + s)) / 2`` with ``smoothing`` s; or the exact minimum of
-        the weight that is left, which for stumps is the same without s. The third is the most
-        cautious.
+        the paper; or ``log((e+ + s) / (e- + s)) / 2`` with ``smoothing`` s, which for s = 0 leaves
+        the least weight. The third is more cautious. No step is longer than 14.16, which
+        ``log((2 - 1e-12) / 1e-12) / 2`` is: a stump that orders every pair would take an infinite
+        one.
     select : {"edge", "normalizer"}, default="edge"
         What the best stump is: of greatest |r|; or of least weight left after a step of exact
         length. The latter costs O(stored values * labels) a round.
@@ -120,7 +121,7 @@ class RankBoost(StumpBoosting):
     [0.689, 0.5912, 0.4194]
     """
 
-    _steps = ("third", "discrete", "newton")
+    _steps = ("third", "discrete")
 
     def __init__(
         self,

@@ -168,7 +168,11 @@ def train(
     if epochs is not None:
         params["max_iter" if "max_iter" in learner.accepts() else "n_estimators"] = epochs
     if shuffle:
-        params |= {"order": "shuffle"} if learner.ranks_queries else {"shuffle": True}
+        if "shuffle" not in learner.accepts():
+            raise ValueError(
+                f"--shuffle is not for {model}, which looks at all examples in each round"
+            )
+        params["shuffle"] = True
     params.update(_parse_setting(text) for text in set_ or [])
     estimator = learner.make(**params)
     _check_writable(output, data)
@@ -463,7 +467,7 @@ def _read(
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     from rankcore.cli import svmlight
 
-    return svmlight.read_queries(
+    return svmlight.read(
         data,
         zero_based=zero_based,
         n_features=n_features,

@@ -19,13 +19,13 @@ def read(
     n_features: int | None = None,
     expected: str = "n_features",
     report: Callable[[int], None] = lambda number: None,
-) -> tuple[Any, np.ndarray]:
-    """Read labelled examples.
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Read labelled examples and the queries they belong to.
 
     Parameters
     ----------
     data : str
-        Path, or ``-`` for standard input. gzip and bzip2 are told by their first bytes.
+        Path, or ``-`` for standard input. gzip and bzip2 are recognised by their first bytes.
     zero_based : bool, default=False
         Whether the first feature has the number 0 instead of 1.
     n_features : int, optional
@@ -40,6 +40,8 @@ def read(
     X : scipy sparse CSR of float64, shape (n_rows, n_features)
     y : ndarray, shape (n_rows,)
         int64 where all labels are whole numbers, otherwise float64.
+    qid : ndarray, shape (n_rows,), or None
+        None if the file has no ``qid:``.
 
     Raises
     ------
@@ -50,41 +52,7 @@ def read(
 
     Notes
     -----
-    Query ids (``qid:``) and comments are skipped. NaN and infinity pass: the learners say what they
-    think of them.
-    """
-    X, y, _ = read_queries(
-        data, zero_based=zero_based, n_features=n_features, expected=expected, report=report
-    )
-    return X, y
-
-
-def read_queries(
-    data: str,
-    *,
-    zero_based: bool = False,
-    n_features: int | None = None,
-    expected: str = "n_features",
-    report: Callable[[int], None] = lambda number: None,
-) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Read labelled examples and the queries they belong to.
-
-    Parameters
-    ----------
-    data, zero_based, n_features, expected, report
-        As for `read`.
-
-    Returns
-    -------
-    X, y
-        As of `read`.
-    qid : ndarray, shape (n_rows,), or None
-        None if the file has no ``qid:``.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `read`.
+    Comments are skipped. NaN and infinity pass: the learners say what they think of them.
     """
     options = Options(
         n_features=None,

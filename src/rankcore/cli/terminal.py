@@ -24,7 +24,7 @@ from rankcore.progress import Progress as FitProgress
 
 
 class ProgressBar:
-    """A bar on standard error: what is done, examples a second, rank loss, time left.
+    """A bar on standard error: what is done, units per second, a figure of quality, time left.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class ProgressBar:
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar
-        self.task = bar.add_task("reading", total=None, note="")
+        self.task = bar.add_task("reading", total=None, note="", unit="lines")
 
     @property
     def visible(self) -> bool:
@@ -63,15 +63,16 @@ class ProgressBar:
             self.task,
             description=f"epoch {now.epoch} of {now.n_epochs}",
             completed=(now.epoch - 1) * now.total + now.done,
-            note=f"{now.measure} {now.rank_loss:.4f}",
+            unit=now.unit,
+            note=f"{now.measure} {now.value:.4f}",
         )
 
 
 class _Speed(ProgressColumn):
-    """Examples a second."""
+    """Lines, examples, queries or rounds per second."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.finished_speed or task.speed or 0:,.0f} examples/s")
+        return Text(f"{task.finished_speed or task.speed or 0:,.0f} {task.fields['unit']}/s")
 
 
 @contextmanager

@@ -323,7 +323,8 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_samples,)
-            Bigger means a higher rank.
+            Bigger means a higher rank. Of `CuSumRank` and `MulticlassPerceptron`: shape
+            (n_samples, n_classes), the score of each rank.
         """
         check_is_fitted(self)
         return self._scores(self._more_rows(X))

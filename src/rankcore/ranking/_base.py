@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -150,7 +151,7 @@ class Ranker(BaseEstimator):
         """Held-out rows, of the features of X."""
         if eval_set is None and self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
-        names = type(self)()
+        names = copy(self)  # not a new one: a subclass may require parameters
         validate_data(names, X, skip_check_array=True, reset=True)
         names.n_features_in_ = rows.n_features
         return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
@@ -191,8 +192,16 @@ class Validation:
     metric: Any
 
     def measure(self, scores: NDArray[np.float64]) -> float:
-        """Value of the metric for scores of the rows; greater is better."""
+        """Value of the metric for scores of the rows."""
         return measure(self.metric, self.labels, scores, query_numbers(self.queries))
+
+    def merit(self, value: float) -> float:
+        """What a value of the metric is worth: greater is better, so a loss is negated."""
+        if isinstance(self.metric, str):
+            from rankcore.metrics.names import greater_is_better
+
+            return value if greater_is_better(self.metric) else -value
+        return value
 
 
 def measure(metric: Any, labels: Any, scores: Any, qid: Any) -> float:
@@ -207,7 +216,6 @@ def measure(metric: Any, labels: Any, scores: Any, qid: Any) -> float:
     Returns
     -------
     float
-        Greater is better.
     """
     if callable(metric):
         value = float(metric(labels, scores, qid))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_scalar, validate_data
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
 from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import as_weights, check_scores
-from rankcore._core.params import as_generator, check_option, check_real
+from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows, project
@@ -84,9 +84,9 @@ class PairwisePerceptron(Ranker):
         has 0; see Notes for what it does.
     balance : {"query"}, optional, default="query"
         Whether a step is 1 / (pairs of the query), so that queries count alike, or 1.
-    order : {"shuffle", "lex"}, default="shuffle"
-        Queries, and the pairs in each, in a new random order in each pass; or as the rows come,
-        winner by winner and for each loser by loser.
+    shuffle : bool, default=True
+        Visit queries, and the pairs in each, in a new random order in each pass. False: as the rows
+        come, winner by winner and for each loser by loser.
     count : {"pair", "query"}, default="pair"
         What a success counts: 1, or 1 / (pairs of the query).
     quality : str or callable, optional
@@ -101,8 +101,8 @@ class PairwisePerceptron(Ranker):
         ``eval_set``, and keep the model of the best pass.
     eval_metric : str or callable, default="ndcg@10"
         What is measured on the ``eval_set`` after each pass: a name that
-        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid. Greater is
-        better.
+        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid, greater for
+        better. Of "misranking", a loss, the least is best.
     solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
         How scores are come by; the decisions are the same (see Notes).
     memory_limit : int, optional
@@ -170,7 +170,7 @@ class PairwisePerceptron(Ranker):
     >>> import rankcore as rc
     >>> X = [[2, 1], [0, 2], [1, 0], [1, 2], [2, 2], [0, 1], [1, 0]]
     >>> y, qid = [1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 2, 2, 2, 2]
-    >>> model = rc.PairwisePerceptron("committee", committee_size=2, margin=0, order="lex",
+    >>> model = rc.PairwisePerceptron("committee", committee_size=2, margin=0, shuffle=False,
     ...                               max_iter=2).fit(X, y, qid=qid)
     >>> model.committee_.weights, model.committee_.successes
     (array([[ 1. ,  0. ], [ 1. , -0.5]]), array([5., 2.]))
@@ -191,7 +191,7 @@ class PairwisePerceptron(Ranker):
         max_iter: int = 10,
         margin: float = 1.0,
         balance: str | None = "query",
-        order: str = "shuffle",
+        shuffle: bool = True,
         count: str = "pair",
         quality: Any = None,
         max_hypotheses: int | None = None,
@@ -208,7 +208,7 @@ class PairwisePerceptron(Ranker):
         self.max_iter = max_iter
         self.margin = margin
         self.balance = balance
-        self.order = order
+        self.shuffle = shuffle
         self.count = count
         self.quality = quality
         self.max_hypotheses = max_hypotheses
@@ -288,18 +288,19 @@ class PairwisePerceptron(Ranker):
         quality = self._quality(validation)
         shadow = self._shadow(X, rows, state, qid is not None or group is not None)
         state.measure = None if validation is None else self._metric_name()
-        best, best_epoch, best_value = None, 0, -np.inf
+        best, best_epoch, best_merit = None, 0, -np.inf
         for epoch in range(1, self.max_iter + 1):
             sequence = pairing.visited()
-            if self.order == "shuffle":
+            if self.shuffle:
                 generator.shuffle(sequence)
             state.begin_pass(skipped)
             self._run_pass(state, data, pairing, sequence, quality, epoch, self.max_iter)
             if validation is not None:
                 value = validation.measure(shadow._scores(validation.rows, validation.queries))
                 state.validation.append(value)
-                if self.early_stopping_rounds is not None and value > best_value:
-                    best, best_epoch, best_value = state.parameters(), epoch, value
+                merit = validation.merit(value)
+                if self.early_stopping_rounds is not None and merit > best_merit:
+                    best, best_epoch, best_merit = state.parameters(), epoch, merit
             if self.verbose:
                 self._tell(state, epoch)
             stop = [bool(callback(copy(shadow))) for callback in callbacks]
@@ -328,7 +329,7 @@ class PairwisePerceptron(Ranker):
         """Go on learning from more queries, in the order given, each visited once.
 
         Queries fed one at a time or many at once give the same model to the bit; with
-        ``order="lex"`` that of one ``fit`` with ``max_iter=1``. A query must come whole.
+        ``shuffle=False`` that of one ``fit`` with ``max_iter=1``. A query must come whole.
 
         Parameters
         ----------
@@ -395,7 +396,7 @@ class PairwisePerceptron(Ranker):
             raise ValueError("pairs_weight belongs to pairs, which are missing")
         else:
             labels = as_relevance(y, rows.n_rows)
-            pairing = pair_by_label(labels, queries, of_rows, self.order == "lex")
+            pairing = pair_by_label(labels, queries, of_rows, not self.shuffle)
         if weights is not None and of_rows is None:
             pairing = pairing.weigh(weights)
         return pairing, n_queries - pairing.visited().size
@@ -404,7 +405,7 @@ class PairwisePerceptron(Ranker):
         limit = default_memory_limit() if self.memory_limit is None else self.memory_limit
         return pairing.bind(
             rows,
-            lexicographic=self.order == "lex",
+            lexicographic=not self.shuffle,
             seed=state.seed,
             solver=self.solver,
             passes=passes,
@@ -431,14 +432,13 @@ class PairwisePerceptron(Ranker):
                 f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
             )
         units = np.ones(n_queries) if self.count == "pair" else 1.0 / pairing.n_pairs
-        mistakes = np.zeros(n_queries, dtype=np.int64)
         record = state.epochs[-1]
         before, base = state.tally(), list(record)
         position, bound = 0, state.bind(self.margin)
         while True:
             raise_signals()
             position, outcome = kernels.learn(
-                bound, data, sequence, position, steps, units, mistakes, state.bar(), BUDGET
+                bound, data, sequence, position, steps, units, state.bar(), BUDGET
             )
             if outcome == kernels.OUTCOMES["candidate"]:
                 weights = np.empty(state.weights.size)
@@ -458,7 +458,10 @@ class PairwisePerceptron(Ranker):
             record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
             record[3] = base[3] + position
             share = record[1] / max(record[0], 1)
-            report(Progress(epoch, n_epochs, position, sequence.size, share, "mistakes"))
+            done = Progress(
+                epoch, n_epochs, position, sequence.size, share, "share of mistakes", "queries"
+            )
+            report(done)
             if outcome == kernels.OUTCOMES["reached"]:
                 break
         if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
@@ -478,7 +481,7 @@ class PairwisePerceptron(Ranker):
         return {
             "capacity": capacity,
             "count": self.count,
-            "order": self.order,
+            "shuffle": bool(self.shuffle),
             "judged": self.quality is not None,
         }
 
@@ -494,7 +497,7 @@ class PairwisePerceptron(Ranker):
         def value(weights: NDArray[np.float64]) -> float:
             scores = np.empty(judge.rows.n_rows)
             project(judge.rows, weights, scores)
-            return judge.measure(scores)
+            return judge.merit(judge.measure(scores))
 
         return value
 
@@ -524,7 +527,7 @@ class PairwisePerceptron(Ranker):
 
     def _check_params(self) -> None:
         self._check_answer()
-        check_option(self.order, "order", ("shuffle", "lex"))
+        check_flag(self.shuffle, "shuffle")
         check_option(self.count, "count", ("pair", "query"))
         check_option(self.solver, "solver", SOLVERS)
         if self.balance is not None:
