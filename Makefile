@@ -1,5 +1,5 @@
-# `make demo` shows rankcore at work, `make test` runs everything CI runs; both from a fresh clone.
-# The pieces of the latter run alone too: lint types checked sanitize oldest check.
+# `make demo` shows rankcore at work, `make test` tests it; both from a fresh clone. `make deep` is
+# what CI runs besides. The pieces run alone too: lint types check, oldest sanitize nightly release.
 
 PYTHON ?= python3
 BENCH ?= prank
@@ -13,7 +13,8 @@ SOURCES := $(shell find src -type f ! -name '*.so' ! -name '*.pyc' ! -path '*.eg
 C_FILES := $(wildcard src/rankcore/include/*.h src/rankcore/_ext/*.h examples/*/*.[ch] tests/*/*.[ch])
 # What reaches the kernels with odd input: these run again with checks compiled in.
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum rivals ensemble mixing persistence pairwise boosting \
-	decimals letor letor_batches letor_writer trec measures concordance)
+	decimals letor letor_batches letor_writer trec measures concordance hostile concurrency \
+	random_state)
 # The first release of scikit-learn that is supported has wheels for these interpreters.
 OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
 	$(HOME)/.pyenv/versions/3.1[12].*/bin/python; do \
@@ -23,7 +24,7 @@ OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
-.PHONY: demo test lint types checked sanitize oldest check bench clean
+.PHONY: demo test lint types check deep oldest sanitize nightly release bench clean
 .NOTPARALLEL:
 
 # setuptools packs what it finds in build/lib, modules that are gone included.
@@ -33,7 +34,9 @@ demo: .venv/made
 	$(VENV)/rankcore demo
 
 # `check` comes last: its closing line is the one to read.
-test: lint types checked sanitize oldest check
+test: lint types check
+
+deep: oldest sanitize nightly release
 
 lint: .venv/installed
 	ruff check
@@ -46,13 +49,8 @@ types: .venv/installed
 	mypy src/rankcore
 	stubtest rankcore --mypy-config-file pyproject.toml --allowlist tests/stubtest-allowlist.txt
 
-# The same kernels with Cython's bounds checks on.
-checked: .venv/installed
-	$(call install_apart,checked,RANKCORE_CHECKED=1)
-	PYTHONPATH=build/checked/site python -m pytest -q $(KERNEL_TESTS)
-
-# The same kernels under the address and undefined-behaviour sanitizers of GCC. Reports go past
-# pytest's capture, which a process that is stopped takes with it.
+# The same kernels with Cython's bounds checks, under the address and undefined-behaviour sanitizers
+# of GCC. Reports go past pytest's capture, which a process that is stopped takes with it.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer -fno-wrapv
 # libstdc++ too: the sanitizer looks for its exceptions when it starts, SciPy throws them later.
@@ -60,10 +58,10 @@ RUNTIMES = $(foreach name,asan ubsan stdc++,$(shell gcc -print-file-name=lib$(na
 
 ifeq ($(shell uname),Linux)
 sanitize: .venv/installed
-	$(call install_apart,sanitize,CC=gcc CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)")
+	$(call install_apart,sanitize,RANKCORE_CHECKED=1 CC=gcc CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)")
 	LD_PRELOAD="$(RUNTIMES)" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=build/sanitize/site \
-	python -m pytest -q --capture=sys $(KERNEL_TESTS)
+	HYPOTHESIS_PROFILE=quick python -m pytest -q -n auto --capture=sys $(KERNEL_TESTS)
 else
 sanitize:
 	@echo "sanitize: not run, it needs Linux and GCC"
@@ -75,7 +73,7 @@ oldest: .venv/installed
 	rm -rf .venv-oldest
 	$(OLDEST_PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install -q -c tests/oldest-constraints.txt "$(WHEEL)[plot,test]" polars
-	.venv-oldest/bin/python -m pytest -q -m "not slow"
+	HYPOTHESIS_PROFILE=quick .venv-oldest/bin/python -m pytest -q -n auto -m "not slow"
 else
 oldest:
 	@echo "oldest: not run, no CPython 3.11 or 3.12 was found (set OLDEST_PYTHON)"
@@ -84,7 +82,15 @@ endif
 check: .venv/installed
 	python -m pytest -q --doctest-modules --pyargs rankcore
 	python -m pytest -q --doctest-glob='*.md' docs
-	python -m pytest
+	python -m pytest -n auto -m "not slow"
+
+# What users receive: the sdist and the wheel that were tested, on every CPython that is found.
+release: .venv/installed
+	RANKCORE_DIST=$(CURDIR)/$(DIST) python -m pytest -m slow
+
+# Ten times as many examples of every property.
+nightly: .venv/installed
+	HYPOTHESIS_PROFILE=nightly python -m pytest -q -n auto -m "hypothesis and not slow"
 
 bench: .venv/installed
 	python -m benchmarks $(BENCH)

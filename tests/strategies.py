@@ -1,8 +1,19 @@
 """Hypothesis strategies shared by the tests: problems with ties, empty rows and zero columns."""
 
+import os
+
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
+
+SHARES = {"quick": 0.2, "default": 1, "nightly": 10}
+
+
+def examples(n, profile=None):
+    """How many examples a profile draws where the default one draws n."""
+    profile = profile or os.environ.get("HYPOTHESIS_PROFILE", "default")
+    return max(5, round(n * SHARES[profile]))
+
 
 DTYPES = st.sampled_from([np.float32, np.float64])
 

@@ -11,6 +11,7 @@ import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import stumps
 from reference import boosting as plain
+from strategies import examples
 
 X_GOLDEN = np.array([3, 1, 2, 2.5, 0])[:, None]
 Y_GOLDEN = np.array([1, 1, 1, 0, 0])
@@ -63,7 +64,7 @@ def follow(model, X, pairs, D, select, zero_missing=False):
     return D, scores
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     problems(),
     st.sampled_from([("third", "auto"), ("discrete", "auto"), ("discrete", 0.0)]),
@@ -90,7 +91,7 @@ def test_rounds_are_those_on_every_pair(problem, step, select):
     np.testing.assert_allclose(model.predict(given_X), scores, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     problems(),
     st.sampled_from(["exact", "mohri", "third"]),
@@ -106,7 +107,7 @@ def test_bipartite_rounds_are_those_on_every_pair(problem, step, select, missing
     follow(model, X, pairs, D, select, missing == "zero")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(problems(), st.sampled_from(["edge", "normalizer"]))
 def test_listed_pairs(problem, select):
     X, y, qid, weight, sparse, _ = problem

@@ -22,6 +22,7 @@ from rankcore.metrics import (
     weighted_ranking_loss,
 )
 from reference import concordance as reference
+from strategies import examples
 
 # One rounded division of exact counts.
 ONE_ROUNDING = 2**-52
@@ -280,7 +281,7 @@ def test_bad_labels_and_scores_are_named(measure):
 
 @pytest.mark.parametrize("measure", MEASURES)
 @given(queries=st.lists(judged(15), min_size=1, max_size=5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_each_query_as_if_alone(measure, queries):
     labels, scores, qid = scattered(queries)
     ids, values = measure(labels, scores, qid=qid, per_query=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import rankcore as rc
 from reference.cusum import augment, clear_cut, cusum, scores
 from reference.prank import prank
-from strategies import ordinal_problems
+from strategies import examples, ordinal_problems
 
 D0 = np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), np.array([1, 2, 2, 3])
 
@@ -146,7 +146,7 @@ def test_golden_passive_aggressive_runs(pa_loss, mistakes, loss, weights, first)
     epochs=st.integers(1, 3),
     average=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_parity_exact_on_integer_data(problem, tie, margin, intercept, epochs, average):
     X, y, k = problem
     expected = cusum(
@@ -176,7 +176,7 @@ def test_parity_exact_on_integer_data(problem, tie, margin, intercept, epochs, a
     delta=st.sampled_from([0.5, 1.0]),
     intercept=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_parity_of_passive_aggressive(problem, update, pa_loss, margin, C, delta, intercept):
     X, y, k = problem
     dense = X.toarray().astype(float)
@@ -193,7 +193,7 @@ def test_parity_of_passive_aggressive(problem, update, pa_loss, margin, C, delta
 
 
 @given(problem=ordinal_problems(integers=False), power=st.integers(-3, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_hard_pa_does_not_care_for_delta(problem, power):
     X, y, k = problem
     classes = range(1, k + 1)
@@ -206,7 +206,7 @@ def test_hard_pa_does_not_care_for_delta(problem, power):
 
 
 @given(problem=ordinal_problems(integers=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_hard_pa_attains_the_loss(problem):
     X, y, k = problem
     X = X.toarray().astype(float)
@@ -233,7 +233,7 @@ def rank_separable(seed, k=4, d=4, n=80):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_bounds(seed):
     X, y, delta = rank_separable(seed)
     R2 = (augment(X) ** 2).sum(axis=1).max()
@@ -253,7 +253,7 @@ def test_the_perceptron_bound_is_tight():
 
 
 @given(problem=ordinal_problems())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_prank_is_a_special_case_of_the_predictor(problem):
     X, y, k = problem
     model = rc.PRank(tie="strict", max_iter=2).fit(X, y, classes=range(1, k + 1))

@@ -96,31 +96,41 @@ def tree(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def sdist(tree, tmp_path_factory):
+def distributions(request, tmp_path_factory):
+    """A folder with the sdist, and the wheel that was built from it in isolation.
+
+    RANKCORE_DIST names one that exists; otherwise both are built here.
+    """
+    if "RANKCORE_DIST" in os.environ:
+        return Path(os.environ["RANKCORE_DIST"])
+    out = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", out, request.getfixturevalue("tree"))
+    return out
+
+
+@pytest.fixture(scope="session")
+def sdist(distributions):
     """The source distribution."""
-    out = tmp_path_factory.mktemp("sdist")
-    run(sys.executable, "-m", "build", "--sdist", "--outdir", out, tree)
-    (path,) = out.iterdir()
+    (path,) = distributions.glob("*.tar.gz")
     return path
 
 
 @pytest.fixture(scope="session")
-def unpacked(sdist, tmp_path_factory):
-    """The source distribution as a directory, which building the wheel fills with C."""
-    out = tmp_path_factory.mktemp("unpacked")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(out, filter="data")
-    (path,) = out.iterdir()
+def wheel(distributions):
+    """The wheel."""
+    (path,) = distributions.glob("*.whl")
     return path
 
 
 @pytest.fixture(scope="session")
-def wheel(unpacked, tmp_path_factory):
-    """The wheel, built from the source distribution in isolation: NumPy is not there."""
-    out = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", out, unpacked)
-    (path,) = out.iterdir()
-    return path
+def editable(tree, tmp_path_factory):
+    """An interpreter with an editable install of ``tree``, compiled without optimisation.
+
+    Without dependencies: the kernels need none, and neither does a cimport.
+    """
+    python = new_venv(sys.executable, tmp_path_factory.mktemp("editable") / "venv")
+    pip_install(python, "--no-deps", "-e", tree, env={**os.environ, "CFLAGS": "-O0"})
+    return python
 
 
 @pytest.mark.slow
@@ -182,10 +192,10 @@ def test_wheel_keeps_to_the_stable_abi(wheel):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("wheel")
-def test_every_module_says_it_runs_without_the_gil(unpacked):
+@pytest.mark.usefixtures("editable")
+def test_every_module_says_it_runs_without_the_gil(tree):
     # The slot's last definition is the one that follows the directive.
-    generated = list((unpacked / "build").rglob("*.c"))
+    generated = list((tree / "build").rglob("*.c"))
     assert {path.stem for path in generated} == {*KERNELS, "_cyutility"}
     for path in generated:
         code = path.read_text()
@@ -261,10 +271,8 @@ def test_one_wheel_runs_on_every_cpython(version, wheel, expected, tmp_path):
 
 
 @pytest.mark.slow
-def test_editable_install(tree, tmp_path):
-    # Without dependencies: the kernels need none, and neither does a cimport.
-    python = new_venv(sys.executable, tmp_path / "venv")
-    pip_install(python, "--no-deps", "-e", tree)
+def test_editable_install(editable, tree, tmp_path):
+    python = editable
     modules = ", ".join(f"rankcore._ext.{kernel}" for kernel in KERNELS)
     where = run(python, "-c", f"import {modules}; print(rankcore.__file__)", cwd=tmp_path)
     assert Path(where.strip()) == tree / "src/rankcore/__init__.py"
