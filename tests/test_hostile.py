@@ -114,7 +114,7 @@ def odd_dense():
     yield "half", X.astype(np.float16)
     yield "long", X.astype(np.longdouble)
     yield "huge", np.sign(X) * 1e308
-    yield "matrix", np.asmatrix(X)
+    yield "matrix", X.view(np.matrix)
     yield "frame", pd.DataFrame(X, columns=list("abcd"))
     yield "complex frame", pd.DataFrame({**dict.fromkeys("abc", X[:, 0]), "d": X[:, 1] + 1j})
     yield "frame of strings", pd.DataFrame({**dict.fromkeys("abc", X[:, 0]), "d": ["x"] * N})

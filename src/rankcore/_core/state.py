@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import Versioned
+from rankcore._core.model_spec import ModelSpec, array_like, integer_table
 
 
 @dataclass
@@ -145,6 +146,47 @@ def _place(array: np.ndarray, columns: np.ndarray | None) -> Any:
     if columns is None:
         return slice(None)
     return (slice(None), columns) if feature_axis(array.ndim) else columns
+
+
+def check_columns(arrays: Any, name: str, n_features: int) -> None:
+    """Raise ValueError unless a by-feature array of a spec has as many columns as features."""
+    shapes = getattr(arrays, "shapes", None)
+    shape = arrays[name].shape if shapes is None else shapes[name]  # a file tells it unread
+    if shape[feature_axis(len(shape)) :][:1] != (n_features,):
+        raise ValueError(f"its array {name} has shape {shape} for {n_features} features")
+
+
+def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
+    """The state that a spec describes, of the form of another.
+
+    Raises
+    ------
+    ValueError
+        If an array has another form, or what was counted is impossible.
+    """
+    arrays = spec.arrays
+    state = OnlineState(
+        {n: array_like(arrays, f"by_feature.{n}", a) for n, a in expected.by_feature.items()},
+        {n: array_like(arrays, f"others.{n}", a) for n, a in expected.others.items()},
+        expected.settings,
+        array_like(arrays, "counts", expected.counts),
+        [tuple(point) for point in integer_table(arrays, "curve", 2)],
+        integer_table(arrays, "epochs", 3),
+        bool(spec.facts["streaming"]),
+    )
+    epochs = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
+    curve = np.array([(0, 0), *state.curve], dtype=np.int64)
+    if (
+        (epochs < 0).any()
+        or (epochs[:, 0] < np.maximum(epochs[:, 2], 1)).any()
+        or not np.array_equal(epochs.sum(axis=0), state.counts)
+        or (state.streaming and not state.epochs)
+        or (np.diff(curve[:, 0]) < 1).any()
+        or (np.diff(curve[:, 1]) < 0).any()
+        or (curve[-1] > state.counts[:2]).any()
+    ):
+        raise ValueError("what it has counted is impossible")
+    return state
 
 
 def checkpoints(t: int, n: int) -> np.ndarray:

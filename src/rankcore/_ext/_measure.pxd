@@ -110,9 +110,9 @@ cdef inline double _group_precisions(
 ) noexcept nogil:
     """Expected sum of precisions at the relevant documents of positions start .. last - 1.
 
-    The positions up to `stop` tie, r of their g documents are relevant, and so are `before`
-    of those above. A position is relevant with chance r / g; then each of the others before it in the
-    group is with chance (r - 1) / (g - 1).
+    The positions up to `stop` tie, r of their g documents are relevant, and so are `before` of
+    those above. A position is relevant with chance r / g; then each of the others before it in
+    the group is with chance (r - 1) / (g - 1).
     """
     cdef double value = 0.0, share = <double> r / (stop - start), others
     cdef int64_t i

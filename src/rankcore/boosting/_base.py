@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import as_weights, check_scores, scaled
 from rankcore._core.params import check_flag, check_option, check_real
 from rankcore._core.queries import Queries
@@ -249,6 +250,35 @@ class StumpBoosting(Ranker):
             if self.n_jobs == 0:
                 raise ValueError("n_jobs must not be 0; None is one thread, -1 one per processor")
         check_metric(self.eval_metric, "eval_metric")
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {
+            "settings": {"zero_missing": self._state.zero_missing},
+            "with_qid": self._with_qid,
+            "history": self.history_,
+            "best_iteration": getattr(self, "best_iteration_", None),
+        }, self._state.to_arrays()
+
+    def _restore(self, spec: ModelSpec) -> None:
+        settings, history = spec.facts["settings"], spec.facts["history"]
+        n_features, best = check_n_features(spec.n_features), spec.facts["best_iteration"]
+        zero_missing = settings.get("zero_missing")
+        if not isinstance(zero_missing, bool) or len(settings) != 1:
+            raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
+        state = StumpSum.from_arrays(spec.arrays, n_features, zero_missing)
+        lengths = {len(values) for values in history.values()}
+        if not set(FIGURES) <= history.keys() or len(lengths) != 1:
+            raise ValueError("its history is not that of a boosted model")
+        n_rounds = lengths.pop()
+        if len(state) > n_rounds or not (best is None or 0 <= int(best) <= n_rounds):
+            raise ValueError("it has more stumps than rounds")
+        if np.isnan(np.array(list(history.values()), dtype=np.float64)).any():
+            raise ValueError("its history holds NaN")
+        self._state = state
+        self._history = {name: list(map(float, values)) for name, values in history.items()}
+        self.n_features_in_, self._with_qid = n_features, bool(spec.facts["with_qid"])
+        if best is not None:
+            self.best_iteration_ = int(best)
 
     # ---------------------------------------------------------------- what was learned
 

@@ -24,14 +24,8 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import unchanging
-from rankcore._core.inputs import check_classes
+from rankcore._core.model_spec import ModelSpec, Specified
 from rankcore._core.random_state import decode_generator, encode_generator
-from rankcore._core.state import OnlineState, feature_axis
-from rankcore.boosting._base import FIGURES, StumpBoosting
-from rankcore.boosting._stump_sum import StumpSum
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ranking._perceptron_state import PairwiseState
-from rankcore.ranking.perceptron import PairwisePerceptron
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
@@ -39,7 +33,7 @@ VERSION = 1
 
 
 def save(
-    model: OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting,
+    model: Any,
     path: str | os.PathLike[str],
 ) -> None:
     """Write a fitted model to one file.
@@ -83,7 +77,7 @@ def save(
     check_is_fitted(model)
     target = _writable_target(path)
     with unchanging(model):
-        content = _pack(*_describe(model))
+        content = _pack(model)
     try:
         _read(content)
     except ValueError as error:
@@ -108,39 +102,6 @@ def check_params(model: Any) -> None:
     """
     for name, value in model.get_params(deep=False).items():
         _encode_param(name, value)
-
-
-def _describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What ``model.json`` says, and the arrays."""
-    names = getattr(model, "feature_names_in_", None)
-    settings: dict[str, Any] = {}
-    streaming = False
-    if isinstance(model, StumpBoosting):
-        arrays, settings = model._state.to_arrays(), {"zero_missing": model._state.zero_missing}
-        facts = {"with_qid": model._with_qid, "history": model.history_}
-    elif isinstance(model, PairwisePerceptron):
-        arrays, facts = model._state.to_arrays(), {"seed": model._state.seed}
-        facts |= {"with_qid": model._with_qid, "measure": model._state.measure}
-    else:
-        arrays, facts = _ordinal_arrays(model), {}
-    if not isinstance(model, OnlineOrdinalClassifier):
-        facts["best_iteration"] = getattr(model, "best_iteration_", None)
-    if not isinstance(model, StumpBoosting):
-        settings, streaming = model._state.settings, model._state.streaming
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "learner": type(model).__name__,
-        "params": {
-            name: _encode_param(name, value) for name, value in model.get_params(deep=False).items()
-        },
-        "settings": settings,
-        "streaming": streaming,
-        **facts,
-        "n_features": model.n_features_in_,
-        "feature_names": None if names is None else [str(name) for name in names],
-    }
-    return document, arrays
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -191,23 +152,23 @@ def _read(content: bytes) -> Any:
     return model
 
 
-def _ordinal_arrays(model: OnlineOrdinalClassifier) -> dict[str, np.ndarray]:
-    state = model._state
-    arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
-    arrays |= {f"others.{name}": array for name, array in state.others.items()}
-    arrays["counts"] = state.counts
-    arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
-    arrays["epochs"] = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
-    arrays["classes"] = model.classes_
-    return arrays
-
-
-def _pack(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+def _pack(model: Specified) -> bytes:
+    spec = model._spec()
+    params: dict[str, Any] = model.get_params(deep=False)  # type: ignore[attr-defined]
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "learner": type(model).__name__,
+        "params": {name: _encode_param(name, value) for name, value in params.items()},
+        "n_features": spec.n_features,
+        "feature_names": spec.feature_names,
+        **spec.facts,
+    }
     content = io.BytesIO()
     # Entries of no date: equal models have equal files.
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo("model.json"), json.dumps(document, indent=1))
-        for name, array in arrays.items():
+        for name, array in spec.arrays.items():
             info = zipfile.ZipInfo(f"arrays/{name}.npy")
             with archive.open(info, "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
@@ -294,147 +255,24 @@ def _learner(name: Any) -> Any:
     import rankcore
 
     kind = getattr(rankcore, name) if name in rankcore.__all__ else None
-    known = OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting
-    return kind if isinstance(kind, type) and issubclass(kind, known) else None
+    return kind if isinstance(kind, type) and issubclass(kind, Specified) else None
 
 
 def _rebuild(document: dict[str, Any], arrays: Arrays) -> Any:
-    learner = document["learner"]
+    known = {"format", "version", "learner", "params", "n_features", "feature_names"}
+    learner, names = document["learner"], document["feature_names"]
     kind = _learner(learner)
     if kind is None:
         raise ValueError(f"its learner {learner!r} is unknown here; a newer rankcore may know it")
     model = kind(**{name: _decode_param(value) for name, value in document["params"].items()})
     model._check_params()
-    if isinstance(model, StumpBoosting):
-        _rebuild_boosting(model, document, arrays)
-    elif isinstance(model, PairwisePerceptron):
-        _rebuild_pairwise(model, document, arrays)
-    else:
-        _rebuild_ordinal(model, document, arrays)
-    if document["feature_names"] is not None:
-        model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
+    facts = {name: value for name, value in document.items() if name not in known}
+    model._restore(ModelSpec(facts, arrays, document["n_features"], names))
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
         if model.feature_names_in_.shape != (document["n_features"],):
             raise ValueError("its feature names do not fit its features")
     return model
-
-
-def _rebuild_pairwise(model: PairwisePerceptron, document: dict[str, Any], arrays: Arrays) -> None:
-    settings, n_features = document["settings"], document["n_features"]
-    if not isinstance(n_features, int) or n_features < 1:
-        raise ValueError(f"it has {n_features!r} features")
-    if settings.keys() != model._settings().keys():
-        raise ValueError(f"its settings {settings} are not those of {document['learner']}")
-    capacity, seed = settings["capacity"], document["seed"]
-    if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
-        raise ValueError(f"its committee has {capacity!r} members")
-    if not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise ValueError(f"its seed is {seed!r}")
-    measure, best = document["measure"], document["best_iteration"]
-    if not (isinstance(measure, str) if arrays["validation"].size else measure is None):
-        raise ValueError(f"its validation is of {measure!r}")
-    if not (best is None or 1 <= int(best) <= arrays["validation"].size):
-        raise ValueError(f"its best pass is {best!r}")
-    model._state = PairwiseState.from_arrays(
-        arrays, n_features, seed, settings, bool(document["streaming"]), _like
-    )
-    model._state.measure = measure
-    model.n_features_in_ = n_features
-    model._with_qid = bool(document["with_qid"])
-    if best is not None:
-        model.best_iteration_ = int(best)
-
-
-def _rebuild_boosting(model: StumpBoosting, document: dict[str, Any], arrays: Arrays) -> None:
-    n_features, history = document["n_features"], document["history"]
-    best = document["best_iteration"]
-    if not isinstance(n_features, int) or n_features < 1:
-        raise ValueError(f"it has {n_features!r} features")
-    zero_missing = document["settings"].get("zero_missing")
-    if not isinstance(zero_missing, bool) or len(document["settings"]) != 1:
-        raise ValueError(f"its settings {document['settings']} are not those of a boosted model")
-    state = StumpSum.from_arrays(arrays, n_features, zero_missing)
-    lengths = {len(values) for values in history.values()}
-    if not set(FIGURES) <= history.keys() or len(lengths) != 1:
-        raise ValueError("its history is not that of a boosted model")
-    n_rounds = lengths.pop()
-    if len(state) > n_rounds or not (best is None or 0 <= int(best) <= n_rounds):
-        raise ValueError("it has more stumps than rounds")
-    numbers = np.array([values for values in history.values()], dtype=np.float64)
-    if np.isnan(numbers).any():
-        raise ValueError("its history holds NaN")
-    model._state, model._history = (
-        state,
-        {name: list(map(float, history[name])) for name in history},
-    )
-    model.n_features_in_, model._with_qid = n_features, bool(document["with_qid"])
-    if best is not None:
-        model.best_iteration_ = int(best)
-
-
-def _rebuild_ordinal(
-    model: OnlineOrdinalClassifier, document: dict[str, Any], arrays: Arrays
-) -> None:
-    classes, n_features = check_classes(arrays["classes"]), document["n_features"]
-    for name, shape in arrays.shapes.items():
-        if name.startswith("by_feature.") and shape[feature_axis(len(shape)) :][:1] != (
-            n_features,
-        ):
-            raise ValueError(f"its array {name} has shape {shape} for {n_features} features")
-    # A fresh state says which arrays there must be, of which types and shapes.
-    settings = document["settings"]
-    for name, value in settings.items():
-        model.set_params(**{name: value})
-    model._check_params()
-    expected = OnlineState(*model._like_saved(n_features, classes.size, arrays), model._settings())
-    if settings != expected.settings:
-        raise ValueError(f"its settings {settings} are not those of {document['learner']}")
-    state = OnlineState(
-        {name: _like(arrays, f"by_feature.{name}", a) for name, a in expected.by_feature.items()},
-        {name: _like(arrays, f"others.{name}", a) for name, a in expected.others.items()},
-        expected.settings,
-        _like(arrays, "counts", expected.counts),
-        [tuple(point) for point in _table(arrays, "curve", 2)],
-        _table(arrays, "epochs", 3),
-        bool(document["streaming"]),
-    )
-    _check_counts(state)
-    model._check_state(state, classes.size)
-    model.set_params(**{n: _decode_param(v) for n, v in document["params"].items()})
-    model.classes_, model.n_features_in_, model._state = classes, n_features, state
-
-
-def _check_counts(state: OnlineState) -> None:
-    epochs = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
-    curve = np.array([(0, 0), *state.curve], dtype=np.int64)
-    if (
-        (epochs < 0).any()
-        or (epochs[:, 0] < np.maximum(epochs[:, 2], 1)).any()
-        or not np.array_equal(epochs.sum(axis=0), state.counts)
-        or (state.streaming and not state.epochs)
-        or (np.diff(curve[:, 0]) < 1).any()
-        or (np.diff(curve[:, 1]) < 0).any()
-        or (curve[-1] > state.counts[:2]).any()
-    ):
-        raise ValueError("what it has counted is impossible")
-
-
-def _like(arrays: Mapping[str, np.ndarray], name: str, expected: np.ndarray) -> np.ndarray:
-    array = arrays[name]
-    if array.shape != expected.shape or array.dtype != expected.dtype:
-        raise ValueError(
-            f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected "
-            f"{expected.shape} and {expected.dtype}"
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"its array {name} holds NaN or infinity")
-    return np.ascontiguousarray(array)
-
-
-def _table(arrays: Mapping[str, np.ndarray], name: str, n_columns: int) -> list[Any]:
-    table = arrays[name]
-    if table.ndim != 2 or table.shape[1] != n_columns or table.dtype != np.int64:
-        raise ValueError(f"its table {name} has shape {table.shape} and dtype {table.dtype}")
-    return table.tolist()
 
 
 def _encode_param(name: str, value: Any) -> Any:

@@ -8,14 +8,15 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
+from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.params import as_generator, check_flag, check_real
-from rankcore._core.state import OnlineState, checkpoints
+from rankcore._core.state import OnlineState, check_columns, checkpoints, restored_state
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
@@ -25,7 +26,7 @@ from rankcore.progress import Progress, report
 PATIENCE = 5
 
 
-class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
+class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     """An online learner of ordered labels. Not public: subclasses are.
 
     A subclass provides ``_check_params``, ``_settings``, ``_new_arrays``, ``_check_state``,
@@ -91,6 +92,34 @@ class OnlineOrdinalClassifier(ClassifierMixin, BaseEstimator):
         """Rows to learn between two looks at pending signals: some milliseconds' worth."""
         work = max(rows.n_values, rows.n_rows) * self._row_vectors(state)
         return max(1, rows.n_rows * self._block_values // work)
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        state = self._state
+        arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
+        arrays |= {f"others.{name}": array for name, array in state.others.items()}
+        arrays["counts"] = state.counts
+        arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
+        arrays["epochs"] = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
+        arrays["classes"] = self.classes_
+        return {"settings": state.settings, "streaming": state.streaming}, arrays
+
+    def _restore(self, spec: ModelSpec) -> None:
+        arrays, n_features = spec.arrays, check_n_features(spec.n_features)
+        classes, settings = check_classes(arrays["classes"]), spec.facts["settings"]
+        for name in arrays:
+            if name.startswith("by_feature."):
+                check_columns(arrays, name, n_features)
+        # A fresh state says which arrays there must be, of which types and shapes. Its parameters
+        # are those that were built in, which may since have been set to others.
+        builder = clone(self).set_params(**settings)
+        builder._check_params()
+        by_feature, others = builder._like_saved(n_features, classes.size, arrays)
+        expected = OnlineState(by_feature, others, builder._settings())
+        if settings != expected.settings:
+            raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
+        state = restored_state(spec, expected)
+        self._check_state(state, classes.size)
+        self.classes_, self.n_features_in_, self._state = classes, n_features, state
 
     def _like_saved(
         self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]

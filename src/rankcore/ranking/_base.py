@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.concurrency import reads
 from rankcore._core.inputs import as_labels, as_rows
+from rankcore._core.model_spec import Specified
 from rankcore._core.numbers import refuse_mask
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore._ext.rows import Rows
@@ -22,7 +23,7 @@ from rankcore._ext.rows import Rows
 SCORE = "ndcg@10"
 
 
-class Ranker(BaseEstimator):
+class Ranker(Specified, BaseEstimator):
     """A learner that gives each row a score by which its query is ordered. Not public.
 
     A subclass provides ``fit``, ``_scores``, ``_figures`` (the names in its ``history_`` beside

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.concurrency import Versioned
+from rankcore._core.model_spec import array_like
 from rankcore._ext.pairs import PairState
 from rankcore.ranking._pairs import default_memory_limit
 
@@ -230,9 +231,8 @@ class PairwiseState(Versioned):
         seed: int,
         settings: dict[str, Any],
         streaming: bool,
-        like: Callable[[Mapping[str, NDArray[Any]], str, NDArray[Any]], NDArray[Any]],
     ) -> Self:
-        """The state of a model file; ``like`` takes an array if it is of the form of another.
+        """The state of a model file.
 
         Raises
         ------
@@ -241,24 +241,26 @@ class PairwiseState(Versioned):
         """
         state = cls.new(n_features, seed, settings)
         for name in ["weights", "sums", "clock", "counts"]:
-            setattr(state, name, like(arrays, name, getattr(state, name)))
+            setattr(state, name, array_like(arrays, name, getattr(state, name)))
         n_members = arrays["members"].shape[0] if arrays["members"].ndim else 0
         forms = {
             "members": np.empty((n_members, n_features)),
             "successes": np.empty(n_members),
             "born": np.empty(n_members, dtype=np.int64),
         }
-        members, successes, born = (like(arrays, n, form) for n, form in forms.items())
+        members, successes, born = (array_like(arrays, n, form) for n, form in forms.items())
         n_epochs = arrays["epochs"].shape[0] if arrays["epochs"].ndim else 0
-        state.epochs = like(arrays, "epochs", np.empty((n_epochs, 5), dtype=np.int64)).tolist()
+        state.epochs = array_like(
+            arrays, "epochs", np.empty((n_epochs, 5), dtype=np.int64)
+        ).tolist()
         form = np.empty(arrays["validation"].size)
-        state.validation = like(arrays, "validation", form).tolist()
+        state.validation = array_like(arrays, "validation", form).tolist()
         if settings["capacity"] is None:
             state.every = members, successes, born
         else:
-            values = like(arrays, "values", np.empty(n_members)).tolist()
+            values = array_like(arrays, "values", np.empty(n_members)).tolist()
             n_longest = n_members if settings["judged"] else 0
-            state.longest = like(arrays, "longest", np.empty(n_longest)).tolist()
+            state.longest = array_like(arrays, "longest", np.empty(n_longest)).tolist()
             parts = zip(members, successes.tolist(), born.tolist(), values, strict=True)
             state.members = [(np.ascontiguousarray(w), s, b, v) for w, s, b, v in parts]
         expected = n_members if settings["capacity"] is None else 0

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_scalar, validate_data
 
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
 from rankcore._core.inputs import as_rows
+from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import as_weights, check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
@@ -484,6 +485,40 @@ class PairwisePerceptron(Ranker):
             "shuffle": bool(self.shuffle),
             "judged": self.quality is not None,
         }
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        state = self._state
+        return {
+            "settings": state.settings,
+            "streaming": state.streaming,
+            "seed": state.seed,
+            "with_qid": self._with_qid,
+            "measure": state.measure,
+            "best_iteration": getattr(self, "best_iteration_", None),
+        }, state.to_arrays()
+
+    def _restore(self, spec: ModelSpec) -> None:
+        settings, n_features = spec.facts["settings"], check_n_features(spec.n_features)
+        if settings.keys() != self._settings().keys():
+            raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
+        capacity, seed = settings["capacity"], spec.facts["seed"]
+        if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
+            raise ValueError(f"its committee has {capacity!r} members")
+        if not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise ValueError(f"its seed is {seed!r}")
+        measure, best = spec.facts["measure"], spec.facts["best_iteration"]
+        n_measured = spec.arrays["validation"].size
+        if not (isinstance(measure, str) if n_measured else measure is None):
+            raise ValueError(f"its validation is of {measure!r}")
+        if not (best is None or 1 <= int(best) <= n_measured):
+            raise ValueError(f"its best pass is {best!r}")
+        self._state = PairwiseState.from_arrays(
+            spec.arrays, n_features, seed, settings, bool(spec.facts["streaming"])
+        )
+        self._state.measure = measure
+        self.n_features_in_, self._with_qid = n_features, bool(spec.facts["with_qid"])
+        if best is not None:
+            self.best_iteration_ = int(best)
 
     def _quality(self, validation: Validation | None) -> Callable[[Any], float] | None:
         if not isinstance(self.quality, str):

@@ -1,0 +1,102 @@
+"""How fitted learners describe themselves: one form, which files and exporters read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A fitted model as numbers and names.
+
+    Attributes
+    ----------
+    facts : dict
+        Of JSON values, as the learner's own `Specified._restore` reads them: the parameters that
+        are built into the arrays, whether a stream goes on, histories.
+    arrays : mapping of str to ndarray
+        The learned numbers and what is needed to go on learning, by name. Not to be written to.
+    n_features : int
+    feature_names : list of str, or None
+    """
+
+    facts: dict[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+    n_features: int
+    feature_names: list[str] | None
+
+
+class Specified:
+    """A learner that can be described by a `ModelSpec`, and restored from one. Not public.
+
+    A subclass provides `_describe` and `_restore`; whoever saves, lists or exports models knows no
+    learner by name.
+    """
+
+    n_features_in_: int
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Facts and arrays of a fitted model, see `ModelSpec`."""
+        raise NotImplementedError
+
+    def _restore(self, spec: ModelSpec) -> None:
+        """Become the model that a spec describes, whose parameters are set already.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            If an array or fact is missing, of another form, or no run could have led to it.
+        """
+        raise NotImplementedError
+
+    def _spec(self) -> ModelSpec:
+        """Describe this fitted model."""
+        names = getattr(self, "feature_names_in_", None)
+        facts, arrays = self._describe()
+        return ModelSpec(
+            facts, arrays, self.n_features_in_, None if names is None else [*map(str, names)]
+        )
+
+
+def check_n_features(n_features: Any) -> int:
+    """The number of features that a spec names; raise ValueError if it is none."""
+    if not isinstance(n_features, int) or n_features < 1:
+        raise ValueError(f"it has {n_features!r} features")
+    return n_features
+
+
+def array_like(
+    arrays: Mapping[str, NDArray[Any]], name: str, expected: NDArray[Any]
+) -> NDArray[Any]:
+    """An array of a spec, contiguous; raise ValueError unless it has the form of another.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+    name : str
+    expected : ndarray
+        Of the shape and dtype that are required.
+    """
+    array = arrays[name]
+    if array.shape != expected.shape or array.dtype != expected.dtype:
+        raise ValueError(
+            f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected "
+            f"{expected.shape} and {expected.dtype}"
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"its array {name} holds NaN or infinity")
+    return np.ascontiguousarray(array)
+
+
+def integer_table(arrays: Mapping[str, NDArray[Any]], name: str, n_columns: int) -> list[Any]:
+    """Rows of a table of int64 in a spec; raise ValueError if it is none."""
+    table = arrays[name]
+    if table.ndim != 2 or table.shape[1] != n_columns or table.dtype != np.int64:
+        raise ValueError(f"its table {name} has shape {table.shape} and dtype {table.dtype}")
+    rows: list[Any] = table.tolist()
+    return rows
