@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankcore import datasets, metrics, plotting, progress
+    from rankcore import bounds, datasets, metrics, plotting, progress
     from rankcore.boosting import BipartiteRankBoost, RankBoost
     from rankcore.ensemble import OAPBPM, OAPBagging, OAPVoting
     from rankcore.mixing import merge
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankcore.persistence import load, save
     from rankcore.rivals import MulticlassPerceptron, WidrowHoff
     from rankcore.structured import StructuredPerceptron
+    from rankcore.svm import RankSVM, RankSVMCV, ranksvm_path
     from rankcore.voted import VotedPRank
 
 _HOME = {
@@ -28,14 +29,17 @@ _HOME = {
     "PRank": "rankcore.ordinal",
     "PairwisePerceptron": "rankcore.pairwise",
     "RankBoost": "rankcore.boosting",
+    "RankSVM": "rankcore.svm",
+    "RankSVMCV": "rankcore.svm",
     "StructuredPerceptron": "rankcore.structured",
     "VotedPRank": "rankcore.voted",
     "WidrowHoff": "rankcore.rivals",
     "load": "rankcore.persistence",
     "merge": "rankcore.mixing",
+    "ranksvm_path": "rankcore.svm",
     "save": "rankcore.persistence",
 }
-_MODULES = ["datasets", "metrics", "plotting", "progress"]
+_MODULES = ["bounds", "datasets", "metrics", "plotting", "progress"]
 
 __all__ = [
     "OAPBPM",
@@ -47,9 +51,12 @@ __all__ = [
     "PRank",
     "PairwisePerceptron",
     "RankBoost",
+    "RankSVM",
+    "RankSVMCV",
     "StructuredPerceptron",
     "VotedPRank",
     "WidrowHoff",
+    "bounds",
     "datasets",
     "get_include",
     "load",
@@ -57,6 +64,7 @@ __all__ = [
     "metrics",
     "plotting",
     "progress",
+    "ranksvm_path",
     "save",
 ]
 

@@ -145,7 +145,7 @@ class Ranker(BaseEstimator):
         """Held-out rows, of the features of X."""
         if eval_set is None and self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
-        names = type(self)()
+        names = type(self)(**self.get_params(deep=False))
         validate_data(names, X, skip_check_array=True, reset=True)
         names.n_features_in_ = rows.n_features
         return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
