@@ -23,6 +23,8 @@ from rankcore.pairstate import PairwiseState
 from rankcore.pairwise import PairwisePerceptron
 from rankcore.stumpboosting import FIGURES, StumpBoosting
 from rankcore.stumpmodel import StumpSum
+from rankcore.svm import RankSVM
+from rankcore.svm._files import rebuild, to_arrays
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
@@ -30,7 +32,7 @@ VERSION = 1
 
 
 def save(
-    model: OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting,
+    model: OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting | RankSVM,
     path: str | os.PathLike[str],
 ) -> None:
     """Write a fitted model to one file.
@@ -74,6 +76,8 @@ def save(
     if isinstance(model, StumpBoosting):
         arrays, settings = model._state.to_arrays(), {"zero_missing": model._state.zero_missing}
         facts = {"with_qid": model._with_qid, "history": model.history_}
+    elif isinstance(model, RankSVM):
+        arrays, facts = to_arrays(model)
     elif isinstance(model, PairwisePerceptron):
         arrays, facts = model._state.to_arrays(), {"seed": model._state.seed}
         facts |= {"with_qid": model._with_qid, "measure": model._state.measure}
@@ -81,7 +85,7 @@ def save(
         arrays, facts = _ordinal_arrays(model), {}
     if not isinstance(model, OnlineOrdinalClassifier):
         facts["best_iteration"] = getattr(model, "best_iteration_", None)
-    if not isinstance(model, StumpBoosting):
+    if not isinstance(model, StumpBoosting | RankSVM):
         settings, streaming = model._state.settings, model._state.streaming
     document = {
         "format": FORMAT,
@@ -183,7 +187,7 @@ def _learner(name: Any) -> Any:
     import rankcore
 
     kind = getattr(rankcore, name) if name in rankcore.__all__ else None
-    known = OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting
+    known = OnlineOrdinalClassifier | PairwisePerceptron | StumpBoosting | RankSVM
     return kind if isinstance(kind, type) and issubclass(kind, known) else None
 
 
@@ -196,6 +200,8 @@ def _rebuild(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     model._check_params()
     if isinstance(model, StumpBoosting):
         _rebuild_boosting(model, document, arrays)
+    elif isinstance(model, RankSVM):
+        rebuild(model, document, arrays)
     elif isinstance(model, PairwisePerceptron):
         _rebuild_pairwise(model, document, arrays)
     else:
