@@ -8,7 +8,9 @@ import os
 import sys
 import sysconfig
 from pathlib import Path
+from threading import Lock
 
+from Cython.Build import Dependencies
 from setuptools import Extension, setup
 
 CHECKED = os.environ.get("RANKCORE_CHECKED") == "1"
@@ -31,6 +33,19 @@ else:
         # pages of padding between sections stay out of the binaries.
         cflags += ["-ffunction-sections", "-fdata-sections", "-fno-asynchronous-unwind-tables"]
         ldflags = ["-Wl,--gc-sections", "-Wl,--strip-all", "-Wl,-z,noseparate-code"]
+
+# build_ext calls Cython from as many threads as there are processors, but Cython is for one at a
+# time: now and then a kernel came out with what only another was to have. C compilers run at once.
+translate, alone = Dependencies.cythonize, Lock()
+
+
+def cythonize(*args, **kwargs):
+    """Translate to C, one module after the other."""
+    with alone:
+        return translate(*args, **kwargs)
+
+
+Dependencies.cythonize = cythonize
 
 shared = "rankcore._ext._cyutility"
 sources = {f"rankcore._ext.{p.stem}": p.as_posix() for p in sorted(Path("src/_ext").glob("*.pyx"))}

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankcore import datasets, metrics, plotting, progress
+    from rankcore import bounds, datasets, metrics, plotting, progress
     from rankcore.boosting.rankboost import BipartiteRankBoost, RankBoost
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankcore.ordinal.prank import PRank
     from rankcore.ordinal.voted import VotedPRank
     from rankcore.ranking.perceptron import PairwisePerceptron
+    from rankcore.ranking.svm import RankSVM, RankSVMCV, ranksvm_path
     from rankcore.structured import StructuredPerceptron
 
 _HOME = {
@@ -29,14 +30,17 @@ _HOME = {
     "PRank": "rankcore.ordinal.prank",
     "PairwisePerceptron": "rankcore.ranking.perceptron",
     "RankBoost": "rankcore.boosting.rankboost",
+    "RankSVM": "rankcore.ranking.svm",
+    "RankSVMCV": "rankcore.ranking.svm",
     "StructuredPerceptron": "rankcore.structured",
     "VotedPRank": "rankcore.ordinal.voted",
     "WidrowHoff": "rankcore.ordinal.baselines",
     "load": "rankcore.io.model_file",
     "merge": "rankcore.ordinal.merge",
+    "ranksvm_path": "rankcore.ranking.svm",
     "save": "rankcore.io.model_file",
 }
-_MODULES = ["datasets", "metrics", "plotting", "progress"]
+_MODULES = ["bounds", "datasets", "metrics", "plotting", "progress"]
 
 __all__ = [
     "OAPBPM",
@@ -48,9 +52,12 @@ __all__ = [
     "PRank",
     "PairwisePerceptron",
     "RankBoost",
+    "RankSVM",
+    "RankSVMCV",
     "StructuredPerceptron",
     "VotedPRank",
     "WidrowHoff",
+    "bounds",
     "datasets",
     "get_include",
     "load",
@@ -58,6 +65,7 @@ __all__ = [
     "metrics",
     "plotting",
     "progress",
+    "ranksvm_path",
     "save",
 ]
 

@@ -15,6 +15,7 @@ from rankcore.metrics.auc import auc_score
 from rankcore.metrics.names import greater_is_better
 
 if TYPE_CHECKING:
+    from rankcore.bounds import MarginCurve
     from rankcore.metrics.significance import Comparison
 
 # Three of the colours that Okabe and Ito chose for being told apart by everybody.
@@ -304,5 +305,109 @@ def plot_contribution(model: Any, feature: int | str, *, ax: Any = None) -> Any:
     ax.axhline(missing, color=ORANGE, linewidth=1, linestyle="--", label="missing")
     ax.set_xlabel(name)
     ax.set_ylabel("added to the score")
+    ax.legend()
+    return ax
+
+
+def plot_ranksvm_path(path: Any, *, ax: Any = None) -> Any:
+    """Draw what ranking SVMs reach on held-out queries, as a function of C.
+
+    Parameters
+    ----------
+    path : SVMPath or RankSVMCV
+        Measured on held-out rows; fitted.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The measure, of cross-validation its mean with one standard error on both sides, and the
+        chosen C as a dashed line.
+
+    Raises
+    ------
+    ValueError
+        If a path was not measured.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    if hasattr(path, "scores_"):
+        Cs, values = path.Cs_, path.scores_.mean(axis=0)
+        name, best = path.scoring, path.C_
+    elif path.measure is None:
+        raise ValueError("nothing was measured along the path: give ranksvm_path an eval_set")
+    else:
+        Cs, values, name, best = path.Cs, path.values, path.measure, path.Cs[path.best]
+    ax = ax or _new_axes()
+    if hasattr(path, "scores_") and len(path.scores_) > 1:
+        error = path.scores_.std(axis=0, ddof=1) / np.sqrt(len(path.scores_))
+        ax.fill_between(Cs, values - error, values + error, color=BLUE, alpha=0.2, linewidth=0)
+    ax.plot(Cs, values, "o-", color=BLUE, markersize=4)
+    ax.axvline(best, color=ORANGE, linewidth=1, linestyle="--", label=f"C = {best:.3g}")
+    ax.set_xscale("log")
+    ax.set_xlabel("C")
+    ax.set_ylabel(f"{name if isinstance(name, str) else 'measure'}, held-out queries")
+    ax.legend()
+    return ax
+
+
+def plot_margin_curve(
+    curve: MarginCurve,
+    *,
+    certificate: Any = None,
+    held_out: float | None = None,
+    norm: float = 1.0,
+    ax: Any = None,
+) -> Any:
+    """Draw the empirical margin loss as a function of the margin, beside what it proves.
+
+    Parameters
+    ----------
+    curve : MarginCurve
+    certificate : array-like of float, shape (n_points,), optional
+        Bounds of the misranking of unseen pairs, as ``curve.certificate`` gives them.
+    held_out : float, optional
+        Misranking of held-out pairs.
+    norm : float, default=1.0
+        By which margins are divided: |w| for geometric ones.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        On a logarithmic scale of margins; the least bound is marked.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    ax = ax or _new_axes()
+    rhos = curve.rhos / norm
+    ax.plot(rhos, curve.losses, color=BLUE, label="empirical margin loss")
+    top = 1.0
+    if certificate is not None:
+        bounds = np.asarray(certificate, dtype=np.float64)
+        ax.plot(rhos, bounds, color=ORANGE, label="bound of the unseen pairs")
+        if not np.isnan(bounds).all():
+            least = int(np.nanargmin(bounds))
+            ax.plot(rhos[least], bounds[least], "o", color=ORANGE)
+            ax.annotate(
+                f"{bounds[least]:.3f}",
+                (rhos[least], bounds[least]),
+                textcoords="offset points",
+                xytext=(0, 8),
+                ha="center",
+            )
+            top = max(top, 1.3 * float(bounds[least]))
+    if held_out is not None:
+        label = f"held-out misranking, {held_out:.3f}"
+        ax.axhline(held_out, color=GREY, linestyle="--", linewidth=1, label=label)
+    ax.set_xscale("log")
+    ax.set_ylim(0, top)
+    ax.set_xlabel("margin" if norm == 1.0 else "margin / |w|")
+    ax.set_ylabel("share of pairs")
     ax.legend()
     return ax

@@ -40,8 +40,12 @@ class Versioned:
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Begin with version 0, also when a state is copied or unpickled."""
         self = super().__new__(cls)
-        self.version = 0
+        object.__setattr__(self, "version", 0)  # a state that never changes may be frozen
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: not the version."""
+        return self.__dict__.copy()
 
 
 class _Guard:

@@ -203,6 +203,9 @@ def train(
             facts["pairs"] = history["pairs"][-1]
             facts["passes"] = estimator.n_iter_
             facts["mistakes_of_last_pass"] = history["mistakes"][-1]
+        elif hasattr(estimator, "gap_"):
+            facts |= {"steps": estimator.n_iter_, "objective": estimator.objective_}
+            facts["above_minimum_at_most"] = estimator.gap_ * estimator.objective_
         else:
             facts["stumps"] = len(estimator.estimators_)
             facts["training_error_at_most"] = history["bound"][-1] if history["bound"] else 1.0
@@ -399,6 +402,10 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
     }
     if hasattr(learned, "estimators_") and _ranks_queries(learned):
         facts |= {"stumps": len(learned.estimators_), "rounds": learned.n_iter_}
+    elif hasattr(learned, "gap_"):
+        facts |= {"steps": learned.n_iter_, "objective": learned.objective_}
+        if hasattr(learned, "support_"):
+            facts["documents_with_coefficients"] = learned.support_.size
     elif _ranks_queries(learned):
         facts |= {"pairs_seen": sum(learned.history_["pairs"]), "passes": learned.n_iter_}
     else:

@@ -111,6 +111,7 @@ RANKERS = [
     Learner(
         "pairwise", "PairwisePerceptron", "perceptron on pairs, averaged", {"random_state": 0}, True
     ),
+    Learner("ranksvm", "RankSVM", "ranking SVM, linear", {"random_state": 0}, True),
     Learner("rankboost", "RankBoost", "300 threshold stumps, boosted on pairs", {}, True),
     Learner(
         "bipartite-rankboost",

@@ -237,6 +237,9 @@ class Arrays(Mapping[str, np.ndarray]):
         values = np.frombuffer(self._archive.read(f"arrays/{name}.npy"), dtype, offset=begin)
         return values.reshape(shape, order="F" if by_column else "C").copy(order="K")
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.shapes
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.shapes)
 
@@ -255,7 +258,9 @@ def _learner(name: Any) -> Any:
     import rankcore
 
     kind = getattr(rankcore, name) if name in rankcore.__all__ else None
-    return kind if isinstance(kind, type) and issubclass(kind, Specified) else None
+    if not (isinstance(kind, type) and issubclass(kind, Specified)):
+        return None
+    return None if kind._describe is Specified._describe else kind  # RankSVMCV has a model
 
 
 def _rebuild(document: dict[str, Any], arrays: Arrays) -> Any:

@@ -196,13 +196,29 @@ class Validation:
         """Value of the metric for scores of the rows."""
         return measure(self.metric, self.labels, scores, query_numbers(self.queries))
 
-    def merit(self, value: float) -> float:
-        """What a value of the metric is worth: greater is better, so a loss is negated."""
-        if isinstance(self.metric, str):
-            from rankcore.metrics.names import greater_is_better
+    def merit(self, value: Any) -> Any:
+        """What values of the metric are worth, see `merit`."""
+        return merit(self.metric, value)
 
-            return value if greater_is_better(self.metric) else -value
-        return value
+
+def merit(metric: Any, value: Any) -> Any:
+    """What values of a metric are worth: greater is better, so a loss is negated.
+
+    Parameters
+    ----------
+    metric : str or callable
+        A function is greater for better.
+    value : float or ndarray
+
+    Returns
+    -------
+    float or ndarray
+    """
+    if isinstance(metric, str):
+        from rankcore.metrics.names import greater_is_better
+
+        return value if greater_is_better(metric) else -value
+    return value
 
 
 def measure(metric: Any, labels: Any, scores: Any, qid: Any) -> float:

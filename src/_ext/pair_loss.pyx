@@ -1,0 +1,599 @@
+"""Losses of margins over all pairs of queries, without the pairs: O(n log n) per query.
+
+With d the score of the better document of a pair less that of the worse one, everything here is
+made of the sums of (m - d) and (m - d)^2 over the pairs with d < m, for one or two margins m. One
+walk down the scores of a query gives them for the winners, one up for the losers (Joachims 2006;
+Lee and Lin 2014). Pairs that are listed are summed one by one.
+
+A query's rows are scored, walked and added up before the next query is looked at, so that they are
+still in the cache: an evaluation reads the matrix once.
+"""
+
+from cython cimport final
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._margin_sums cimport Sums, walk_rows, walk_sums, walk_values
+from rankcore._ext._order cimport N_COUNTS, descending_key
+from rankcore._ext._order cimport order as sort_by_key
+from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
+
+cdef extern from "_stream.h" nogil:
+    void rc_stream_docs(
+        const rc_rows *X, const int64_t *docs, int64_t n, const double *w, double *scores
+    )
+    void rc_add_docs(
+        const rc_rows *X, const int64_t *docs, const double *by, int64_t n, double *w
+    )
+
+cdef enum:
+    MOST_MARGINS = 2
+    PATIENCE = 4  # moves per document for which insertion is faster than sorting anew
+
+
+cdef struct Room:
+    # For the largest query; by place in the order of scores. The second halves are upside down.
+    double *score
+    double *weight
+    double *count
+    double *first
+    uint32_t *level
+    uint64_t *key
+    uint64_t *packed
+    uint64_t *spare
+    uint32_t *counts
+    Sums *tree
+    double *values
+    char *block  # of malloc
+
+
+@final
+cdef class PairLoss:
+    """The pairs of queries, and the order of the documents in the last evaluation.
+
+    Parameters
+    ----------
+    docs : int64 array, shape (n_docs,)
+        Rows, query by query.
+    bounds : int64 array, shape (n_queries + 1,)
+    levels : uint32 array, shape (n_docs,)
+        From 0 on in each query: a document is better than those of lower level. Not looked at if
+        pairs are listed.
+    n_levels : int64 array, shape (n_queries,)
+    weights : float64 array, shape (n_docs,), or None
+        A pair weighs the product of its documents' weights.
+    steps : float64 array, shape (n_queries,)
+        Each multiplies the loss of its query.
+    pair_bounds, winners, losers, pair_weights : arrays or None
+        Pairs that are listed: of query q from ``pair_bounds[q]`` on, as places among its documents.
+    order : uint32 array, shape (n_docs,)
+        Places of each query's documents in some order; kept up to date here.
+    """
+
+    cdef const int64_t[::1] docs, bounds, n_levels, pair_bounds
+    cdef const uint32_t[::1] levels
+    cdef const double[::1] weights, steps, pair_weights
+    cdef const int32_t[::1] winners, losers
+    cdef uint32_t[::1] order
+    cdef int64_t most_rows
+
+    def __init__(
+        self,
+        const int64_t[::1] docs not None,
+        const int64_t[::1] bounds not None,
+        const uint32_t[::1] levels not None,
+        const int64_t[::1] n_levels not None,
+        const double[::1] weights,
+        const double[::1] steps not None,
+        const int64_t[::1] pair_bounds,
+        const int32_t[::1] winners,
+        const int32_t[::1] losers,
+        const double[::1] pair_weights,
+        uint32_t[::1] order not None,
+    ):
+        cdef int64_t i, n, q, n_docs = docs.shape[0], n_queries = bounds.shape[0] - 1
+        cdef bint listed = pair_bounds is not None
+        if (
+            n_queries < 0
+            or levels.shape[0] != n_docs
+            or order.shape[0] != n_docs
+            or n_levels.shape[0] != n_queries
+            or steps.shape[0] != n_queries
+            or (weights is not None and weights.shape[0] != n_docs)
+            or bounds[0] != 0
+            or bounds[n_queries] != n_docs
+        ):
+            raise ValueError("the arrays of the pairs do not match")
+        if listed and (
+            winners is None
+            or losers is None
+            or pair_bounds.shape[0] != n_queries + 1
+            or pair_bounds[0] != 0
+            or pair_bounds[n_queries] != winners.shape[0]
+            or winners.shape[0] != losers.shape[0]
+            or (pair_weights is not None and pair_weights.shape[0] != winners.shape[0])
+        ):
+            raise ValueError("the arrays of the listed pairs do not match")
+        self.most_rows = 0
+        for i in range(n_docs):
+            if docs[i] < 0:
+                raise ValueError("there are no rows below 0")
+            self.most_rows = max(self.most_rows, docs[i] + 1)
+        for q in range(n_queries):
+            n = bounds[q + 1] - bounds[q]
+            if not 0 <= bounds[q] <= bounds[q + 1] <= n_docs or n >= <int64_t> 1 << 31:
+                raise ValueError("bounds must ascend, by less than 2**31 documents a query")
+            if n_levels[q] < 1:
+                raise ValueError("a query has a level at least")
+            for i in range(bounds[q], bounds[q + 1]):
+                if not (levels[i] < n_levels[q] and order[i] < n):
+                    raise ValueError("a level or a place is out of range")
+            if not listed:
+                continue
+            if not 0 <= pair_bounds[q] <= pair_bounds[q + 1] <= winners.shape[0]:
+                raise ValueError("the bounds of the pairs must ascend")
+            for i in range(pair_bounds[q], pair_bounds[q + 1]):
+                if not (0 <= winners[i] < n and 0 <= losers[i] < n):
+                    raise ValueError("a pair is out of range")
+        self.docs, self.bounds, self.levels, self.n_levels = docs, bounds, levels, n_levels
+        self.weights, self.steps, self.order = weights, steps, order
+        self.pair_bounds, self.winners, self.losers = pair_bounds, winners, losers
+        self.pair_weights = pair_weights
+
+
+cdef bint _allocate(
+    Room *room, PairLoss pairs, int64_t first, int64_t last, int64_t width
+) noexcept nogil:
+    """Room for the queries from `first` up to `last`; a tree of rows has `width` columns."""
+    cdef int64_t q, n = 1, n_levels = 1
+    cdef size_t each
+    for q in range(first, last):
+        n = max(n, pairs.bounds[q + 1] - pairs.bounds[q])
+        n_levels = max(n_levels, pairs.n_levels[q])
+    each = n
+    room.block = <char *> malloc(
+        n_levels * sizeof(Sums) + (each * 12 + n_levels * width) * 8
+        + each * 2 * 4 + N_COUNTS * sizeof(uint32_t)
+    )
+    if room.block == NULL:
+        return False
+    room.tree = <Sums *> room.block
+    room.score = <double *> (room.tree + n_levels)
+    room.weight = room.score + 2 * each
+    room.count = room.weight + 2 * each
+    room.first = room.count + 2 * each
+    room.key = <uint64_t *> (room.first + 2 * each)
+    room.packed = room.key + each
+    room.spare = room.packed + each
+    room.values = <double *> (room.spare + each)
+    room.level = <uint32_t *> (room.values + each + n_levels * width)
+    room.counts = room.level + 2 * each
+    return True
+
+
+# ---------------------------------------------------------------- order
+
+
+cdef bint _insert(const double *score, uint32_t *place, int64_t n) noexcept nogil:
+    """Sort places by score, descending; whether they were so near to it that it was done."""
+    cdef int64_t i, j, left = PATIENCE * n
+    cdef uint32_t moved
+    cdef double value
+    for i in range(1, n):
+        moved = place[i]
+        value = score[moved]
+        j = i
+        while j > 0 and score[place[j - 1]] < value:
+            place[j] = place[j - 1]
+            j -= 1
+        place[j] = moved
+        left -= i - j
+        if left < 0:
+            return False
+    return True
+
+
+cdef void _sort(Room *room, const double *score, uint32_t *place, int64_t n) noexcept nogil:
+    cdef int64_t i
+    if _insert(score, place, n):
+        return
+    for i in range(n):
+        room.key[i] = descending_key(score[i])
+    sort_by_key(room.key, place, n, room.packed, room.spare, room.counts)
+
+
+cdef int64_t _line_up(
+    Room *room, PairLoss pairs, const double *score, int64_t q
+) noexcept nogil:
+    """Copy scores, levels and weights in order: down the scores, and behind that up, mirrored."""
+    cdef int64_t start = pairs.bounds[q], n = pairs.bounds[q + 1] - start, k, back
+    cdef const uint32_t *place = &pairs.order[start]
+    cdef uint32_t top = <uint32_t> (pairs.n_levels[q] - 1)
+    for k in range(n):
+        back = 2 * n - 1 - k
+        room.score[k] = score[place[k]]
+        room.score[back] = -room.score[k]
+        room.level[k] = pairs.levels[start + place[k]]
+        room.level[back] = top - room.level[k]
+        room.weight[k] = room.weight[back] = (
+            1.0 if pairs.weights is None else pairs.weights[start + place[k]]
+        )
+    return n
+
+
+# ---------------------------------------------------------------- evaluation
+
+
+cdef void _sum_query(
+    Room *room, PairLoss pairs, int64_t q, const double *score,
+    const double *margins, const double *factors, int64_t n_margins,
+    double *slopes, double *curvatures, double *sums,
+) noexcept nogil:
+    """What `evaluate` writes for the documents of a query, and for the query."""
+    cdef int64_t start = pairs.bounds[q], n = pairs.bounds[q + 1] - start, k, m, i
+    cdef uint32_t *place = &pairs.order[start]
+    cdef int64_t n_levels = pairs.n_levels[q]
+    cdef double factor, unused
+    memset(slopes, 0, n * sizeof(double))
+    memset(curvatures, 0, n * sizeof(double))
+    _sort(room, score, place, n)
+    _line_up(room, pairs, score, q)
+    for m in range(n_margins):
+        walk_sums(
+            room.score, room.level, room.weight, n, n_levels, margins[m], True, room.tree,
+            room.count, room.first, sums + 2 * m, sums + 2 * m + 1,
+        )
+        walk_sums(
+            room.score + n, room.level + n, room.weight + n, n, n_levels, margins[m], False,
+            room.tree, room.count + n, room.first + n, &unused, &unused,
+        )
+        factor = 2.0 * factors[m] * pairs.steps[q]
+        for k in range(n):
+            i = place[k]
+            slopes[i] += factor * room.weight[k] * (room.first[2 * n - 1 - k] - room.first[k])
+            curvatures[i] += factor * room.weight[k] * (room.count[k] + room.count[2 * n - 1 - k])
+        sums[2 * m] *= pairs.steps[q]
+        sums[2 * m + 1] *= pairs.steps[q]
+
+
+cdef void _sum_listed(
+    PairLoss pairs, int64_t q, const double *score,
+    const double *margins, const double *factors, int64_t n_margins,
+    double *slopes, double *curvatures, double *sums,
+) noexcept nogil:
+    """The same, pair by pair."""
+    cdef int64_t n = pairs.bounds[q + 1] - pairs.bounds[q], p, m, i, j
+    cdef double gap, v, by
+    memset(slopes, 0, n * sizeof(double))
+    memset(curvatures, 0, n * sizeof(double))
+    memset(sums, 0, 2 * n_margins * sizeof(double))
+    for p in range(pairs.pair_bounds[q], pairs.pair_bounds[q + 1]):
+        i, j = pairs.winners[p], pairs.losers[p]
+        v = pairs.steps[q] * (1.0 if pairs.pair_weights is None else pairs.pair_weights[p])
+        for m in range(n_margins):
+            if not score[i] - score[j] < margins[m]:
+                continue
+            gap = margins[m] - (score[i] - score[j])
+            sums[2 * m] += v * gap
+            sums[2 * m + 1] += v * gap * gap
+            by = 2.0 * factors[m] * v
+            slopes[i] -= by * gap
+            slopes[j] += by * gap
+            curvatures[i] += by
+            curvatures[j] += by
+
+
+cdef int64_t _check(
+    PairLoss pairs, object rows, const double[::1] weights, const double[::1] scores,
+    const double[::1] margins, const double[::1] factors, int64_t first, int64_t last,
+) except -1:
+    cdef int64_t n_docs = pairs.docs.shape[0]
+    cdef const rc_rows *X
+    if not 0 <= first <= last < pairs.bounds.shape[0]:
+        raise ValueError("there are no such queries")
+    if scores.shape[0] != n_docs:
+        raise ValueError("scores and documents differ in number")
+    if not 1 <= margins.shape[0] <= MOST_MARGINS or factors.shape[0] != margins.shape[0]:
+        raise ValueError("there must be one or two margins, and as many factors")
+    if rows is not None:
+        X = checked_rows(rows)
+        if weights is None or weights.shape[0] != X.n_features or pairs.most_rows > X.n_rows:
+            raise ValueError("rows, weights and documents do not match")
+    return 0
+
+
+def evaluate(
+    PairLoss pairs not None,
+    object rows,
+    const double[::1] weights,
+    double[::1] scores not None,
+    const double[::1] margins not None,
+    const double[::1] factors not None,
+    double[::1] slopes not None,
+    double[::1] curvatures not None,
+    double[:, :, ::1] sums not None,
+    double[::1] gradient,
+    int64_t first,
+    int64_t last,
+):
+    """Sum the queries from ``first`` up to ``last``. The GIL is released.
+
+    The loss is the sum over margins m of factor * (m - d)^2, over pairs with d < m.
+
+    Parameters
+    ----------
+    pairs : PairLoss
+    rows : Rows or None
+        None: ``scores`` are there already.
+    weights : float64 array, shape (n_features,), or None
+    scores : float64 array, shape (n_docs,)
+        Written if there are rows.
+    margins, factors : float64 arrays, shape (n_margins,)
+    slopes : float64 array, shape (n_docs,)
+        Derivatives of the loss by the scores.
+    curvatures : float64 array, shape (n_docs,)
+        Diagonal of its second derivatives.
+    sums : float64 array, shape (n_queries, n_margins, 2)
+        Sums of (m - d) and (m - d)^2 over the pairs with d < m, without the factors.
+    gradient : float64 array, shape (n_features,), or None
+        ``slopes`` times rows are added to it.
+    first, last : int
+    """
+    cdef const rc_rows *X = NULL
+    cdef Room room
+    cdef int64_t q, start, n, n_docs = scores.shape[0]
+    cdef bint listed = pairs.pair_bounds is not None, roomy = True
+    _check(pairs, rows, weights, scores, margins, factors, first, last)
+    if (
+        slopes.shape[0] != n_docs
+        or curvatures.shape[0] != n_docs
+        or sums.shape[0] != pairs.steps.shape[0]
+        or sums.shape[1] != margins.shape[0]
+        or sums.shape[2] != 2
+    ):
+        raise ValueError("an array to be written has the wrong shape")
+    if rows is not None:
+        X = checked_rows(rows)
+        if gradient is None or gradient.shape[0] != X.n_features:
+            raise ValueError("the gradient must have one number for each feature")
+    with nogil:
+        roomy = _allocate(&room, pairs, first, last, 1)
+        for q in range(first, last if roomy else first):
+            start = pairs.bounds[q]
+            n = pairs.bounds[q + 1] - start
+            if n == 0:
+                sums[q, :, :] = 0.0
+                continue
+            if X != NULL:
+                rc_stream_docs(X, &pairs.docs[start], n, &weights[0], &scores[start])
+            if listed:
+                _sum_listed(
+                    pairs, q, &scores[start], &margins[0], &factors[0], margins.shape[0],
+                    &slopes[start], &curvatures[start], &sums[q, 0, 0],
+                )
+            else:
+                _sum_query(
+                    &room, pairs, q, &scores[start], &margins[0], &factors[0], margins.shape[0],
+                    &slopes[start], &curvatures[start], &sums[q, 0, 0],
+                )
+            if X != NULL:
+                rc_add_docs(X, &pairs.docs[start], &slopes[start], n, &gradient[0])
+        free(room.block)
+    if not roomy:
+        raise MemoryError("there is no room for the largest query")
+
+
+# ---------------------------------------------------------------- second derivatives
+
+
+cdef void _curve_query(
+    Room *room, PairLoss pairs, int64_t q, const double *score, const double *z,
+    const double *margins, const double *factors, int64_t n_margins,
+    const double *curvatures, double *out,
+) noexcept nogil:
+    cdef int64_t start = pairs.bounds[q], n, k, m, i
+    cdef const uint32_t *place = &pairs.order[start]
+    cdef double factor
+    n = _line_up(room, pairs, score, q)
+    for k in range(n):
+        room.first[k] = room.first[2 * n - 1 - k] = room.weight[k] * z[place[k]]
+        out[k] = curvatures[k] * z[k]
+    for m in range(n_margins):
+        walk_values(
+            room.score, room.level, room.first, n, pairs.n_levels[q], margins[m], room.values,
+            room.count,
+        )
+        walk_values(
+            room.score + n, room.level + n, room.first + n, n, pairs.n_levels[q], margins[m],
+            room.values, room.count + n,
+        )
+        factor = 2.0 * factors[m] * pairs.steps[q]
+        for k in range(n):
+            i = place[k]
+            out[i] -= factor * room.weight[k] * (room.count[k] + room.count[2 * n - 1 - k])
+
+
+cdef void _curve_listed(
+    PairLoss pairs, int64_t q, const double *score, const double *z, int64_t width,
+    const double *margins, const double *factors, int64_t n_margins, double *out,
+) noexcept nogil:
+    """Of `width` vectors side by side; `out` starts at zero."""
+    cdef int64_t p, m, i, j, f
+    cdef double by, change
+    for p in range(pairs.pair_bounds[q], pairs.pair_bounds[q + 1]):
+        i, j = pairs.winners[p], pairs.losers[p]
+        by = 0.0
+        for m in range(n_margins):
+            if score[i] - score[j] < margins[m]:
+                by += 2.0 * factors[m]
+        by *= pairs.steps[q] * (1.0 if pairs.pair_weights is None else pairs.pair_weights[p])
+        if by == 0.0:
+            continue
+        for f in range(width):
+            change = by * (z[i * width + f] - z[j * width + f])
+            out[i * width + f] += change
+            out[j * width + f] -= change
+
+
+def curve(
+    PairLoss pairs not None,
+    object rows,
+    const double[::1] weights,
+    const double[::1] scores not None,
+    const double[::1] margins not None,
+    const double[::1] factors not None,
+    const double[::1] curvatures not None,
+    double[::1] z not None,
+    double[::1] out not None,
+    double[::1] product,
+    int64_t first,
+    int64_t last,
+):
+    """Multiply by the second derivatives of the loss by the scores. The GIL is released.
+
+    Parameters
+    ----------
+    pairs, scores, margins, factors, curvatures
+        As `evaluate` left them.
+    rows : Rows or None
+        None: ``z`` is there already.
+    weights : float64 array, shape (n_features,), or None
+        ``z`` is rows times these.
+    z : float64 array, shape (n_docs,)
+    out : float64 array, shape (n_docs,)
+        Second derivatives times ``z``.
+    product : float64 array, shape (n_features,), or None
+        ``out`` times rows is added to it.
+    first, last : int
+    """
+    cdef const rc_rows *X = NULL
+    cdef Room room
+    cdef int64_t q, start, n, n_docs = scores.shape[0]
+    cdef bint listed = pairs.pair_bounds is not None, roomy = True
+    _check(pairs, rows, weights, scores, margins, factors, first, last)
+    if curvatures.shape[0] != n_docs or z.shape[0] != n_docs or out.shape[0] != n_docs:
+        raise ValueError("the arrays must have one number for each document")
+    if rows is not None:
+        X = checked_rows(rows)
+        if product is None or product.shape[0] != X.n_features:
+            raise ValueError("the product must have one number for each feature")
+    with nogil:
+        roomy = _allocate(&room, pairs, first, last, 1)
+        for q in range(first, last if roomy else first):
+            start = pairs.bounds[q]
+            n = pairs.bounds[q + 1] - start
+            if n == 0:
+                continue
+            if X != NULL:
+                rc_stream_docs(X, &pairs.docs[start], n, &weights[0], &z[start])
+            if listed:
+                memset(&out[start], 0, n * sizeof(double))
+                _curve_listed(
+                    pairs, q, &scores[start], &z[start], 1, &margins[0], &factors[0],
+                    margins.shape[0], &out[start],
+                )
+            else:
+                _curve_query(
+                    &room, pairs, q, &scores[start], &z[start], &margins[0], &factors[0],
+                    margins.shape[0], &curvatures[start], &out[start],
+                )
+            if X != NULL:
+                rc_add_docs(X, &pairs.docs[start], &out[start], n, &product[0])
+        free(room.block)
+    if not roomy:
+        raise MemoryError("there is no room for the largest query")
+
+
+cdef void _unfold(const rc_rows *X, const int64_t *docs, int64_t n, double *dense) noexcept nogil:
+    cdef int64_t k, f, to
+    cdef rc_row x
+    for k in range(n):
+        x = rc_rows_get(X, docs[k])
+        if x.indices != NULL:
+            memset(dense + k * X.n_features, 0, X.n_features * sizeof(double))
+        for f in range(x.n):
+            to = k * X.n_features + (f if x.indices == NULL else x.indices[f])
+            if x.dtype == RC_FLOAT32:
+                dense[to] = (<const float *> x.data)[f]
+            else:
+                dense[to] = (<const double *> x.data)[f]
+
+
+def curve_rows(
+    PairLoss pairs not None,
+    object rows not None,
+    const double[::1] scores not None,
+    const double[::1] margins not None,
+    const double[::1] factors not None,
+    const double[::1] curvatures not None,
+    int64_t q,
+    double[:, ::1] dense not None,
+    double[:, ::1] curved not None,
+):
+    """Multiply all columns of a query's rows by the second derivatives. The GIL is released.
+
+    Parameters
+    ----------
+    pairs, rows, scores, margins, factors, curvatures
+        As for `curve`.
+    q : int
+        The query.
+    dense, curved : float64 arrays, shape (n, n_features)
+        The rows of its n documents, and the second derivatives times these.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef Room room
+    cdef int64_t k, f, m, start, n, width = X.n_features
+    cdef const uint32_t *place
+    cdef double *to
+    cdef bint roomy = True
+    _check(pairs, None, None, scores, margins, factors, q, q + 1)
+    start = pairs.bounds[q]
+    n = pairs.bounds[q + 1] - start
+    if (
+        curvatures.shape[0] != scores.shape[0]
+        or pairs.most_rows > X.n_rows
+        or dense.shape[0] != n
+        or curved.shape[0] != n
+        or dense.shape[1] != width
+        or curved.shape[1] != width
+    ):
+        raise ValueError("the arrays do not match")
+    if n == 0 or width == 0:
+        return
+    with nogil:
+        _unfold(X, &pairs.docs[start], n, &dense[0, 0])
+        if pairs.pair_bounds is not None:
+            memset(&curved[0, 0], 0, n * width * sizeof(double))
+            _curve_listed(
+                pairs, q, &scores[start], &dense[0, 0], width, &margins[0], &factors[0],
+                margins.shape[0], &curved[0, 0],
+            )
+        else:
+            roomy = _allocate(&room, pairs, q, q + 1, width)
+            if roomy:
+                _line_up(&room, pairs, &scores[start], q)
+                place = &pairs.order[start]
+                for k in range(n):
+                    to = &curved[k, 0]
+                    for f in range(width):
+                        to[f] = curvatures[start + k] * dense[k, f]
+                for m in range(margins.shape[0]):
+                    walk_rows(
+                        room.score, room.level, room.weight, n, pairs.n_levels[q], margins[m],
+                        &dense[0, 0], place, width, room.values,
+                        -2.0 * factors[m] * pairs.steps[q], &curved[0, 0],
+                    )
+                    # The mirrored walk needs the places from the other end.
+                    for k in range(n):
+                        (<uint32_t *> room.key)[k] = place[n - 1 - k]
+                    walk_rows(
+                        room.score + n, room.level + n, room.weight + n, n, pairs.n_levels[q],
+                        margins[m], &dense[0, 0], <const uint32_t *> room.key, width, room.values,
+                        -2.0 * factors[m] * pairs.steps[q], &curved[0, 0],
+                    )
+                free(room.block)
+    if not roomy:
+        raise MemoryError("there is no room for the largest query")

@@ -1,0 +1,68 @@
+/* Numbers in vector lanes, and sums of listed rows. Private.
+ *
+ * Every sum is formed in an order that is written down here and in rankcore.h, so that a model is
+ * the same to the bit on every CPU: the lanes hold sums that are apart anyway.
+ */
+#ifndef RANKCORE_DOCS_H
+#define RANKCORE_DOCS_H
+
+#include "rankcore.h"
+
+#include <string.h>
+
+/* Compiled for the baseline and for wider registers, and chosen when the module is loaded. Only
+ * where the loader can choose (glibc), and not under the sanitizers, which start too late. */
+#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define RC_WIDE_ __attribute__((target_clones("avx512f", "avx2", "default")))
+#define RC_INLINED_ static inline __attribute__((always_inline))
+#else
+#define RC_WIDE_
+#define RC_INLINED_ static inline
+#endif
+
+/* Numbers side by side, split by the compiler into whatever registers there are. GCC and Clang
+ * know such types; left to themselves they miss half of these loops. Elsewhere they are arrays. */
+#if defined(__GNUC__)
+typedef double rc_eight __attribute__((vector_size(64)));
+typedef double rc_four __attribute__((vector_size(32)));
+typedef float rc_four_f32 __attribute__((vector_size(16)));
+typedef int64_t rc_four_flags __attribute__((vector_size(32)));
+typedef int32_t rc_four_i32 __attribute__((vector_size(16)));
+#define RC_LOAD_(to, from) memcpy(&(to), from, sizeof(to))
+#define RC_STORE_(to, from) memcpy(to, &(from), sizeof(from))
+#endif
+
+#define RC_ADD4_(TYPE)                                                                   \
+    do {                                                                                 \
+        const TYPE *a = (const TYPE *)X->data + docs[k] * X->stride;                     \
+        const TYPE *b = (const TYPE *)X->data + docs[k + 1] * X->stride;                 \
+        const TYPE *c = (const TYPE *)X->data + docs[k + 2] * X->stride;                 \
+        const TYPE *d = (const TYPE *)X->data + docs[k + 3] * X->stride;                 \
+        const double p = by[k], q = by[k + 1], r = by[k + 2], s = by[k + 3];             \
+        for (f = 0; f < X->n_features; f++)                                              \
+            w[f] = (((w[f] + p * (double)a[f]) + q * (double)b[f]) + r * (double)c[f]) + \
+                   s * (double)d[f];                                                     \
+    } while (0)
+
+/* w += by[k] * row docs[k], for k < n in this order; rows of a zero are left out. */
+RC_WIDE_ static void rc_add_docs(const rc_rows *X, const int64_t *docs, const double *by, int64_t n,
+                                 double *restrict w)
+{
+    int64_t k = 0, f;
+    while (k < n) {
+        if (X->indptr == NULL && k + 4 <= n) { /* adding a zero changes no bit but the sign of 0 */
+            if (X->dtype == RC_FLOAT32)
+                RC_ADD4_(float);
+            else
+                RC_ADD4_(double);
+            k += 4;
+        } else {
+            if (by[k] != 0.0)
+                rc_axpy(rc_rows_get(X, docs[k]), by[k], w);
+            k++;
+        }
+    }
+}
+
+#endif /* RANKCORE_DOCS_H */

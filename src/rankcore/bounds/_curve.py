@@ -1,0 +1,191 @@
+"""The empirical margin loss as a function of the margin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import as_vector
+from rankcore.bounds._margin import kernel_margin_bound
+from rankcore.ranking._base import as_relevance, queries_of
+from rankcore.ranking._pairs import Pairing, check_useful, pair_by_label
+from rankcore.ranking.svm._losses import PairLosses, Terms
+
+Floats = NDArray[np.float64]
+
+# Of the default curve: points, and how far below the greatest distance it begins.
+POINTS, DEPTH = 200, 1e-4
+
+
+@dataclass(frozen=True)
+class MarginCurve:
+    """Empirical margin losses of scores.
+
+    Attributes
+    ----------
+    rhos : ndarray of float64, shape (n_points,)
+        Margins, ascending.
+    losses : ndarray of float64, shape (n_points,)
+        Mean over pairs of min(1, max(0, 1 - d / rho)), d being the distance of the scores.
+    misranking : float
+        Share of the pairs that are not in the right order, ties included: the limit at 0.
+    n_pairs : int
+        Independent pairs to count for a bound: as many disjoint ones as there can be.
+    """
+
+    rhos: Floats
+    losses: Floats
+    misranking: float
+    n_pairs: int
+
+    def certificate(
+        self, radius: float, norm: float, *, delta: float = 0.05, m: int | None = None
+    ) -> Floats:
+        """Bound the misranking of unseen pairs, for every margin of the curve at once.
+
+        Parameters
+        ----------
+        radius : float
+            No row is longer.
+        norm : float
+            Length of the function that made the scores (|w|), above 0.
+        delta : float, default=0.05
+            Chance that any of the bounds does not hold.
+        m : int, optional
+            Independent pairs; None: ``n_pairs``.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_points,)
+            `kernel_margin_bound` of the scores divided by ``norm * radius``, uniform in the margin;
+            NaN where that margin is above 1. The least one may be quoted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a number outside its range.
+
+        Notes
+        -----
+        Scores divided by |w| are those of a function of length 1, whatever |w| turned out to be, so
+        that the class is fixed before the sample is seen.
+        """
+        if not radius > 0 or not norm > 0:
+            raise ValueError(f"radius and norm must be above 0; found {radius!r} and {norm!r}")
+        m = self.n_pairs if m is None else m
+        bounds = np.full(self.rhos.size, np.nan)
+        for k, rho in enumerate((self.rhos / (norm * radius)).tolist()):
+            if rho <= 1.0:
+                loss = min(float(self.losses[k]), 1.0)
+                bounds[k] = kernel_margin_bound(loss, 1.0, 1.0, rho, m, delta, uniform=True)
+        return bounds
+
+
+def margin_curve(
+    y: Any,
+    s: Any,
+    *,
+    qid: Any = None,
+    group: Any = None,
+    rhos: Any = None,
+    balance: str | None = "query",
+    n_jobs: int | None = None,
+) -> MarginCurve:
+    """Empirical margin loss at many margins, from one sort of the scores.
+
+    Parameters
+    ----------
+    y : array-like of numbers, shape (n,)
+        Labels: all pairs of a query with different labels are compared.
+    s : array-like of numbers, shape (n,)
+        Scores; finite.
+    qid : array-like, shape (n,), optional
+        The query of each row, of any type and in any order. None: all rows are of one query.
+    group : array-like of int, optional
+        Sizes of queries whose rows follow each other, instead of ``qid``.
+    rhos : array-like of float, optional
+        Margins, above 0. None: 200 on a logarithmic scale up to the greatest distance.
+    balance : {"query"}, optional, default="query"
+        Whether queries count alike, as in `rankcore.metrics.margin_loss`, or pairs.
+    n_jobs : int, optional
+        Threads that share the queries. None: 1, -1: all.
+
+    Returns
+    -------
+    MarginCurve
+
+    Raises
+    ------
+    ValueError, TypeError
+        On bad input, or if no query has two rows of different label.
+
+    Notes
+    -----
+    The mean of min(rho, max(0, rho - d)) is that of max(0, rho - d) less that of max(0, -d): sums
+    that a walk down the sorted scores gives, O(n log L) per margin for L levels of labels. The
+    difference is rounded by 1e-16 times the mean of max(0, -d), before it is divided by rho.
+
+    Examples
+    --------
+    >>> from rankcore.bounds import margin_curve
+    >>> curve = margin_curve([1, 1, 0], [1.0, 0.25, 0.0], rhos=[0.25, 0.5, 2.0])
+    >>> curve.losses, curve.misranking
+    (array([0.    , 0.25  , 0.6875]), 0.0)
+    """
+    from joblib import effective_n_jobs
+
+    scores = as_vector(s, "s")
+    labels = as_relevance(y, scores.size)
+    if not np.isfinite(scores).all():
+        raise ValueError("s must be finite")
+    if balance not in (None, "query"):
+        raise ValueError(f"balance must be 'query' or None; found {balance!r}")
+    pairing = pair_by_label(labels, queries_of(qid, group, scores.size), None, True)
+    check_useful(pairing, scores.size)
+    of_docs = scores[pairing.docs]
+    grid = _grid(of_docs, pairing.bounds) if rhos is None else _as_rhos(rhos)
+    jobs = 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+    with PairLosses(pairing, balance == "query", jobs) as losses:
+        total = float(losses.weights.sum())
+
+        def first(margin: float) -> tuple[float, float]:
+            terms = Terms(np.array([margin]), np.array([1.0]))
+            at = losses.evaluate(terms, scores=of_docs)
+            # Each pair with d < margin adds 2 to the curvature of either document.
+            return float(at.sums[0, 0]), float(at.curvatures.sum()) / 4.0
+
+        wrong, _ = first(0.0)
+        _, tied_or_wrong = first(np.nextafter(0.0, 1.0))
+        values = np.array([(first(rho)[0] - wrong) / (rho * total) for rho in grid.tolist()])
+    return MarginCurve(grid, np.clip(values, 0.0, 1.0), tied_or_wrong / total, _disjoint(pairing))
+
+
+def _disjoint(pairing: Pairing) -> int:
+    """As many pairs as can be formed without using a row twice."""
+    of = np.repeat(np.arange(pairing.n_pairs.size), np.diff(pairing.bounds))
+    by_label = np.lexsort((pairing.labels, of))
+    labels = pairing.labels[by_label]
+    new = np.ones(labels.size, dtype=bool)
+    new[1:] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])
+    starts = np.flatnonzero(new)
+    counts = np.diff(np.append(starts, labels.size))
+    largest = np.maximum.reduceat(counts, np.searchsorted(starts, pairing.bounds[:-1]))
+    sizes = np.diff(pairing.bounds)
+    return int(np.minimum(sizes // 2, sizes - largest).sum())
+
+
+def _grid(scores: Floats, bounds: NDArray[np.int64]) -> Floats:
+    starts = bounds[:-1]
+    spread = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
+    most = float(spread.max()) or 1.0
+    return most * np.logspace(np.log10(DEPTH), 0.0, POINTS)
+
+
+def _as_rhos(rhos: Any) -> Floats:
+    grid = np.unique(np.asarray(rhos, dtype=np.float64))
+    if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or grid[0] <= 0:
+        raise ValueError(f"rhos must list finite numbers above 0; found {rhos!r}")
+    return grid

@@ -1,0 +1,7 @@
+"""Ranking SVMs: linear and with kernels, and their path over C."""
+
+from rankcore.ranking.svm._choice import RankSVMCV
+from rankcore.ranking.svm._estimator import RankSVM
+from rankcore.ranking.svm._path import SVMPath, ranksvm_path
+
+__all__ = ["RankSVM", "RankSVMCV", "SVMPath", "ranksvm_path"]

@@ -1,0 +1,248 @@
+"""The C of a ranking SVM, chosen by cross-validation over queries."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold, check_cv
+
+from rankcore._core.concurrency import learns
+from rankcore._core.queries import Queries, query_numbers
+from rankcore.ranking._base import Ranker, as_relevance, check_metric, measure, merit, queries_of
+from rankcore.ranking._pairs import Pairing, check_useful
+from rankcore.ranking.svm._estimator import RankSVM
+from rankcore.ranking.svm._path import along, as_cs
+from rankcore.ranking.svm._problems import pairing_of
+
+Floats = NDArray[np.float64]
+
+
+class RankSVMCV(Ranker):
+    """Ranking SVM whose C is chosen by cross-validation over queries.
+
+    Each fold leaves out whole queries and follows one path over C; the C of the greatest mean
+    measure is fitted to all queries.
+
+    Parameters
+    ----------
+    Cs : int or sequence of float, default=12
+        Values, or how many of them from 1e-4 to 1e2 on a logarithmic scale.
+    cv : int, splitter or iterable, optional
+        Folds: how many (None: 5), an object whose ``split`` is given the queries as groups, or
+        pairs of training and test rows. No query may be in both.
+    scoring : str or callable, default="ndcg@10"
+        What is measured: a name that `rankcore.metrics.evaluate` knows, or a function of labels,
+        scores and qid, greater for better. Of "misranking", a loss, the least is best.
+    loss, balance, kernel, gamma, degree, coef0, tol, max_iter, memory_limit, n_jobs, \
+random_state, verbose
+        As for `RankSVM`.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen one; the least of equals.
+    Cs_ : ndarray of float64, shape (n_Cs,)
+        Ascending.
+    scores_ : ndarray of float64, shape (n_folds, n_Cs)
+        The measure on the queries left out.
+    best_estimator_ : RankSVM
+        Fitted to all queries.
+    coef_ : ndarray of float64, shape (n_features,)
+        Its weights, where it has any.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only where X had string column names.
+    n_iter_ : int
+        Steps of the last fit.
+
+    Notes
+    -----
+    Folds are not copied: pairs of the queries left out are. O(n_folds * n_Cs) fits, each from the
+    one before.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y, qid = rc.datasets.make_letor(40, 20, random_state=0)
+    >>> model = rc.RankSVMCV(Cs=[0.001, 0.01, 0.1], cv=4).fit(X, y, qid=qid)
+    >>> model.scores_.shape, model.C_ in model.Cs_
+    ((4, 3), True)
+    """
+
+    early_stopping_rounds = None
+    _figures = ()
+    best_estimator_: RankSVM
+
+    def __init__(
+        self,
+        Cs: Any = 12,
+        cv: Any = None,
+        scoring: Any = "ndcg@10",
+        loss: str = "squared_hinge",
+        balance: str | None = "query",
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        memory_limit: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.loss = loss
+        self.balance = balance
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @learns
+    def fit(
+        self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Choose C, and fit it to all queries.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight
+            As for `RankSVM.fit`. Queries of weight 0 are measured all the same.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters, or if a fold cuts a query in two. A failed or interrupted
+            fit leaves the estimator as it was.
+        """
+        Cs = as_cs(self.Cs)
+        check_metric(self.scoring, "scoring")
+        model = RankSVM(**self._params(float(Cs[0])))
+        model._check_params()
+        data = model._as_rows(X)
+        queries = queries_of(qid, group, data.n_rows)
+        numbers = query_numbers(queries)
+        labels = as_relevance(y, data.n_rows)
+        everything = pairing_of(data, labels, queries, sample_weight, None, None)
+        check_useful(everything, data.n_rows)
+        shadow = model._shadow(X, data.n_features, qid is not None or group is not None)
+        scores = []
+        for train, test in self._folds(X, labels, numbers, queries):
+            with model._problem(data, _part(everything, numbers[train])) as problem:
+                scores.append(
+                    [
+                        measure(self.scoring, labels[test], s[test], numbers[test])
+                        for s in (one._scores(data, queries) for one in along(shadow, problem, Cs))
+                    ]
+                )
+        values = np.array(scores)
+        best = int(merit(self.scoring, values.mean(axis=0)).argmax())
+        with model._problem(data, everything) as problem:
+            chosen = next(iter(along(shadow, problem, Cs[best : best + 1])))
+        self._become_chosen(chosen, Cs, values, best)
+        return self
+
+    def _folds(self, X: Any, labels: Floats, numbers: NDArray[np.int64], queries: Queries) -> Any:
+        n_queries = queries.ids.size
+        if self.cv is None or isinstance(self.cv, Integral):
+            n_folds = 5 if self.cv is None else int(self.cv)
+            if not 2 <= n_folds <= n_queries:
+                raise ValueError(
+                    f"cv must be 2 to the number of queries, {n_queries}; found {n_folds}"
+                )
+            splitter: Any = GroupKFold(n_folds)
+        else:
+            splitter = check_cv(self.cv)
+        for train, test in splitter.split(X, labels, numbers):
+            both = np.intersect1d(numbers[train], numbers[test])
+            if both.size:
+                raise ValueError(
+                    f"cv puts rows of the query {queries.ids[both[0]]!r} into both sides of a "
+                    "fold; queries must stay whole, as with sklearn.model_selection.GroupKFold"
+                )
+            yield train, test
+
+    def _become_chosen(self, chosen: RankSVM, Cs: Floats, values: Floats, best: int) -> None:
+        fresh = {k: v for k, v in vars(self).items() if k != "feature_names_in_"}
+        fresh |= {
+            "best_estimator_": chosen,
+            "C_": float(Cs[best]),
+            "Cs_": Cs,
+            "scores_": values,
+            "n_features_in_": chosen.n_features_in_,
+            "_with_qid": chosen._with_qid,
+        }
+        if hasattr(chosen, "feature_names_in_"):
+            fresh["feature_names_in_"] = chosen.feature_names_in_
+        self.__dict__ = fresh
+
+    def _params(self, C: float) -> dict[str, Any]:
+        """What the ranking SVM is made with."""
+        kept = self.get_params(deep=False)
+        return {"C": C} | {k: v for k, v in kept.items() if k not in ("Cs", "cv", "scoring")}
+
+    def _as_rows(self, X: Any) -> Any:
+        return RankSVM(**self._params(1.0))._as_rows(X)
+
+    def _scores(self, rows: Any, queries: Queries) -> Floats:
+        return self.best_estimator_._scores(rows, queries)
+
+    @property
+    def coef_(self) -> Floats:
+        """The weights of features, shape (n_features,)."""
+        return self._fitted().coef_
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the last fit."""
+        return self._fitted().n_iter_
+
+    def _fitted(self) -> RankSVM:
+        # AttributeError, as for any attribute that a fit has yet to set.
+        if "best_estimator_" not in self.__dict__:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "best_estimator_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def _part(pairing: Pairing, numbers: NDArray[np.int64]) -> Pairing:
+    """The pairs of some of the queries."""
+    kept = np.isin(pairing.queries, numbers)
+    if not kept.any():
+        raise ValueError("a fold has no query with two documents of different label to learn from")
+    sizes = np.diff(pairing.bounds)
+    docs = np.repeat(kept, sizes)
+    return Pairing(
+        pairing.docs[docs],
+        np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
+        pairing.labels[docs],
+        None if pairing.doc_weights is None else pairing.doc_weights[docs],
+        None,
+        pairing.n_pairs[kept],
+        pairing.weights[kept],
+        pairing.queries[kept],
+        None if pairing.query_weights is None else pairing.query_weights[kept],
+    )

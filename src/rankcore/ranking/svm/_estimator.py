@@ -1,0 +1,420 @@
+"""RankSVM: the ranking support vector machine, linear or with a kernel."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from copy import copy
+from numbers import Integral
+from time import perf_counter
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_scalar, validate_data
+
+from rankcore._core.concurrency import learns
+from rankcore._core.inputs import as_rows
+from rankcore._core.model_spec import ModelSpec
+from rankcore._core.numbers import check_scores
+from rankcore._core.params import as_generator, check_flag, check_option, check_real
+from rankcore._core.queries import Queries
+from rankcore.ranking._base import Ranker, check_metric, queries_of
+from rankcore.ranking._pairs import check_useful, default_memory_limit
+from rankcore.ranking.svm._files import FIGURES, describe, restore
+from rankcore.ranking.svm._models import (
+    KERNELS,
+    Kernel,
+    KernelModel,
+    LinearModel,
+    as_matrix,
+    resolve_gamma,
+)
+from rankcore.ranking.svm._newton import Solution, Step
+from rankcore.ranking.svm._problems import Problem, pairing_of
+from rankcore.ranking.svm._watch import Watch
+
+LOSSES = ("squared_hinge", "hinge")
+
+
+class RankSVM(Ranker):
+    """Ranking SVM: the weights of least length that set all pairs of documents apart.
+
+    It minimises ::
+
+        |w|^2 / 2 + C * sum over queries q of c_q * sum over pairs (i, j) of q of
+                                             max(0, 1 - (s_i - s_j))^p
+
+    where s = X w are scores, document i has a greater label than j, and p is 2 for
+    ``loss="squared_hinge"``, 1 for "hinge". Pairs are never listed, unless you list them: an
+    evaluation of the loss, its gradient or a product with its second derivatives costs a sort of
+    each query's scores.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        What a pair costs beside the length of the weights.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        The former is the faster one to minimise.
+    balance : {"query"}, optional, default="query"
+        "query": c_q is 1 / (weight of the pairs of q), so that queries count alike. None: c_q is 1,
+        as in the papers; C is then to be smaller by about the number of pairs in a query.
+    kernel : {"linear", "poly", "rbf", "precomputed"}, callable or None, default=None
+        None: a weight for each feature. Else a coefficient for each document, and scores that are
+        sums of kernel values: K(x, z) = x'z, (gamma x'z + coef0)^degree, exp(-gamma |x - z|^2), a
+        function of two matrices that returns that of their rows' values, or X itself, with rows to
+        be scored against columns that were fitted. It must have no negative eigenvalues.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Of "poly" and "rbf": 1 / (n_features * variance of X), 1 / n_features, or a number above 0.
+    degree : int, default=3
+    coef0 : float, default=1.0
+        Of "poly".
+    tol : float, default=1e-4
+        Learning ends when the objective is proved to be above its minimum by this share of it at
+        most (the duality gap).
+    max_iter : int, default=200
+        Steps of Newton's method, at most; it takes 4 to 10 as a rule, the hinge some more.
+    warm_start : bool, default=False
+        Whether ``fit`` begins at the model there is. With a kernel the rows must be the same.
+    eval_metric : str or callable, default="ndcg@10"
+        What is measured on the ``eval_set`` after each step: a name that
+        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid.
+    memory_limit : int, optional
+        Bytes that the kernel matrix may take. By default a quarter of the machine's memory.
+    n_jobs : int, optional
+        Threads that share the queries. The model does not depend on it. None: 1, -1: all.
+    random_state : int, numpy Generator or RandomState, optional
+        Draws the queries from whose second derivatives Newton's steps are preconditioned. The
+        minimum is unique: within ``tol`` the model does not depend on it.
+    verbose : int, default=0
+        Print a line for each step if positive.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (n_features,)
+        The weights (a copy); only without a kernel or with the linear one.
+    dual_coef_ : ndarray of float64, shape (n_support,)
+        The coefficients of documents; only with a kernel.
+    support_ : ndarray of int64, shape (n_support,)
+        The rows that have them.
+    objective_, gap_ : float
+        The objective reached, and the share of it by which it may lie above its minimum.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only where X had string column names.
+    n_iter_ : int
+        Steps taken.
+    history_ : dict of lists
+        After each step: ``objective``; ``gap``, as a share of it; ``gradient_norm``; ``products``
+        with second derivatives that the step took; ``seconds`` since the fit began; and, with an
+        ``eval_set``, the value of ``eval_metric`` under its name.
+
+    Raises
+    ------
+    ValueError, TypeError
+        From ``fit``, on bad input or parameters.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the gap is larger than ``tol`` after ``max_iter`` steps.
+
+    Notes
+    -----
+    Scores are sorted, from the order they had before; a walk down the scores and one up then give
+    the sums of 1 - d and (1 - d)^2 over all pairs with d < 1 by a Fenwick tree over the labels:
+    O(n log n) for a query of n documents, and O(values of X), which are read once an evaluation
+    [1]_ [2]_. Steps are Newton's with conjugate gradients, preconditioned by the second derivatives
+    of a sample of the queries if there are at most 1024 features; steps are as long as the
+    objective falls. The hinge is rounded off in a parabola, whose width falls until the duality gap
+    of the hinge itself is small enough.
+
+    Memory beyond X: some 100 bytes for each row; a number for each feature in each of up to 32
+    blocks of queries; with a kernel 8 bytes for each pair of rows. Rows of queries without two
+    labels take part in nothing.
+
+    References
+    ----------
+    .. [1] T. Joachims. "Training Linear SVMs in Linear Time". KDD 2006.
+    .. [2] C.-P. Lee and C.-J. Lin. "Large-Scale Linear RankSVM". Neural Computation 26, 2014.
+    .. [3] T.-M. Kuo, C.-P. Lee and C.-J. Lin. "Large-Scale Kernel RankSVM". SDM 2014.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y = [[1, 0], [0, 1], [1, 1]], [2, 0, 1]
+    >>> model = rc.RankSVM(loss="hinge", balance=None, tol=1e-9).fit(X, y)
+    >>> model.coef_.round(4)
+    array([ 1., -1.])
+    >>> round(model.objective_, 6), model.predict_rank(X)
+    (1.0, array([1, 3, 2]))
+    """
+
+    _state: LinearModel | KernelModel
+    _figures = FIGURES
+    _history: dict[str, list[Any]]
+    # Newton's steps are few, and what stops early is the path over C.
+    early_stopping_rounds = None
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        loss: str = "squared_hinge",
+        balance: str | None = "query",
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        warm_start: bool = False,
+        eval_metric: Any = "ndcg@10",
+        memory_limit: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.balance = balance
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.eval_metric = eval_metric
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------- learning
+
+    @learns
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        pairs: Any = None,
+        pairs_weight: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+        callbacks: Iterable[Callable[[Any], Any]] | None = None,
+    ) -> Self:
+        """Find the minimum.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            Finite. CSR and C-ordered float32 or float64 are used in place. With
+            ``kernel="precomputed"`` the kernel matrix, shape (n_samples, n_samples).
+        y : array-like of numbers, shape (n_samples,)
+            Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
+        qid : array-like, shape (n_samples,), optional
+            The query of each row, of any type and in any order. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries whose rows follow each other, instead of ``qid``.
+        sample_weight : array-like, optional
+            Of rows, shape (n_samples,): a pair weighs the product of its two. Or of queries, in
+            order of first appearance, shape (n_queries,).
+        pairs : array-like of int, shape (n_pairs, 2), optional
+            Row of the winner and row of the loser: learn from these instead of from labels.
+        pairs_weight : array-like, shape (n_pairs,), optional
+        eval_set : (X, y), or a list of one such pair, optional
+            Held-out rows, measured after each step.
+        eval_qid, eval_group : array-like, optional
+            Their queries.
+        callbacks : iterable of callables, optional
+            Called after each step with the model as it is then, to look at but not to keep; a true
+            answer of one ends the fit.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters, if no query has two documents to tell apart, or if the
+            kernel matrix takes more than ``memory_limit``. A failed or interrupted fit leaves the
+            estimator as it was.
+        """
+        self._check_params()
+        begin = perf_counter()
+        data = self._as_rows(X)
+        queries = queries_of(qid, group, data.n_rows)
+        pairing = pairing_of(data, y, queries, sample_weight, pairs, pairs_weight)
+        check_useful(pairing, data.n_rows)
+        validation = self._validation(X, data, eval_set, eval_qid, eval_group)
+        with self._problem(data, pairing) as problem:
+            start = problem.start(self._warm(data.n_rows, data.n_features))
+            shadow = self._shadow(X, data.n_features, qid is not None or group is not None)
+            look = Watch(shadow, problem, validation, list(callbacks or []), begin)
+            found = problem.solve(self.C, self.loss, start, self.tol, int(self.max_iter), look)
+            shadow._take(problem, found)
+        self._warn(found)
+        self._become(shadow)
+        return self
+
+    def _problem(self, data: Any, pairing: Any) -> Problem:
+        limit = default_memory_limit() if self.memory_limit is None else int(self.memory_limit)
+        kernel = None
+        if self.kernel is not None:
+            gamma = resolve_gamma(self.gamma, data.values)
+            kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
+        return Problem(
+            data,
+            pairing,
+            kernel,
+            balanced=self.balance == "query",
+            n_jobs=1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs)),
+            memory_limit=limit,
+            generator=as_generator(self.random_state),
+        )
+
+    def _warm(self, n_rows: int, n_features: int) -> LinearModel | KernelModel | None:
+        """The model to begin at."""
+        if not self.warm_start or "_state" not in self.__dict__:
+            return None
+        if self.n_features_in_ != n_features:
+            raise ValueError(
+                f"X has {n_features} features, but with warm_start the model goes on from "
+                f"{self.n_features_in_}"
+            )
+        if isinstance(self._state, KernelModel) and (self._state.support >= n_rows).any():
+            raise ValueError(
+                f"X has {n_rows} rows, fewer than those that warm_start goes on from: with a "
+                "kernel they must be the same"
+            )
+        return self._state
+
+    def _shadow(self, X: Any, n_features: int, with_qid: bool) -> Self:
+        """A copy of this estimator: what it will be if all goes well."""
+        shadow = copy(self)
+        validate_data(shadow, X, skip_check_array=True, reset=True)  # feature names
+        shadow.n_features_in_ = n_features
+        shadow._with_qid = with_qid
+        shadow._history = {name: [] for name in FIGURES}
+        return shadow
+
+    def _note(self, step: Step, seconds: float) -> None:
+        """Add a step to the history."""
+        share = step.gap / step.objective
+        figures = (step.objective, share, step.gradient_norm, step.products, seconds)
+        for name, value in zip(FIGURES, figures, strict=True):
+            self._history[name].append(value)
+
+    def _take(self, problem: Problem, found: Solution) -> None:
+        """Take over what was found."""
+        self._state = problem.model(found.w)
+        self.objective_, self.gap_ = found.objective, found.gap / found.objective
+        self.n_iter_ = found.n_iter
+
+    def _warn(self, found: Solution) -> None:
+        if found.outcome in ("max_iter", "precision"):
+            advice = "increase max_iter" if found.outcome == "max_iter" else "float64 sees no less"
+            warnings.warn(
+                f"{type(self).__name__} did not converge: after {found.n_iter} steps the objective "
+                f"may lie {found.gap / found.objective:.1e} of itself above its minimum, more than "
+                f"tol={self.tol:g}; {advice}, or decrease C or scale X",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _as_rows(self, X: Any) -> Any:
+        return as_rows(X) if self.kernel is None else as_matrix(X)
+
+    def _check_params(self) -> None:
+        check_option(self.loss, "loss", LOSSES)
+        if self.balance is not None:
+            check_option(self.balance, "balance", ("query",))
+        if self.kernel is not None and not callable(self.kernel):
+            check_option(self.kernel, "kernel", KERNELS)
+        if isinstance(self.gamma, str):
+            check_option(self.gamma, "gamma", ("scale", "auto"))
+        else:
+            _check_positive(self.gamma, "gamma")
+        _check_positive(self.C, "C")
+        _check_positive(self.tol, "tol")
+        check_real(self.coef0, "coef0", 0, 1e100)
+        check_scalar(self.degree, "degree", Integral, min_val=1)
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
+        check_scalar(self.verbose, "verbose", Integral, min_val=0)
+        check_flag(self.warm_start, "warm_start")
+        if self.memory_limit is not None:
+            check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
+        if self.n_jobs is not None:
+            check_scalar(self.n_jobs, "n_jobs", Integral)
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs must not be 0; None is one thread, -1 one per processor")
+        check_metric(self.eval_metric, "eval_metric")
+
+    # ---------------------------------------------------------------- what was learned
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return describe(self)
+
+    def _restore(self, spec: ModelSpec) -> None:
+        restore(self, spec)
+
+    def _scores(self, rows: Any, queries: Queries) -> NDArray[np.float64]:
+        return check_scores(self._fitted_state().score(rows))
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """The weights of features, shape (n_features,)."""
+        state = self._fitted_state()
+        if isinstance(state, LinearModel):
+            return state.weights.copy()
+        if state.kernel.kind == "linear":
+            return state.weights()
+        raise AttributeError("with this kernel there is no coef_; see dual_coef_ and support_")
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """The coefficients of documents, shape (n_support,)."""
+        return self._kernel_state().coefficients.copy()
+
+    @property
+    def support_(self) -> NDArray[np.int64]:
+        """The rows that have a coefficient, shape (n_support,)."""
+        return self._kernel_state().support.copy()
+
+    @property
+    def history_(self) -> dict[str, list[Any]]:
+        """Figures of each step."""
+        self._fitted_state()
+        return {name: list(values) for name, values in self._history.items()}
+
+    def _kernel_state(self) -> KernelModel:
+        state = self._fitted_state()
+        if isinstance(state, LinearModel):
+            raise AttributeError("without a kernel documents have no coefficients; see coef_")
+        return state
+
+    def _fitted_state(self) -> Any:
+        # AttributeError, as for any attribute that a fit has yet to set.
+        if "_state" not in self.__dict__:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def _check_positive(value: Any, name: str) -> None:
+    """Raise unless a parameter is a finite number above 0."""
+    check_real(value, name, 0, 1e100)
+    if not value > 0:
+        raise ValueError(f"{name} must be above 0; found {value!r}")

@@ -1,0 +1,131 @@
+"""Ranking SVMs as plain arrays and facts, for model files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
+
+# What `history_` holds of each step.
+FIGURES = ("objective", "gap", "gradient_norm", "products", "seconds")
+
+
+def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Facts and arrays of a fitted model.
+
+    Raises
+    ------
+    TypeError
+        If its kernel is a function.
+    """
+    state = model._state
+    facts: dict[str, Any] = {
+        "with_qid": model._with_qid,
+        "history": model.history_,
+        "objective": model.objective_,
+        "gap": model.gap_,
+        "n_iter": model.n_iter_,
+        "kernel": None,
+    }
+    if isinstance(state, LinearModel):
+        return facts, {"weights": state.weights}
+    kernel = state.kernel
+    if callable(kernel.kind):
+        raise TypeError(
+            "a kernel that is a function cannot be written to a model file; use pickle, or "
+            "kernel='precomputed'"
+        )
+    facts["kernel"] = {
+        "kind": kernel.kind,
+        "gamma": kernel.gamma,
+        "degree": kernel.degree,
+        "coef0": kernel.coef0,
+    }
+    arrays = {"support": state.support, "coefficients": state.coefficients}
+    if hasattr(state.vectors, "tocsr"):
+        parts = ("data", "indices", "indptr")
+        arrays |= {f"vectors.{part}": getattr(state.vectors, part) for part in parts}
+    elif state.vectors is not None:
+        arrays["vectors"] = state.vectors
+    return facts, arrays
+
+
+def restore(model: Any, spec: ModelSpec) -> None:
+    """Make an estimator of parameters the fitted one that a spec describes.
+
+    Raises
+    ------
+    ValueError, KeyError
+        If the arrays and facts are not those of a ranking SVM.
+    """
+    document, arrays, n_features = spec.facts, spec.arrays, check_n_features(spec.n_features)
+    history = document["history"]
+    lengths = {len(values) for values in history.values()}
+    if not set(FIGURES) <= history.keys() or len(lengths) != 1:
+        raise ValueError("its history is not that of a ranking SVM")
+    numbers = np.array(list(history.values()), dtype=np.float64)
+    objective, gap, steps = document["objective"], document["gap"], document["n_iter"]
+    if np.isnan(numbers).any() or not (objective >= 0 and gap >= 0):
+        raise ValueError("its figures are impossible")
+    if not isinstance(steps, int) or not 0 <= steps <= numbers.shape[1]:
+        raise ValueError(f"it took {steps!r} steps")
+    kernel = document["kernel"]
+    if (kernel is None) != (model.kernel is None):
+        raise ValueError("its kernel is not that of its parameters")
+    if kernel is None:
+        model._state = LinearModel(_vector(arrays, "weights", n_features))
+    else:
+        model._state = _kernel_model(model, kernel, n_features, arrays)
+    model._history = {name: list(history[name]) for name in history}
+    model.objective_, model.gap_, model.n_iter_ = float(objective), float(gap), steps
+    model.n_features_in_, model._with_qid = n_features, bool(document["with_qid"])
+
+
+def _kernel_model(
+    model: Any, facts: dict[str, Any], n_features: int, arrays: Mapping[str, np.ndarray]
+) -> KernelModel:
+    if facts["kind"] != model.kernel:
+        raise ValueError("its kernel is not that of its parameters")
+    kernel = Kernel(facts["kind"], float(facts["gamma"]), int(facts["degree"]), facts["coef0"])
+    if not np.isfinite([kernel.gamma, kernel.coef0]).all() or kernel.degree < 1:
+        raise ValueError("the parameters of its kernel are impossible")
+    support = arrays["support"]
+    n = support.size
+    if support.ndim != 1 or support.dtype != np.int64 or (n and support[0] < 0):
+        raise ValueError("its support is not a list of rows")
+    if (np.diff(support) <= 0).any():
+        raise ValueError("its support does not ascend")
+    coefficients = _vector(arrays, "coefficients", n)
+    if kernel.kind == "precomputed":
+        if n and support[-1] >= n_features:
+            raise ValueError("its support is beyond its columns")
+        return KernelModel(kernel, support, coefficients, None)
+    if "vectors" in arrays:
+        vectors: Any = np.ascontiguousarray(arrays["vectors"])
+        values = vectors
+    else:
+        import scipy.sparse as sp
+
+        parts = tuple(arrays[f"vectors.{part}"] for part in ("data", "indices", "indptr"))
+        vectors = sp.csr_array(parts, shape=(n, n_features))
+        vectors.check_format(full_check=True)
+        values = vectors.data
+    if vectors.shape != (n, n_features) or values.dtype.kind != "f":
+        raise ValueError(f"its vectors have shape {vectors.shape} and dtype {values.dtype}")
+    if not np.isfinite(values).all():
+        raise ValueError("its vectors hold NaN or infinity")
+    return KernelModel(kernel, support, coefficients, vectors)
+
+
+def _vector(arrays: Mapping[str, np.ndarray], name: str, size: int) -> np.ndarray:
+    array = arrays[name]
+    if array.shape != (size,) or array.dtype != np.float64 or not np.isfinite(array).all():
+        raise ValueError(
+            f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected ({size},) "
+            "finite numbers of float64"
+        )
+    return np.ascontiguousarray(array)

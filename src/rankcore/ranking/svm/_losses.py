@@ -1,0 +1,344 @@
+"""Margin losses over all pairs, in threads: what every solver asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import pair_loss as kernels
+from rankcore._ext.rows import Rows
+from rankcore.ranking._pairs import Pairing
+
+Floats = NDArray[np.float64]
+
+# Blocks of queries, whose sums are added in order: the same numbers for every n_jobs.
+BLOCKS = 32
+# The same for matrices of second derivatives.
+GROUPS = 4
+# Rows whose products with each other are summed at a time.
+BATCH = 1024
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A loss of pairs: the sum over margins m of ``factor * max(0, m - d)^2``.
+
+    Attributes
+    ----------
+    margins, factors : ndarray of float64, shape (n_margins,)
+    """
+
+    margins: Floats
+    factors: Floats
+
+    @classmethod
+    def squared_hinge(cls, C: float) -> Terms:
+        """``C * max(0, 1 - d)^2``."""
+        return cls(np.array([1.0]), np.array([float(C)]))
+
+    @classmethod
+    def smooth_hinge(cls, C: float, width: float) -> Terms:
+        """``C * max(0, 1 - d)`` with its kink rounded off: a parabola for 1 - width < d < 1.
+
+        It is ``C * (max(0, 1 - d)^2 - max(0, 1 - width - d)^2) / (2 * width)``, and less than the
+        hinge by ``C * width / 2`` at most.
+        """
+        factor = C / (2.0 * width)
+        return cls(np.array([1.0, 1.0 - width]), np.array([factor, -factor]))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A loss and its derivatives by the scores of the documents.
+
+    Attributes
+    ----------
+    terms : Terms
+    scores, slopes, curvatures : ndarray of float64, shape (n_docs,)
+        Scores, first derivatives, and the diagonal of the second ones.
+    loss : float
+    sums : ndarray of float64, shape (n_margins, 2)
+        Sums of (m - d) and (m - d)^2 over the pairs with d < m.
+    pulled : ndarray of float64, shape (n_features,), or None
+        ``slopes`` times rows, if there were rows.
+    """
+
+    terms: Terms
+    scores: Floats
+    slopes: Floats
+    curvatures: Floats
+    loss: float
+    sums: Floats
+    pulled: Floats | None
+
+
+class PairLosses:
+    """Losses of the pairs of queries, in ``n_jobs`` threads.
+
+    Use it as a context manager; its end ends the threads.
+
+    Parameters
+    ----------
+    pairing : Pairing
+        Its documents in the order of rows.
+    balanced : bool
+        Whether the weights of a query's pairs add up to 1.
+    n_jobs : int
+        Threads that share the queries.
+    rows : Rows, optional
+        What will be evaluated. Sums of rows take no more room than an eighth of their values.
+
+    Raises
+    ------
+    ValueError
+        If the weights of a query's pairs add up to more than float64 holds.
+    """
+
+    def __init__(
+        self, pairing: Pairing, balanced: bool, n_jobs: int = 1, rows: Rows | None = None
+    ) -> None:
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            steps = pairing.steps(balanced)
+        usable = np.isfinite(pairing.weights) & np.isfinite(steps)
+        if not usable.all():
+            raise ValueError(
+                "the weights are too large or too small: the pairs of a query weigh "
+                f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
+            )
+        self.pairing = pairing
+        self.n_docs = pairing.docs.size
+        self.n_queries = pairing.n_pairs.size
+        self.weights = steps * pairing.weights  # of all pairs of each query
+        levels, n_levels = _levels(pairing)
+        pair_bounds, winners, losers, pair_weights = pairing.listed or (None, None, None, None)
+        sizes = np.diff(pairing.bounds)
+        order = np.arange(self.n_docs) - np.repeat(pairing.bounds[:-1], sizes)
+        self.kernel = kernels.PairLoss(
+            pairing.docs,
+            pairing.bounds,
+            levels,
+            n_levels,
+            pairing.doc_weights,
+            steps,
+            pair_bounds,
+            winners,
+            losers,
+            pair_weights,
+            order.astype(np.uint32),
+        )
+        most = BLOCKS
+        if rows is not None:
+            most = max(1, min(BLOCKS, rows.n_values // (8 * rows.n_features)))
+        cuts = np.searchsorted(pairing.bounds, np.linspace(0, self.n_docs, most + 1)[1:-1])
+        edges = np.unique(np.concatenate([[0], cuts, [self.n_queries]])).tolist()
+        self._parts = list(pairwise(edges))
+        self._pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 and len(self._parts) > 1 else None
+
+    def __enter__(self) -> PairLosses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def evaluate(
+        self,
+        terms: Terms,
+        *,
+        scores: Floats | None = None,
+        rows: Rows | None = None,
+        weights: Floats | None = None,
+    ) -> Evaluation:
+        """Loss and derivatives, at given scores or at those of rows times weights.
+
+        Parameters
+        ----------
+        terms : Terms
+        scores : ndarray of float64, shape (n_docs,)
+            Needed without rows.
+        rows : Rows
+        weights : ndarray of float64, shape (n_features,)
+
+        Returns
+        -------
+        Evaluation
+
+        Notes
+        -----
+        O(n_values + n_docs log n_docs) with rows, of which each is read once.
+        """
+        if scores is None:
+            scores = np.empty(self.n_docs)
+        slopes, curvatures = np.empty(self.n_docs), np.empty(self.n_docs)
+        sums = np.empty((self.n_queries, terms.margins.size, 2))
+        parts = self._room(rows)
+
+        def run(k: int, first: int, last: int) -> None:
+            kernels.evaluate(
+                self.kernel,
+                rows,
+                weights,
+                scores,
+                terms.margins,
+                terms.factors,
+                slopes,
+                curvatures,
+                sums,
+                None if parts is None else parts[k],
+                first,
+                last,
+            )
+
+        self._run(run)
+        total = sums.sum(axis=0)
+        loss = float(terms.factors @ total[:, 1])
+        pulled = None if parts is None else parts.sum(axis=0)
+        if not np.isfinite(loss) or (pulled is not None and not np.isfinite(pulled).all()):
+            raise overflow()
+        return Evaluation(terms, scores, slopes, curvatures, loss, total, pulled)
+
+    def curve(
+        self,
+        at: Evaluation,
+        *,
+        z: Floats | None = None,
+        rows: Rows | None = None,
+        weights: Floats | None = None,
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """Multiply by the second derivatives of the loss by the scores.
+
+        Parameters
+        ----------
+        at : Evaluation
+            The last one that was made with these terms or scores.
+        z : ndarray of float64, shape (n_docs,)
+            What to multiply; needed without rows.
+        rows : Rows
+        weights : ndarray of float64, shape (n_features,)
+            Or rows times these.
+
+        Returns
+        -------
+        z, product : ndarray of float64, shape (n_docs,)
+        pulled : ndarray of float64, shape (n_features,), or None
+            ``product`` times rows.
+        """
+        if z is None:
+            z = np.empty(self.n_docs)
+        out = np.empty(self.n_docs)
+        parts = self._room(rows)
+
+        def run(k: int, first: int, last: int) -> None:
+            kernels.curve(
+                self.kernel,
+                rows,
+                weights,
+                at.scores,
+                at.terms.margins,
+                at.terms.factors,
+                at.curvatures,
+                z,
+                out,
+                None if parts is None else parts[k],
+                first,
+                last,
+            )
+
+        self._run(run)
+        return z, out, None if parts is None else parts.sum(axis=0)
+
+    def curve_rows(self, at: Evaluation, rows: Rows, queries: NDArray[np.int64]) -> Floats:
+        """Second derivatives of the loss of some queries by the weights of features.
+
+        Parameters
+        ----------
+        at : Evaluation
+            The last one.
+        rows : Rows
+        queries : ndarray of int64
+
+        Returns
+        -------
+        ndarray of float64, shape (n_features, n_features)
+            Symmetric up to rounding.
+
+        Notes
+        -----
+        O(n * n_features^2) for n documents; each thread has room for 1024 of them, or for the
+        largest query, twice.
+        """
+        d = rows.n_features
+        groups = np.array_split(queries, min(GROUPS, queries.size))
+        totals = np.zeros((len(groups), d, d))
+        sizes = np.diff(self.pairing.bounds)
+        room = max(BATCH, int(sizes[queries].max()))
+
+        def run(k: int) -> None:
+            # Products of few rows are not worth a call of BLAS.
+            dense, curved, filled = np.empty((room, d)), np.empty((room, d)), 0
+            for q in groups[k].tolist():
+                stop = filled + int(sizes[q])
+                if stop > room:
+                    totals[k] += dense[:filled].T @ curved[:filled]
+                    filled, stop = 0, int(sizes[q])
+                kernels.curve_rows(
+                    self.kernel,
+                    rows,
+                    at.scores,
+                    at.terms.margins,
+                    at.terms.factors,
+                    at.curvatures,
+                    q,
+                    dense[filled:stop],
+                    curved[filled:stop],
+                )
+                filled = stop
+            totals[k] += dense[:filled].T @ curved[:filled]
+
+        self._each(run, len(groups))
+        return np.asarray(totals.sum(axis=0))
+
+    def _room(self, rows: Rows | None) -> Floats | None:
+        return None if rows is None else np.zeros((len(self._parts), rows.n_features))
+
+    def _run(self, run: Callable[[int, int, int], None]) -> None:
+        """Run a function on every part, which is a number and a range of queries."""
+        self._each(lambda k: run(k, *self._parts[k]), len(self._parts))
+
+    def _each(self, run: Callable[[int], None], n: int) -> None:
+        if self._pool is None:
+            for k in range(n):
+                run(k)
+            return
+        for _ in self._pool.map(run, range(n)):
+            pass
+
+
+def overflow() -> ValueError:
+    """What to raise where sums are beyond float64."""
+    return ValueError(
+        "the scores overflowed: X, C or the sample weights are too large; scale X, for example "
+        "with sklearn.preprocessing.StandardScaler"
+    )
+
+
+def _levels(pairing: Pairing) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Each document's level within its query, from 0 on, and how many levels there are."""
+    n_docs, n_queries = pairing.docs.size, pairing.n_pairs.size
+    if pairing.listed is not None:
+        return np.zeros(n_docs, dtype=np.uint32), np.ones(n_queries, dtype=np.int64)
+    of = np.repeat(np.arange(n_queries), np.diff(pairing.bounds))
+    by_label = np.lexsort((pairing.labels, of))
+    labels = pairing.labels[by_label]
+    new = np.zeros(n_docs, dtype=np.int64)
+    new[1:] = (of[1:] == of[:-1]) & (labels[1:] != labels[:-1])
+    steps = np.cumsum(new)
+    starts = steps[pairing.bounds[:-1]]
+    levels = np.empty(n_docs, dtype=np.uint32)
+    levels[by_label] = steps - np.repeat(starts, np.diff(pairing.bounds))
+    return levels, steps[pairing.bounds[1:] - 1] - starts + 1

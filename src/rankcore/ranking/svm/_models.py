@@ -1,0 +1,201 @@
+"""Fitted ranking SVMs: what gives rows their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.concurrency import Versioned
+from rankcore._core.inputs import as_rows
+from rankcore._ext.rows import Rows, project
+
+Floats = NDArray[np.float64]
+
+KERNELS = ("linear", "poly", "rbf", "precomputed")
+# Values of a kernel matrix that are computed at a time: 32 MiB.
+BLOCK_VALUES = 2**22
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Checked rows, and the array or CSR matrix that they came from.
+
+    Attributes
+    ----------
+    rows : Rows
+    values : ndarray or CSR matrix, shape (n_rows, n_features)
+        float32 or float64.
+    """
+
+    rows: Rows
+    values: Any
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return int(self.rows.n_rows)
+
+    @property
+    def n_features(self) -> int:
+        """Columns there are."""
+        return int(self.rows.n_features)
+
+
+def as_matrix(X: Any) -> Matrix:
+    """Check a feature matrix, and keep it too.
+
+    Parameters
+    ----------
+    X : array-like or scipy sparse, shape (n_rows, n_features)
+
+    Returns
+    -------
+    Matrix
+    """
+    rows = as_rows(X)
+    if rows.columns is None:
+        return Matrix(rows, rows.arrays[0])
+    from scipy.sparse import csr_array
+
+    return Matrix(rows, csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features)))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function with its parameters.
+
+    Attributes
+    ----------
+    kind : {"linear", "poly", "rbf", "precomputed"} or callable
+    gamma, coef0 : float
+    degree : int
+    """
+
+    kind: str | Callable[[Any, Any], Any]
+    gamma: float
+    degree: int
+    coef0: float
+
+    def blocks(self, left: Any, right: Any) -> Any:
+        """Kernel values of rows with rows, some rows of ``left`` at a time.
+
+        Parameters
+        ----------
+        left, right : ndarray or CSR matrix, shapes (n, n_features) and (m, n_features)
+
+        Yields
+        ------
+        first, last : int
+        values : ndarray, shape (last - first, m)
+
+        Raises
+        ------
+        ValueError
+            If a function of the user's returns another shape, or what is not finite.
+        """
+        from sklearn.metrics.pairwise import pairwise_kernels
+
+        n, m = left.shape[0], right.shape[0]
+        size = max(1, BLOCK_VALUES // m)
+        # The differences of float32 rows are not those of their kernel values in float32.
+        right = right.astype(np.float64, copy=False)
+        for first in range(0, n, size):
+            block = left[first : first + size].astype(np.float64, copy=False)
+            if callable(self.kind):
+                values = np.asarray(self.kind(block, right), dtype=np.float64)
+                if values.shape != (block.shape[0], m):
+                    raise ValueError(
+                        f"the kernel returned shape {values.shape} for {block.shape[0]} and {m} "
+                        f"rows; it must return ({block.shape[0]}, {m})"
+                    )
+            else:
+                parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+                values = pairwise_kernels(
+                    block, right, metric=self.kind, filter_params=True, **parameters
+                )
+            if not np.isfinite(values).all():
+                raise ValueError(
+                    "the kernel has values that are not finite: scale X, or choose other "
+                    "parameters of the kernel"
+                )
+            yield first, first + block.shape[0], values
+
+
+def resolve_gamma(gamma: str | float, X: Any) -> float:
+    """The number that "scale" (1 / (n_features * variance)) or "auto" (1 / n_features) is for X.
+
+    Parameters
+    ----------
+    gamma : {"scale", "auto"} or float
+    X : ndarray or CSR matrix, shape (n_rows, n_features)
+
+    Returns
+    -------
+    float
+    """
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma != "scale":
+        return float(gamma)
+    if hasattr(X, "tocsr"):
+        mean = X.mean(dtype=np.float64)
+        variance = X.multiply(X).mean(dtype=np.float64) - mean**2
+    else:
+        variance = X.var(dtype=np.float64)
+    return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class LinearModel(Versioned):
+    """Scores that are sums over features.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_features,)
+    """
+
+    weights: Floats
+
+    def score(self, rows: Rows) -> Floats:
+        """Scores of rows. O(n_values)."""
+        scores = np.empty(rows.n_rows)
+        project(rows, self.weights, scores)
+        return scores
+
+
+@dataclass(frozen=True)
+class KernelModel(Versioned):
+    """Scores that are sums over documents.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    support : ndarray of int64, shape (n_support,)
+        Rows of the training data that have a coefficient.
+    coefficients : ndarray of float64, shape (n_support,)
+    vectors : ndarray or CSR matrix, shape (n_support, n_features), or None
+        These rows; None if the kernel was precomputed.
+    """
+
+    kernel: Kernel
+    support: NDArray[np.int64]
+    coefficients: Floats
+    vectors: Any
+
+    def score(self, matrix: Matrix) -> Floats:
+        """Scores of rows. O(n_rows * n_support) values of the kernel."""
+        if self.vectors is None:
+            return np.asarray(matrix.values[:, self.support] @ self.coefficients, dtype=np.float64)
+        scores = np.zeros(matrix.n_rows)
+        if self.support.size:
+            for first, last, values in self.kernel.blocks(matrix.values, self.vectors):
+                scores[first:last] = values @ self.coefficients
+        return scores
+
+    def weights(self) -> Floats:
+        """The weights of features that the linear kernel amounts to."""
+        return np.asarray(self.vectors.T @ self.coefficients, dtype=np.float64)

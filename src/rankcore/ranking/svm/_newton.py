@@ -1,0 +1,269 @@
+"""Newton's method for ranking SVMs, in whatever space the model lives in.
+
+The objective is |w|^2 / 2 + loss(scores of w). Its curvature is at least 1 in every direction, so
+that half the squared length of its gradient is no less than what it lies above its minimum. It is
+exactly the gap to the dual objective at the dual variables that follow from the scores, for the
+squared hinge: alpha = 2 C max(0, 1 - d) for each pair. For the hinge, the method minimises it with
+its kink rounded off, and alpha is the slope of the rounded loss: a feasible point of the dual of
+the hinge itself, whose gap shrinks with the square of the rounding's width as long as pairs are
+dense around the margin. The width follows the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.ranking.svm._losses import Evaluation, Terms
+
+Floats = NDArray[np.float64]
+Solve = Callable[[Floats], Floats]
+
+# Length of the slope along a step, relative to where it began, at which the step is long enough.
+FLAT = 0.1
+# What rounding may add to an objective that is a sum of many numbers.
+ROUNDING = 1e-14
+# Evaluations along a step, and products with second derivatives for one step.
+MOST_TRIALS, MOST_PRODUCTS = 40, 300
+# The first width of the rounding of the hinge, and its share of the gap that is worth halving.
+FIRST_WIDTH, WORTH = 1.0, 0.3
+# Below this width the sums of the rounded hinge have no digits left.
+LEAST_WIDTH = 1e-12
+
+
+class Space(Protocol):
+    """Where a model lives: elements are arrays, which may be added and multiplied by numbers."""
+
+    def zero(self) -> Floats:
+        """The element of zero scores."""
+
+    def dot(self, u: Floats, v: Floats) -> float:
+        """Inner product."""
+
+    def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
+        """The loss at an element, and its gradient as an element."""
+
+    def along(self, scores: Floats, terms: Terms) -> Evaluation:
+        """The loss at scores."""
+
+    def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
+        """Scores of an element, and the second derivatives of the loss times the element."""
+
+    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
+        """An approximate inverse of 1 + second derivatives; None if none pays.
+
+        ``products`` is how many the last step took with the one before.
+        """
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a step led.
+
+    Attributes
+    ----------
+    objective : float
+        |w|^2 / 2 + loss, of the loss that was asked for.
+    gap : float
+        No less than what the objective lies above its minimum.
+    gradient_norm : float
+        Of what is minimised.
+    width : float
+        Of the rounding of the hinge; 0 for the squared hinge.
+    products : int
+        Products with second derivatives that the step took.
+    """
+
+    objective: float
+    gap: float
+    gradient_norm: float
+    width: float
+    products: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best element that was found.
+
+    Attributes
+    ----------
+    w : ndarray
+    objective, gap : float
+    n_iter : int
+        Steps taken.
+    outcome : {"converged", "stopped", "max_iter", "precision"}
+        Whether the gap is small enough, the watcher said stop, there were no steps left, or
+        float64 has no digits left to improve.
+    """
+
+    w: Floats
+    objective: float
+    gap: float
+    n_iter: int
+    outcome: str
+
+
+def minimise(
+    space: Space,
+    C: float,
+    loss: str,
+    start: Floats,
+    tol: float,
+    max_iter: int,
+    watch: Callable[[Floats, Step], bool] | None = None,
+) -> Solution:
+    """Minimise |w|^2 / 2 + C * loss.
+
+    Parameters
+    ----------
+    space : Space
+    C : float
+    loss : {"squared_hinge", "hinge"}
+    start : ndarray
+    tol : float
+        Stop when the gap is at most this share of the objective.
+    max_iter : int
+        Steps at most.
+    watch : callable, optional
+        Called after each step with the element and what is known of it; true: stop.
+
+    Returns
+    -------
+    Solution
+    """
+    hinge = loss == "hinge"
+    width = FIRST_WIDTH if hinge else 0.0
+    w, best, lowest, dual = start, start, np.inf, -np.inf
+    products, steps, first_norm, norm, value = 0, 0, 0.0, np.inf, np.inf
+    stuck = moved = False
+    while True:
+        terms = Terms.smooth_hinge(C, width) if hinge else Terms.squared_hinge(C)
+        at, gradient = space.evaluate(w, terms)
+        square = max(space.dot(gradient, gradient), 0.0)
+        length = space.dot(w, w)
+        if hinge:
+            objective = 0.5 * length + C * float(at.sums[0, 0])
+            dual = max(dual, _dual_of_hinge(space, C, w - gradient, at, width))
+        else:
+            objective = 0.5 * length + at.loss
+        if objective < lowest:
+            best, lowest = w, objective
+        gap = max(lowest - dual, 0.0) if hinge else 0.5 * square
+        # A step that neither descends nor flattens has met the digits of float64.
+        last_norm, last_value = norm, value
+        norm, value = float(np.sqrt(square)), 0.5 * length + at.loss
+        stuck |= moved and value >= last_value and norm >= 0.5 * last_norm
+        stop = moved and watch is not None and watch(w, Step(objective, gap, norm, width, products))
+        moved = False
+        if gap <= tol * lowest:
+            return Solution(best, lowest, gap, steps, "converged")
+        if stop:
+            return Solution(best, lowest, gap, steps, "stopped")
+        if hinge and width > LEAST_WIDTH:
+            rounding = objective - dual - 0.5 * square
+            if stuck or 0.5 * square <= WORTH * rounding:
+                wanted = np.sqrt(0.5 * tol * objective / max(rounding, 1e-300))
+                width *= min(max(float(wanted), 0.1), 0.5)
+                stuck, value = False, np.inf
+                continue
+        if stuck or steps == max_iter:
+            return Solution(best, lowest, gap, steps, "precision" if stuck else "max_iter")
+        first_norm = max(first_norm, norm)
+        solve = space.preconditioner(at, products)
+        p, ray, products = _direction(space, at, gradient, norm / first_norm, solve)
+        t = _step_length(space, at, ray, space.dot(w, p), space.dot(p, p), length)
+        steps += 1
+        stuck, moved = t == 0.0, True
+        if not stuck:
+            w = w + t * p
+
+
+def _dual_of_hinge(space: Space, C: float, v: Floats, at: Evaluation, width: float) -> float:
+    """The dual objective of the hinge where its variables are the slopes of the rounded hinge.
+
+    ``v`` is the element that they add up to. Less what rounding may have added: the sum of the
+    variables is a difference that is multiplied by 1 / width.
+    """
+    first, second = float(at.sums[0, 0]), float(at.sums[1, 0])
+    doubt = 8.0 * float(np.finfo(np.float64).eps) * (first + second)
+    return C * (first - second - doubt) / width - 0.5 * space.dot(v, v)
+
+
+def _direction(
+    space: Space, at: Evaluation, gradient: Floats, progress: float, solve: Solve | None
+) -> tuple[Floats, Floats, int]:
+    """Conjugate gradients on (1 + second derivatives) p = -gradient.
+
+    Returns p, its scores, and the number of products with the second derivatives.
+    """
+    p = np.zeros_like(gradient)
+    scores = np.zeros_like(at.scores)
+    r = -gradient
+    z = r if solve is None else solve(r)
+    d = z.copy()
+    rz = space.dot(r, z)
+    enough = min(0.1, progress**0.5) ** 2 * rz
+    products = 0
+    while products < MOST_PRODUCTS and rz > enough:
+        of_d, curved = space.curve(d, at)
+        curved += d
+        products += 1
+        bend = space.dot(d, curved)
+        if not bend > 0.0:  # no digits left
+            break
+        a = rz / bend
+        p += a * d
+        scores += a * of_d
+        r = r - a * curved
+        z = r if solve is None else solve(r)
+        before, rz = rz, space.dot(r, z)
+        d = z + (rz / before) * d
+    return p, scores, products
+
+
+def _step_length(
+    space: Space, at: Evaluation, ray: Floats, wp: float, pp: float, ww: float
+) -> float:
+    """How far to go along a step: to where the slope is next to nothing.
+
+    The slope along a ray ascends piece by piece in straight lines, so that a secant finds its root
+    in few evaluations; each costs a walk over the scores. 0 if float64 sees no way down.
+    """
+    start = wp + float(at.slopes @ ray)
+    if not start < 0.0:
+        return 0.0
+    value = 0.5 * ww + at.loss
+
+    def look(t: float) -> tuple[float, float]:
+        found = space.along(at.scores + t * ray, at.terms)
+        return (
+            0.5 * ww + t * wp + 0.5 * t * t * pp + found.loss,
+            wp + t * pp + float(found.slopes @ ray),
+        )
+
+    low, slope_low, high, slope_high = 0.0, start, 0.0, 0.0
+    t, last = 1.0, 0
+    for _ in range(MOST_TRIALS):
+        reached, slope = look(t)
+        if abs(slope) <= -FLAT * start and reached <= value * (1.0 + ROUNDING):
+            return t
+        # The end that stays twice in a row loses half its pull (the Illinois rule).
+        side = -1 if slope < 0.0 else 1
+        if side < 0:
+            low, slope_low = t, slope
+            slope_high *= 0.5 if last == side else 1.0
+        else:
+            high, slope_high = t, slope
+            slope_low *= 0.5 if last == side else 1.0
+        last = side
+        if not high:
+            t = 2.0 * t
+            continue
+        t = low - slope_low * (high - low) / (slope_high - slope_low)
+        if not low < t < high:
+            break
+    return low

@@ -1,0 +1,199 @@
+"""Ranking SVMs for many values of C: each begins where the one before ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_scalar
+
+from rankcore.metrics.tables import Table
+from rankcore.ranking._base import queries_of
+from rankcore.ranking._pairs import check_useful
+from rankcore.ranking.svm._estimator import RankSVM
+from rankcore.ranking.svm._problems import Problem, pairing_of
+
+Floats = NDArray[np.float64]
+
+# Ends of the default path, as powers of ten.
+LEAST, MOST = -4, 2
+
+
+@dataclass(frozen=True)
+class SVMPath:
+    """Ranking SVMs in ascending order of C. ``print`` shows a table.
+
+    Attributes
+    ----------
+    Cs : ndarray of float64, shape (n_models,)
+    estimators : tuple of RankSVM
+        Fitted, one for each C.
+    lengths : ndarray of float64, shape (n_models,)
+        Lengths |w| of the weights, or of the function.
+    measure : str or None
+        What was measured on held-out rows.
+    values : ndarray of float64, shape (n_models,)
+        Its values; empty without held-out rows.
+    best : int or None
+        Where the value is greatest; the least C of equals.
+    """
+
+    Cs: Floats
+    estimators: tuple[RankSVM, ...]
+    lengths: Floats
+    measure: str | None
+    values: Floats
+    best: int | None
+
+    def __str__(self) -> str:
+        heads = ["C", "objective", "gap", "|w|", "steps", *([self.measure] if self.measure else [])]
+        rows = []
+        for k, one in enumerate(self.estimators):
+            value = [f"{self.values[k]:.4f}" + " *" * (k == self.best)] if self.measure else []
+            rows.append(
+                [
+                    f"{self.Cs[k]:.4g}",
+                    f"{one.objective_:.6g}",
+                    f"{one.gap_:.1e}",
+                    f"{self.lengths[k]:.4g}",
+                    str(one.n_iter_),
+                    *value,
+                ]
+            )
+        return str(Table(heads, rows, "gap: how far the objective may lie above its minimum"))
+
+
+def ranksvm_path(
+    X: Any,
+    y: Any = None,
+    *,
+    qid: Any = None,
+    group: Any = None,
+    Cs: int | Sequence[float] = 12,
+    sample_weight: Any = None,
+    pairs: Any = None,
+    pairs_weight: Any = None,
+    eval_set: Any = None,
+    eval_qid: Any = None,
+    eval_group: Any = None,
+    early_stopping_rounds: int | None = None,
+    **params: Any,
+) -> SVMPath:
+    """Fit ranking SVMs for ascending values of C, each from the one before.
+
+    Parameters
+    ----------
+    X, y, qid, group, sample_weight, pairs, pairs_weight
+        As for `RankSVM.fit`.
+    Cs : int or sequence of float, default=12
+        Values, or how many of them from 1e-4 to 1e2 on a logarithmic scale.
+    eval_set, eval_qid, eval_group
+        Held-out rows, on which ``eval_metric`` is measured for each C.
+    early_stopping_rounds : int, optional
+        Stop after this many values of C in a row that do not improve it.
+    **params
+        Other parameters of `RankSVM`.
+
+    Returns
+    -------
+    SVMPath
+
+    Raises
+    ------
+    ValueError, TypeError
+        On bad input or parameters.
+
+    Notes
+    -----
+    Data are checked and sorted into pairs once, and a kernel matrix is computed once.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y, qid = rc.datasets.make_letor(40, 20, random_state=0)
+    >>> train = qid <= 30
+    >>> path = rc.ranksvm_path(X[train], y[train], qid=qid[train], Cs=[0.001, 0.01, 0.1],
+    ...                        eval_set=(X[~train], y[~train]), eval_qid=qid[~train])
+    >>> path.best, [one.n_iter_ > 0 for one in path.estimators]
+    (0, [True, True, True])
+    """
+    if early_stopping_rounds is not None:
+        check_scalar(early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
+        if eval_set is None:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch")
+    values_of_c = as_cs(Cs)
+    model = RankSVM(float(values_of_c[0]), **params)
+    model._check_params()
+    data = model._as_rows(X)
+    queries = queries_of(qid, group, data.n_rows)
+    pairing = pairing_of(data, y, queries, sample_weight, pairs, pairs_weight)
+    check_useful(pairing, data.n_rows)
+    held = model._validation(X, data, eval_set, eval_qid, eval_group)
+    shadow = model._shadow(X, data.n_features, qid is not None or group is not None)
+    fitted, values = [], []
+    with model._problem(data, pairing) as problem:
+        for one in along(shadow, problem, values_of_c):
+            fitted.append(one)
+            if held is None:
+                continue
+            values.append(held.measure(one._scores(held.rows, held.queries)))
+            stale = len(values) - 1 - int(np.argmax(held.merit(np.array(values))))
+            if early_stopping_rounds is not None and stale >= early_stopping_rounds:
+                break
+        lengths = [_length(problem, one) for one in fitted]
+    return SVMPath(
+        values_of_c[: len(fitted)],
+        tuple(fitted),
+        np.array(lengths),
+        None if held is None else model._metric_name(),
+        np.array(values),
+        int(np.argmax(held.merit(np.array(values)))) if held is not None else None,
+    )
+
+
+def as_cs(Cs: int | Sequence[float]) -> Floats:
+    """Values of C, ascending.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one that is not a number above 0.
+    """
+    if isinstance(Cs, Integral):
+        check_scalar(Cs, "Cs", Integral, min_val=1)
+        return np.logspace(LEAST, MOST, int(Cs))
+    values = np.unique(np.asarray(Cs, dtype=np.float64))
+    if values.ndim != 1 or not values.size or not np.isfinite(values).all() or values[0] <= 0:
+        raise ValueError(f"Cs must list finite numbers above 0, or say how many; found {Cs!r}")
+    return values
+
+
+def along(shadow: RankSVM, problem: Problem, Cs: Floats) -> Iterator[RankSVM]:
+    """Yield fitted copies of a model for one C after the other."""
+    from copy import copy
+
+    w = problem.start(None)
+    for C in Cs.tolist():
+        one = copy(shadow)
+        one.C, one._history = C, {name: [] for name in shadow._history}
+        begin = perf_counter()
+
+        def look(_: Any, step: Any, one: RankSVM = one, begin: float = begin) -> bool:
+            one._note(step, perf_counter() - begin)
+            return False
+
+        found = problem.solve(C, one.loss, w, one.tol, int(one.max_iter), look)
+        one._take(problem, found)
+        one._warn(found)
+        w = found.w
+        yield one
+
+
+def _length(problem: Problem, model: RankSVM) -> float:
+    w = problem.start(model._state)
+    return float(np.sqrt(max(problem.space.dot(w, w), 0.0)))

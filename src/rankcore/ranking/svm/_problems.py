@@ -1,0 +1,184 @@
+"""A ranking SVM's training data, ready to be solved for one C after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from rankcore._core.numbers import as_weights
+from rankcore._core.queries import Queries
+from rankcore._ext.rows import Rows
+from rankcore.ranking._base import as_relevance
+from rankcore.ranking._pairs import Pairing, as_pairs, pair_by_label, pair_by_list
+from rankcore.ranking.svm._losses import PairLosses
+from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel, Matrix
+from rankcore.ranking.svm._newton import Solution, Step, minimise
+from rankcore.ranking.svm._spaces import FeatureSpace, KernelSpace
+
+Floats = NDArray[np.float64]
+Model = LinearModel | KernelModel
+
+
+class Problem:
+    """Pairs of rows, in the space where the model lives. Use it as a context manager.
+
+    Parameters
+    ----------
+    data : Rows or Matrix
+        The latter with a kernel.
+    pairing : Pairing
+    kernel : Kernel or None
+    balanced : bool
+        Whether queries count alike.
+    n_jobs : int
+    memory_limit : int
+        Bytes that a kernel matrix may take.
+    generator : numpy Generator
+
+    Raises
+    ------
+    ValueError
+        If the kernel matrix takes more than that, or has negative eigenvalues that show.
+    """
+
+    def __init__(
+        self,
+        data: Rows | Matrix,
+        pairing: Pairing,
+        kernel: Kernel | None,
+        *,
+        balanced: bool,
+        n_jobs: int,
+        memory_limit: int,
+        generator: np.random.Generator,
+    ) -> None:
+        self._data, self._pairing, self._kernel = data, pairing, kernel
+        self.n_rows = data.n_rows
+        if isinstance(data, Matrix):
+            assert kernel is not None
+            values = _kernel_matrix(data, pairing.docs, kernel, memory_limit)
+            self.losses = PairLosses(pairing, balanced, n_jobs)
+            self.space: FeatureSpace | KernelSpace = KernelSpace(self.losses, values)
+        else:
+            self.losses = PairLosses(pairing, balanced, n_jobs, data)
+            self.space = FeatureSpace(self.losses, data, generator)
+        self._blas = ThreadpoolController()
+
+    def __enter__(self) -> Problem:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.losses.__exit__()
+
+    def start(self, model: Model | None) -> Floats:
+        """Where to begin: at a model of the same kind of these very rows, or at zero."""
+        if isinstance(model, LinearModel) and isinstance(self.space, FeatureSpace):
+            return model.weights.copy()
+        if isinstance(model, KernelModel) and isinstance(self.space, KernelSpace):
+            coefficients = np.zeros(self.n_rows)
+            coefficients[model.support] = model.coefficients
+            return self.space.element(coefficients[self._pairing.docs])
+        return self.space.zero()
+
+    def model(self, w: Floats) -> Model:
+        """What an element of the space is as a model."""
+        if isinstance(self._data, Rows):
+            return LinearModel(w)
+        assert self._kernel is not None
+        by_row = np.argsort(self._pairing.docs)
+        found = by_row[w[0][by_row] != 0.0]
+        support = self._pairing.docs[found]
+        kept = None if self._kernel.kind == "precomputed" else self._data.values[support]
+        return KernelModel(self._kernel, support, w[0][found], kept)
+
+    def solve(
+        self,
+        C: float,
+        loss: str,
+        start: Floats,
+        tol: float,
+        max_iter: int,
+        watch: Callable[[Floats, Step], bool] | None = None,
+    ) -> Solution:
+        """Minimise the objective for one C; as `minimise`."""
+        # Matrices of features are small: threads of BLAS that wait for each other on a busy machine
+        # can make a step ten times as long, and ours would have to share the processors with them.
+        threads = 1 if isinstance(self.space, FeatureSpace) else None
+        with (
+            self._blas.limit(limits=threads, user_api="blas"),
+            np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
+        ):
+            return minimise(self.space, C, loss, start, tol, max_iter, watch)
+
+
+def _kernel_matrix(data: Matrix, docs: NDArray[np.int64], kernel: Kernel, limit: int) -> Floats:
+    """The kernel of the documents with each other."""
+    n = docs.size
+    if 8 * n * n > limit:
+        raise ValueError(
+            f"the kernel matrix of {n} documents takes {8 * n * n:,} bytes, more than "
+            f"memory_limit={limit:,}: raise it, or map the features to a space where the model is "
+            "linear, with make_pipeline(sklearn.kernel_approximation.Nystroem(), RankSVM())"
+        )
+    if kernel.kind == "precomputed":
+        if data.n_rows != data.n_features:
+            raise ValueError(
+                f"a precomputed kernel matrix must be square; found {data.n_rows} rows and "
+                f"{data.n_features} columns"
+            )
+        chosen = data.values[docs][:, docs]
+        chosen = chosen.toarray() if hasattr(chosen, "toarray") else chosen
+        matrix = np.ascontiguousarray(chosen, dtype=np.float64)
+        if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-6 * np.abs(matrix).max()):
+            raise ValueError("a precomputed kernel matrix must be symmetric")
+    else:
+        values = data.values[docs]
+        matrix = np.empty((n, n))
+        for first, last, block in kernel.blocks(values, values):
+            matrix[first:last] = block
+    if (np.diagonal(matrix) < 0.0).any():
+        raise ValueError("the kernel has negative values on its diagonal: it is no inner product")
+    return matrix
+
+
+def pairing_of(
+    rows: Rows | Matrix,
+    y: Any,
+    queries: Queries,
+    sample_weight: Any,
+    pairs: Any,
+    pairs_weight: Any,
+) -> Pairing:
+    """The pairs to learn from: of different label, or those that are listed.
+
+    Parameters
+    ----------
+    rows : Rows or Matrix
+    y : array-like of numbers, shape (n_rows,), or None with ``pairs``
+    queries : Queries
+    sample_weight : array-like, shape (n_rows,) or (n_queries,), or None
+    pairs : array-like of int, shape (n_pairs, 2), or None
+    pairs_weight : array-like, shape (n_pairs,), or None
+
+    Returns
+    -------
+    Pairing
+    """
+    sizes = {"row": rows.n_rows, "query": queries.ids.size}
+    weights = as_weights(sample_weight, "sample_weight", sizes)
+    of_rows = weights if weights is not None and weights.size == rows.n_rows else None
+    if pairs is not None:
+        pairs = as_pairs(pairs, rows.n_rows)
+        pair_weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
+        pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
+    elif pairs_weight is not None:
+        raise ValueError("pairs_weight weighs pairs, which are missing: pass pairs=")
+    else:
+        pairing = pair_by_label(as_relevance(y, rows.n_rows), queries, of_rows, True)
+    if weights is not None and of_rows is None:
+        pairing = pairing.weigh(weights)
+    return pairing

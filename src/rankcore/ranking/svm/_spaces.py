@@ -1,0 +1,149 @@
+"""Where ranking SVMs live: weights of features, or coefficients of documents."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from rankcore._ext.rows import Rows
+from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
+from rankcore.ranking.svm._newton import Solve
+
+Floats = NDArray[np.float64]
+
+# More features than this are not worth a matrix of their second derivatives.
+MOST_FEATURES = 1024
+# Documents for each feature in the sample from which that matrix is estimated: at first enough for
+# conjugate gradients to gain almost a digit per product. After a step of more products than these
+# the sample doubles.
+DOCS_PER_FEATURE = 64
+PRODUCTS = 8
+# Values of a query (64 MiB twice) beyond which it is not in the sample.
+MOST_VALUES = 2**23
+
+# A squared length b' K b below 0 by more than this share of |b|^2 max |K| is not rounding: kernel
+# matrices of single precision are exact to 1e-7.
+INDEFINITE = 1e-6
+
+
+class FeatureSpace:
+    """Weights of features. An element has shape (n_features,).
+
+    Parameters
+    ----------
+    losses : PairLosses
+    rows : Rows
+    generator : numpy Generator
+        Draws the queries from which second derivatives are estimated.
+    """
+
+    def __init__(self, losses: PairLosses, rows: Rows, generator: np.random.Generator) -> None:
+        self._losses, self._rows = losses, rows
+        d = rows.n_features
+        sizes = np.diff(losses.pairing.bounds)
+        order = generator.permutation(losses.n_queries)
+        self._order = order[sizes[order] * d <= MOST_VALUES] if d <= MOST_FEATURES else order[:0]
+        self._sizes = np.cumsum(sizes[self._order])
+        self._wanted = DOCS_PER_FEATURE * d
+
+    def zero(self) -> Floats:
+        """No weight for any feature."""
+        return np.zeros(self._rows.n_features)
+
+    def dot(self, u: Floats, v: Floats) -> float:
+        """Inner product."""
+        return float(u @ v)
+
+    def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
+        """The loss of weights, and the gradient of the objective."""
+        at = self._losses.evaluate(terms, rows=self._rows, weights=w)
+        assert at.pulled is not None
+        return at, w + at.pulled
+
+    def along(self, scores: Floats, terms: Terms) -> Evaluation:
+        """The loss of scores."""
+        return self._losses.evaluate(terms, scores=scores)
+
+    def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
+        """Scores of p, and the second derivatives of the loss times p."""
+        z, _, pulled = self._losses.curve(at, rows=self._rows, weights=p)
+        assert pulled is not None
+        return z, pulled
+
+    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
+        """The inverse of second derivatives that are estimated from a sample of the queries."""
+        if not self._order.size:
+            return None
+        if products > PRODUCTS:
+            self._wanted *= 2
+        sample = np.sort(self._order[: int(np.searchsorted(self._sizes, self._wanted)) + 1])
+        weights = self._losses.weights
+        sampled = float(weights[sample].sum())
+        if not sampled > 0.0:
+            return None
+        matrix = self._losses.curve_rows(at, self._rows, sample)
+        # The rest of the loss is taken to bend as the sample does.
+        matrix *= float(weights.sum()) / sampled
+        matrix += matrix.T
+        matrix *= 0.5
+        matrix[np.diag_indices_from(matrix)] += 1.0
+        if not np.isfinite(matrix).all():
+            raise overflow()
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return lambda r: cho_solve(factor, r, check_finite=False)
+
+
+class KernelSpace:
+    """Coefficients of documents: a document's score is the sum of coefficient times kernel.
+
+    An element has shape (2, n_docs): coefficients b, and the scores K b that they give. Sums and
+    multiples keep the two in step, so that a step costs one product with the kernel matrix for each
+    product with second derivatives.
+
+    Parameters
+    ----------
+    losses : PairLosses
+    kernel : ndarray of float64, shape (n_docs, n_docs)
+        Symmetric, without negative eigenvalues.
+    """
+
+    def __init__(self, losses: PairLosses, kernel: Floats) -> None:
+        self._losses, self._kernel = losses, kernel
+        self._largest = float(max(kernel.max(), -kernel.min()))
+
+    def zero(self) -> Floats:
+        """No coefficients."""
+        return np.zeros((2, self._kernel.shape[0]))
+
+    def element(self, coefficients: Floats) -> Floats:
+        """The element of some coefficients."""
+        return np.stack([coefficients, self._kernel @ coefficients])
+
+    def dot(self, u: Floats, v: Floats) -> float:
+        """Inner product of the functions, u' K v."""
+        return float(u[0] @ v[1])
+
+    def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
+        """The loss of coefficients, and the gradient of the objective."""
+        at = self._losses.evaluate(terms, scores=w[1])
+        slopes = self.element(at.slopes)
+        if self.dot(slopes, slopes) < -INDEFINITE * self._largest * (at.slopes @ at.slopes):
+            raise ValueError(
+                "the kernel matrix has negative eigenvalues: it is no inner product, and the "
+                "objective has no minimum; choose another kernel, or clip the eigenvalues at 0"
+            )
+        return at, w + slopes
+
+    def along(self, scores: Floats, terms: Terms) -> Evaluation:
+        """The loss of scores."""
+        return self._losses.evaluate(terms, scores=scores)
+
+    def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
+        """Scores of p, and the second derivatives of the loss times p."""
+        _, product, _ = self._losses.curve(at, z=p[1])
+        return p[1], self.element(product)
+
+    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
+        """None: the kernel matrix is what costs time, and a good inverse needs all of it."""
+        return None

@@ -1,0 +1,401 @@
+"""RankSVM against other solvers of the same objective, and the theorems that hold for it."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rankcore as rc
+from rankcore.progress import watch
+from reference import pair_loss as plain
+
+LOSSES = [("squared_hinge", 2), ("hinge", 1)]
+KERNELS = [{}, {"kernel": "linear"}, {"kernel": "rbf", "gamma": 0.3}]
+# The objective in closed form by hand: SPEC-sized example of three documents.
+X3, Y3 = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([2, 0, 1])
+
+
+def data(seed=0, n=60, d=4, queries=5, levels=3, noise=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    s = X @ rng.normal(size=d) + noise * rng.normal(size=n)
+    y = np.digitize(s, np.quantile(s, np.arange(1, levels) / levels))
+    return X, y, rng.integers(0, queries, n)
+
+
+def pairs_of(y, qid, balance="query", weights=None):
+    pairs = plain.pairs_of(y, qid, weights)
+    return pairs if balance is None else plain.balanced(pairs, qid)
+
+
+def differences(X, pairs):
+    return np.array([X[i] - X[j] for i, j, _ in pairs]), np.array([v for _, _, v in pairs])
+
+
+# ---------------------------------------------------------------- the optimum
+
+
+def test_three_documents_by_hand():
+    # s = (.5, .25, .75) at w = (.5, .25): hinges 0.75, 1.25, 0.5 of the pairs (0,1), (0,2), (2,1).
+    pairs = plain.pairs_of(Y3, np.zeros(3))
+    assert plain.objective(np.array([0.5, 0.25]), X3, pairs, 1.0, 1) == 2.65625
+    model = rc.RankSVM(loss="hinge", balance=None, tol=1e-10).fit(X3, Y3)
+    np.testing.assert_allclose(model.coef_, [1, -1], atol=1e-4)
+    assert model.objective_ == pytest.approx(1.0, rel=1e-10)
+    # By symmetry w = (a, -a) and the distances are 2a, a, a: minimise a^2 + (1-2a)^2 + 2 (1-a)^2.
+    squared = rc.RankSVM(balance=None, tol=1e-14).fit(X3, Y3)
+    # Only the distances a < 1 and 2a > 1 remain: a^2 + 2 (1 - a)^2, at a = 2/3.
+    np.testing.assert_allclose(squared.coef_, [2 / 3, -2 / 3], rtol=1e-10)
+    assert squared.objective_ == pytest.approx(2 / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize(("loss", "power"), LOSSES)
+@pytest.mark.parametrize("balance", ["query", None])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_a_solver_on_listed_differences_finds_nothing_lower(loss, power, balance, C):
+    for seed in range(3):
+        X, y, qid = data(seed, n=30, queries=3, levels=2 + seed)
+        pairs = pairs_of(y, qid, balance)
+        Z, v = differences(X, pairs)
+        signs = np.where(np.arange(len(Z)) % 2, 1.0, -1.0)
+        other = LinearSVC(C=C, loss=loss, fit_intercept=False, tol=1e-8, max_iter=20_000, dual=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # its best is a bound all the same
+            other.fit(signs[:, None] * Z, signs, sample_weight=v)
+        lowest = plain.objective(other.coef_[0], X, pairs, C, power)
+        model = rc.RankSVM(C, loss=loss, balance=balance, tol=3e-7).fit(X, y, qid=qid)
+        reached = plain.objective(model.coef_, X, pairs, C, power)
+        assert model.objective_ == pytest.approx(reached, rel=1e-12)
+        assert reached <= lowest * (1 + 1e-6)
+        assert model.gap_ <= 3e-7
+        # And the certificate is true: nothing is below what it says, but for rounding.
+        assert lowest >= reached * (1 - model.gap_ - 1e-12)
+
+
+@pytest.mark.parametrize(("loss", "power"), LOSSES)
+@pytest.mark.parametrize("gamma", [0.1, 1.0])
+def test_the_kernel_form_is_a_machine_on_the_kernel_of_pairs(loss, power, gamma):
+    X, y, qid = data(3, n=16, queries=2)
+    pairs = pairs_of(y, qid, None)
+    i, j = np.array([(i, j) for i, j, _ in pairs]).T
+    K = rbf_kernel(X, gamma=gamma)
+    of_pairs = K[i][:, i] + K[j][:, j] - K[i][:, j] - K[j][:, i]
+    C = 0.7
+    # Each pair also the other way round, with the other sign: the intercept is then 0.
+    signs = np.repeat([1.0, -1.0], len(i))
+    gram = np.tile(of_pairs, (2, 2)) * np.outer(signs, signs)
+    if power == 1:
+        machine = SVC(C=C / 2, kernel="precomputed", tol=1e-7, max_iter=500_000).fit(gram, signs)
+    else:  # the squared hinge is a hard margin on the kernel plus 1 / (2 C) on its diagonal
+        ridge = np.eye(len(signs)) / C
+        machine = SVC(C=1e8, kernel="precomputed", tol=1e-7, max_iter=500_000).fit(
+            gram + ridge, signs
+        )
+    alpha = np.zeros(len(signs))
+    alpha[machine.support_] = machine.dual_coef_[0]
+    # dual_coef_ is alpha times the label, and a pair's image is the label times its difference.
+    beta = _beta(alpha, i, j, len(X))
+    model = rc.RankSVM(
+        C, loss=loss, balance=None, kernel="rbf", gamma=gamma, tol=1e-9, max_iter=2000
+    )
+    model.fit(X, y, qid=qid)
+    np.testing.assert_allclose(_centred(model.predict(X), qid), _centred(K @ beta, qid), atol=2e-4)
+    s = K @ beta
+    other = 0.5 * beta @ s + C * plain.loss_of(s, pairs, power)
+    assert model.objective_ <= other * (1 + 1e-7)
+
+
+def _beta(alpha, i, j, n):
+    half = len(i)
+    beta = np.zeros(n)
+    np.add.at(beta, i, alpha[:half] - alpha[half:])
+    np.add.at(beta, j, alpha[half:] - alpha[:half])
+    return beta
+
+
+def _centred(s, qid):
+    s = s.copy()
+    for q in np.unique(qid):
+        s[qid == q] -= s[qid == q].mean()
+    return s
+
+
+@pytest.mark.parametrize(("loss", "power"), LOSSES)
+def test_the_linear_kernel_is_no_kernel(loss, power):
+    X, y, qid = data(5)
+    models = [
+        rc.RankSVM(2.0, loss=loss, tol=1e-8, max_iter=1000, **params).fit(form(X), y, qid=qid)
+        for params, form in [
+            ({}, np.asarray),
+            ({"kernel": "linear"}, np.asarray),
+            ({"kernel": "linear"}, sp.csr_array),
+            ({"kernel": "precomputed"}, lambda X: X @ X.T),
+            ({"kernel": lambda a, b: a @ b.T}, np.asarray),
+        ]
+    ]
+    expected = models[0].predict(X)
+    for model in models[1:]:
+        assert model.objective_ == pytest.approx(models[0].objective_, rel=2e-8)
+        found = model.predict(X @ X.T if model.kernel == "precomputed" else X)
+        np.testing.assert_allclose(found, expected, atol=2e-3 if power == 1 else 1e-5)
+    np.testing.assert_allclose(models[1].coef_, models[0].coef_, atol=2e-3)
+
+
+@pytest.mark.parametrize("params", KERNELS, ids=str)
+def test_the_optimum_is_the_same_from_anywhere(params):
+    X, y, qid = data(6, n=80)
+    tight = {"tol": 1e-12, **params}
+    cold = rc.RankSVM(1.0, **tight).fit(X, y, qid=qid)
+    for C in [1e-3, 1e3]:
+        warm = rc.RankSVM(C, warm_start=True, **tight).fit(X, y, qid=qid)
+        warm.set_params(C=1.0).fit(X, y, qid=qid)
+        np.testing.assert_allclose(warm.predict(X), cold.predict(X), atol=1e-5)
+    again = rc.RankSVM(1.0, warm_start=True, **tight).fit(X, y, qid=qid)
+    steps = again.n_iter_
+    assert steps > 1
+    assert again.fit(X, y, qid=qid).n_iter_ == 0
+    for seed in range(3):
+        other = rc.RankSVM(1.0, random_state=seed, **tight).fit(X, y, qid=qid)
+        np.testing.assert_allclose(other.predict(X), cold.predict(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_threads_change_no_bit(loss):
+    X, y, qid = data(7, n=2000, d=6, queries=90)
+    fits = [rc.RankSVM(loss=loss, n_jobs=n, random_state=0).fit(X, y, qid=qid) for n in (1, 2, 4)]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other.coef_, fits[0].coef_)
+        assert other.history_["objective"] == fits[0].history_["objective"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_and_float32_give_the_same_model(dtype):
+    X, y, qid = data(8)
+    X = (X * (np.abs(X) > 0.5)).astype(dtype)
+    dense = rc.RankSVM(tol=1e-12, random_state=0).fit(X, y, qid=qid)
+    sparse = rc.RankSVM(tol=1e-12, random_state=0).fit(sp.csr_array(X), y, qid=qid)
+    double = rc.RankSVM(tol=1e-12, random_state=0).fit(X.astype(np.float64), y, qid=qid)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-9)
+    np.testing.assert_allclose(double.coef_, dense.coef_, rtol=1e-9)
+
+
+def test_more_features_than_the_preconditioner_takes():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 1500), density=0.05, rng=rng, format="csr")
+    y = rng.integers(0, 3, 300)
+    wide = rc.RankSVM(10.0, tol=1e-10).fit(X, y)
+    kernel = rc.RankSVM(10.0, tol=1e-10, kernel="linear").fit(X, y)
+    assert wide.objective_ == pytest.approx(kernel.objective_, rel=1e-9)
+
+
+# ---------------------------------------------------------------- what it learns from
+
+
+def test_weights_of_rows_are_repetitions():
+    X, y, qid = data(9)
+    times = np.random.default_rng(0).integers(0, 3, len(y))
+    for balance in ["query", None]:
+        for loss in ["squared_hinge", "hinge"]:
+            model = rc.RankSVM(loss=loss, balance=balance, tol=1e-9, max_iter=1000)
+            weighted = model.fit(X, y, qid=qid, sample_weight=times).objective_
+            rows = np.repeat(np.arange(len(y)), times)
+            repeated = model.fit(X[rows], y[rows], qid=qid[rows]).objective_
+            assert weighted == pytest.approx(repeated, rel=2e-9)
+
+
+def test_weights_of_queries_multiply_their_losses():
+    X, y, qid = data(10)
+    ids = list(dict.fromkeys(qid.tolist()))
+    of_queries = np.arange(len(ids), dtype=float)
+    model = rc.RankSVM(2.0, tol=1e-12).fit(X, y, qid=qid, sample_weight=of_queries)
+    pairs = [(i, j, v * of_queries[ids.index(qid[i])]) for i, j, v in pairs_of(y, qid)]
+    assert model.objective_ == pytest.approx(
+        plain.objective(model.coef_, X, pairs, 2.0, 2), rel=1e-12
+    )
+    slopes = plain.slopes_of(X @ model.coef_, pairs, 2)
+    np.testing.assert_allclose(model.coef_, -2.0 * X.T @ slopes, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_listed_pairs_are_those_of_labels(loss):
+    X, y, qid = data(11)
+    listed = [(i, j) for i, j, _ in plain.pairs_of(y, qid)]
+    params = {"loss": loss, "balance": None, "tol": 1e-8, "max_iter": 1000}
+    by_label = rc.RankSVM(**params).fit(X, y, qid=qid)
+    by_list = rc.RankSVM(**params).fit(X, pairs=listed, qid=qid)
+    assert by_list.objective_ == pytest.approx(by_label.objective_, rel=2e-8)
+    weights = np.linspace(0, 1, len(listed))
+    model = rc.RankSVM(tol=1e-12, balance=None).fit(X, pairs=listed, pairs_weight=weights, qid=qid)
+    pairs = [(i, j, v) for (i, j), v in zip(listed, weights, strict=True)]
+    np.testing.assert_allclose(
+        model.coef_, -X.T @ plain.slopes_of(X @ model.coef_, pairs, 2), atol=1e-5
+    )
+
+
+def test_real_labels_rows_in_any_order_and_groups():
+    X, _, qid = data(12)
+    y = np.random.default_rng(1).normal(size=len(qid))
+    one = rc.RankSVM(tol=1e-12).fit(X, y, qid=qid)
+    order = np.argsort(qid, kind="stable")
+    sizes = np.unique(qid, return_counts=True)[1]
+    two = rc.RankSVM(tol=1e-12).fit(X[order], y[order], group=sizes)
+    np.testing.assert_allclose(two.coef_, one.coef_, atol=1e-6)
+    names = np.array(["a", "b", "c", "d", "e"])[qid]
+    three = rc.RankSVM(tol=1e-12).fit(X, y * 3 - 7, qid=names)
+    np.testing.assert_allclose(three.coef_, one.coef_, atol=1e-6)
+
+
+def test_nothing_to_tell_apart_ends_at_once():
+    model = rc.RankSVM().fit(np.zeros((4, 2)), [0, 1, 1, 0])
+    assert model.n_iter_ == 0
+    np.testing.assert_array_equal(model.coef_, [0, 0])
+    with pytest.raises(ValueError, match="no query has two documents of different label"):
+        rc.RankSVM().fit(X3, [1, 1, 1])
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_history_certificate_and_progress():
+    X, y, qid = data(13)
+    seen, reports = [], []
+    with watch(reports.append):
+        model = rc.RankSVM(tol=1e-10).fit(
+            X, y, qid=qid, eval_set=(X, y), eval_qid=qid, callbacks=[lambda m: seen.append(m.coef_)]
+        )
+    history = model.history_
+    assert len(seen) == len(reports) == model.n_iter_ == len(history["objective"])
+    assert np.all(np.diff(history["objective"]) < 0)
+    assert np.all(np.diff(history["seconds"]) > 0)
+    assert history["gap"][-1] == model.gap_ <= 1e-10
+    lowest = history["objective"][-1]
+    for objective, gap in zip(history["objective"], history["gap"], strict=True):
+        assert objective * (1 - gap) <= lowest * (1 + 1e-12)
+    np.testing.assert_array_equal(seen[-1], model.coef_)
+    assert history["ndcg@10"][-1] == pytest.approx(model.score(X, y, qid=qid), rel=1e-12)
+
+
+def test_a_callback_ends_the_fit_and_too_few_steps_warn(capsys):
+    X, y, qid = data(14)
+    stopped = rc.RankSVM(tol=1e-12, verbose=1).fit(X, y, qid=qid, callbacks=[lambda m: True])
+    assert stopped.n_iter_ == 1
+    assert "step 1: objective" in capsys.readouterr().out
+    with pytest.warns(ConvergenceWarning, match="increase max_iter"):
+        rc.RankSVM(tol=1e-12, max_iter=1).fit(X, y, qid=qid)
+    with pytest.warns(ConvergenceWarning, match="float64 sees no less"):
+        rc.RankSVM(1e12, balance=None, tol=1e-300).fit(X, y, qid=qid)
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was():
+    X, y, qid = data(15)
+    model = rc.RankSVM().fit(X, y, qid=qid)
+    before = pickle.dumps(model)
+
+    def fail(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[::-1], y, qid=qid, callbacks=[fail])
+    assert pickle.dumps(model) == before
+    copy = pickle.loads(before)
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"C": 0}, ValueError, "C must be above 0; found 0"),
+        ({"C": np.inf}, ValueError, "C"),
+        ({"tol": 0.0}, ValueError, "tol must be above 0"),
+        ({"loss": "logistic"}, ValueError, "loss must be one of"),
+        ({"balance": "pair"}, ValueError, "balance must be one of"),
+        ({"kernel": "sigmoid"}, ValueError, "kernel must be one of"),
+        ({"kernel": "rbf", "gamma": -1.0}, ValueError, "gamma"),
+        ({"kernel": "rbf", "gamma": "large"}, ValueError, "gamma must be one of"),
+        ({"kernel": "poly", "degree": 0}, ValueError, "degree"),
+        ({"kernel": "rbf", "memory_limit": 100}, ValueError, "Nystroem"),
+        ({"kernel": "precomputed"}, ValueError, "must be square; found 60 rows and 4 columns"),
+        ({"kernel": lambda a, b: np.zeros(3)}, ValueError, "must return"),
+        ({"kernel": lambda a, b: -(a @ b.T)}, ValueError, "no inner product"),
+        ({"kernel": euclidean_distances}, ValueError, "negative eigenvalues"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+        ({"max_iter": 0}, ValueError, "max_iter"),
+        ({"warm_start": 1}, TypeError, "warm_start must be True or False"),
+    ],
+)
+def test_bad_parameters_are_named(params, error, message):
+    X, y, qid = data()
+    with pytest.raises(error, match=message):
+        rc.RankSVM(**params).fit(X, y, qid=qid)
+
+
+def test_overflow_and_what_a_model_does_not_have():
+    X, y, qid = data()
+    with pytest.raises(ValueError, match="scale X"):
+        rc.RankSVM(1e100).fit(X * 1e150, y, qid=qid)
+    with pytest.raises(AttributeError, match="see coef_"):
+        _ = rc.RankSVM().fit(X, y, qid=qid).dual_coef_
+    with pytest.raises(AttributeError, match="see dual_coef_"):
+        _ = rc.RankSVM(kernel="rbf").fit(X, y, qid=qid).coef_
+    with pytest.raises(AttributeError, match="not fitted"):
+        _ = rc.RankSVM().coef_
+    model = rc.RankSVM(kernel="rbf").fit(X, y, qid=qid)
+    np.testing.assert_allclose(
+        model.predict(X),
+        rbf_kernel(X, X[model.support_], gamma=1 / (4 * X.var())) @ model.dual_coef_,
+    )
+
+
+# ---------------------------------------------------------------- in scikit-learn
+
+LEARNERS = [
+    # The checks compare models with weights to those with repeated rows, digit by digit.
+    rc.RankSVM(tol=1e-14, random_state=0),
+    rc.RankSVM(balance=None, tol=1e-14, random_state=0),
+    rc.RankSVM(loss="hinge", tol=1e-3),
+    # gamma="scale" is by the variance of X, which repeating rows changes.
+    rc.RankSVM(kernel="rbf", gamma=0.5, tol=1e-14),
+    rc.RankSVM(kernel="precomputed", tol=1e-14),
+]
+NO_KERNEL = {
+    "check_positive_only_tag_during_fit": "a kernel matrix less its mean is no kernel matrix",
+}
+
+
+def differences_of(estimator):
+    return NO_KERNEL if estimator.kernel == "precomputed" else {}
+
+
+@parametrize_with_checks(LEARNERS, expected_failed_checks=differences_of)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_searches_slice_the_queries():
+    X, y, qid = data(16, n=200, queries=20)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = rc.RankSVM(random_state=0).set_fit_request(qid=True).set_score_request(qid=True)
+        search = GridSearchCV(model, {"C": [0.01, 1.0]}, cv=GroupKFold(4))
+        search.fit(X, y, qid=qid, groups=qid)
+        found = cross_val_score(
+            search.best_estimator_, X, y, cv=GroupKFold(4), params={"qid": qid, "groups": qid}
+        )
+        pipeline = make_pipeline(StandardScaler(), model).fit(X, y, qid=qid)
+    expected = []
+    for train, test in GroupKFold(4).split(X, y, groups=qid):
+        fitted = clone(search.best_estimator_).fit(X[train], y[train], qid=qid[train])
+        expected.append(fitted.score(X[test], y[test], qid=qid[test]))
+    np.testing.assert_array_equal(found, expected)
+    assert pipeline.predict(X).shape == (200,)
