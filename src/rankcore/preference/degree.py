@@ -152,8 +152,8 @@ def mean_degrees(
     if not answered.all():
         i, j, values = i[answered], j[answered], values[answered]
     sums = np.bincount(i, values, n) + np.bincount(j, 1.0 - values, n)
-    counts: Places = np.bincount(i, minlength=n) + np.bincount(j, minlength=n)
-    return sums, counts
+    counts = np.bincount(i, minlength=n) + np.bincount(j, minlength=n)
+    return sums.astype(np.float64), counts.astype(np.intp)
 
 
 def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:

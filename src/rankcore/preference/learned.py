@@ -63,10 +63,12 @@ class PairwisePreference(BaseEstimator):
     --------
     >>> import rankcore as rc
     >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
     >>> from rankcore.preference import PairwisePreference, quicksort_rank
     >>> X, y, qid = rc.datasets.make_letor(20, 10, random_state=0)
-    >>> model = PairwisePreference(LogisticRegression(C=0.01), random_state=0)
-    >>> model = model.fit(X, y, qid=qid)
+    >>> classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
+    >>> model = PairwisePreference(classifier, random_state=0).fit(X, y, qid=qid)
     >>> round(model.degree(X[0], X[1]) + model.degree(X[1], X[0]), 12)
     1.0
     >>> first = quicksort_rank(range(10), model.comparator(X[:10]), top_k=3, random_state=0)

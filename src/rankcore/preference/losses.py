@@ -59,7 +59,8 @@ def order_loss(order: Any, y: Any, w: Any = "unit") -> float:
         raise ValueError(f"order must have each of 0 .. {n - 1} once; found {order!r}")
     scores = np.empty(n)
     scores[places] = np.arange(n, 0, -1)
-    return float(weighted_ranking_loss(y, scores, w))
+    loss: Any = weighted_ranking_loss(y, scores, w)
+    return float(loss)
 
 
 def preference_loss(preference: Any, y: Any, w: Any = "unit") -> float:
@@ -132,6 +133,7 @@ def weight_table(w: Any, n: int) -> Floats:
     ValueError
         For unknown or negative weights, or a table that is too small.
     """
+    table: Floats
     i, j = np.indices((n, n)) + 1
     named = _named_weight(w)
     if named is not None:
@@ -146,8 +148,8 @@ def weight_table(w: Any, n: int) -> Floats:
             values = _VALUES[name](np.arange(1.0, n + 1))
             table = np.abs(values[:, None] - values)
     elif callable(w):
-        table = np.asarray(w(i.ravel(), j.ravel()), dtype=np.float64)
-        table = np.broadcast_to(table, (n * n,)).reshape(n, n).copy()
+        weights = np.asarray(w(i.ravel(), j.ravel()), dtype=np.float64)
+        table = np.broadcast_to(weights, (n * n,)).reshape(n, n).copy()
     else:
         table = np.asarray(w, dtype=np.float64)
         if table.ndim != 2 or min(table.shape) < n:

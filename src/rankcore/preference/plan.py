@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
+from operator import index
 
 import numpy as np
 
@@ -75,6 +76,7 @@ def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, 
     >>> round(plan["quicksort"].calls), plan["degree"].calls, plan["halving"].rounds
     (2084, 499500, 6)
     """
+    n, k = index(n), None if k is None else index(k)
     if n < 1 or (k is not None and k < 1):
         raise ValueError(f"call_plan needs n and k of at least 1; found n={n}, k={k}")
     if opponents < 2 or opponents % 2:

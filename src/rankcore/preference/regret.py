@@ -52,7 +52,7 @@ class Regret:
 
 @dataclass(frozen=True)
 class _Query:
-    """Items that are ranked together, and what it costs in expectation to put one before another."""
+    """Items ranked together, and the expected costs of putting one before another."""
 
     items: Places
     costs: Floats  # row before column
@@ -126,16 +126,19 @@ def ranking_regret(
     rng = np.random.default_rng(random_state)
     if n_samples < 2:
         raise ValueError(f"n_samples must be at least 2; found {n_samples}")
-    known = isinstance(algorithm, str) or callable(algorithm)
-    fixed = None if known else np.asarray(algorithm)
-    if fixed is not None and sorted(fixed.tolist()) != list(range(n)):
-        raise ValueError(f"an order must have each of 0 .. {n - 1} once; found {algorithm!r}")
     if isinstance(algorithm, str) and algorithm not in ("quicksort", "degree"):
-        raise ValueError(f'algorithm must be "quicksort", "degree", ...; found {algorithm!r}')
-    degrees = None if fixed is not None else preference_matrix(preference, n)
+        raise ValueError(
+            f'algorithm must be "quicksort", "degree", a function or an order; found {algorithm!r}'
+        )
+    if isinstance(algorithm, str) or callable(algorithm):
+        degrees, fixed = preference_matrix(preference, n), np.arange(n)
+    else:
+        degrees, fixed = None, np.asarray(algorithm)
+        if sorted(fixed.tolist()) != list(range(n)):
+            raise ValueError(f"an order must have each of 0 .. {n - 1} once; found {algorithm!r}")
     loss = variance = 0.0
     for query in queries:
-        if fixed is not None or degrees is None:
+        if degrees is None:
             losses = np.array([_cost(query, fixed[np.isin(fixed, query.items)])])
         else:
             h = degrees[np.ix_(query.items, query.items)]
@@ -272,8 +275,8 @@ def _losses(
             pairs = rounds.send(h[pairs[0] % size, pairs[1] % size])
         except StopIteration:
             break
-    orders = (method.order() % size).reshape(n_samples, size)
-    return np.array([_cost(query, query.items[order]) for order in orders])
+    found = (method.order() % size).reshape(n_samples, size)
+    return np.array([_cost(query, query.items[order]) for order in found])
 
 
 def quicksort_loss(h: Floats, costs: Floats) -> float:
@@ -327,7 +330,6 @@ def quicksort_loss(h: Floats, costs: Floats) -> float:
 
 def _least_order_loss(costs: Floats) -> tuple[float, float]:
     """Least cost of any order: a lower bound, and that of an order; equal if it is known."""
-    n = len(costs)
     # Items that contradict each other in a cycle are in one component. Components can be put in
     # an order that has all pairs between them the cheaper way round.
     cheaper = csr_array(costs < costs.T)
