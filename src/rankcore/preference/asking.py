@@ -191,7 +191,7 @@ class Ledger:
                 known = self._find(call)
                 if known is None:
                     key = self._key(call)
-                    if key not in seen:
+                    if key not in seen and (self.both_orders or _turned(key) not in seen):
                         new.append((call, key))
                 elif known not in self._fresh:
                     self.n_reused += 1
@@ -312,11 +312,11 @@ class Ledger:
         return self.answers[key] if key == self._key(call) else 1.0 - self.answers[key]
 
     def _find(self, call: tuple[int, int, int]) -> AnswerKey | None:
-        first, second, repeat = self._key(call)
-        if (first, second, repeat) in self.answers:
-            return first, second, repeat
-        if not self.both_orders and (second, first, repeat) in self.answers:
-            return second, first, repeat
+        key = self._key(call)
+        if key in self.answers:
+            return key
+        if not self.both_orders and _turned(key) in self.answers:
+            return _turned(key)
         return None
 
     def _now(self) -> RankingProgress:
@@ -329,3 +329,9 @@ class Ledger:
         return RankingProgress(
             self.n_calls, expected, self.n_rounds, *self._round, seconds, remaining
         )
+
+
+def _turned(key: AnswerKey) -> AnswerKey:
+    """The key of the same pair in the other order."""
+    first, second, repeat = key
+    return second, first, repeat
