@@ -154,9 +154,10 @@ def main():
     print(file=sys.stderr)
     for place, document in enumerate(best):
         print(f"{place + 1:3} {ranker.certainty_[ranker.order_[place]]:.2f}  {document}")
+    end = "complete" if ranker.complete_ else "out of calls"
     print(
-        f"{ranker.n_calls_} calls, {judge.tokens_read} tokens read, {judge.tokens_written} written, "
-        f"cost {judge.cost:.4f}; {'complete' if ranker.complete_ else 'out of calls'}",
+        f"{ranker.n_calls_} calls, {judge.tokens_read} tokens read, "
+        f"{judge.tokens_written} written, cost {judge.cost:.4f}; {end}",
         file=sys.stderr,
     )
 

@@ -6,10 +6,12 @@ The exit status is 1 if the default misses its gate.
 Three sets of lists are put in order: the queries of OHSUMED (LETOR 3.0), whose documents are graded
 0 to 2; the films that a user of MovieLens has rated, 1 to 5 stars; and made lists of 1,000 items.
 A judge sees a hidden order that agrees with the grades and is arbitrary among equal ones. It errs
+
 - at random: on 10% of the pairs, and always the same way on one, as a language model does that is
   asked at temperature 0; or on 10% of the calls, anew each time;
 - by closeness: the likelier, the closer two items are in the hidden order;
 - towards the first position: in 20% of the calls it answers the first item, whatever that is.
+
 "Bradley-Terry" is a fit of the same answers by choix, instead of the order of the method itself.
 Real data are not part of the project: put them into ../shared/data, or name their folder in
 RANKCORE_DATA; sets that are missing are left out.
@@ -306,11 +308,11 @@ def main():
         "",
         f"Python {platform.python_version()}, {versions}; {perf_counter() - start:.0f} s.",
         "",
-        *__doc__.split("\n\n")[2].splitlines(),
+        *"\n\n".join(__doc__.strip().split("\n\n")[2:]).splitlines(),
         "",
-        "Means over lists, which are shuffled; ± is half a 95% interval. Regret at the top is that of",
-        f"pairs with one of the first {TOP} items, as a share of it when all are the wrong way round;",
-        "regret of all in order is the share of all pairs that are.",
+        "Means over lists, which are shuffled; ± is half a 95% interval. Regret at the top is that",
+        f"of pairs with one of the first {TOP} items, as a share of it when all are the wrong way",
+        "round; regret of all in order is the share of all pairs that are.",
         "",
         *reached,
         "",

@@ -174,8 +174,7 @@ def test_from_the_command_line(server, tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["1", "2", "3"]
-    assert lines[0].endswith(
-        tuple(np.array(DOCUMENTS[:12])[RELEVANCE[:12] == RELEVANCE[:12].max()])
-    )
+    most_relevant = RELEVANCE[:12] == RELEVANCE[:12].max()
+    assert lines[0].endswith(tuple(np.array(DOCUMENTS[:12])[most_relevant]))
     assert f"{server.requests} calls, {server.read} tokens read" in done.stderr
     assert done.stderr.rstrip().endswith("complete")

@@ -97,8 +97,8 @@ class Heap:
 
     Notes
     -----
-    A pair for each item beyond the first k, some 2 log2 k for each that gets in, and
-    2 k log2 k to order the k; one pair in a round.
+    A pair for each item beyond the first k, some log2 k for each that gets in, and about
+    k log2 k to order the k; one pair in a round.
     """
 
     def __init__(self, n: int, *, top_k: int | None = None):
@@ -149,17 +149,28 @@ class Heap:
         together[self._coming] = n
         return together
 
-    def _sink(self, parent: int, size: int) -> Generator[Round, Degrees, None]:
-        """Let the item at a place of the heap sink below those that are worse than it."""
-        heap = self._heap
-        while (child := 2 * parent + 1) < size:
-            # The worse of two children, so that it may stand above the other.
+    def _sink(self, place: int, size: int) -> Generator[Round, Degrees, None]:
+        """Let the item at a place of the heap sink below those that are worse than it.
+
+        It first goes to the bottom, by way of the worse child, and then up again (Floyd, 1964):
+        about half as many pairs as comparing it with each child on its way, and one wrong answer
+        does not leave it far above its place.
+        """
+        heap, top = self._heap, place
+        item = heap[top]
+        while (child := 2 * place + 1) < size:
             if child + 1 < size and (yield from _precedes(heap[child], heap[child + 1])):
                 child += 1
-            if not (yield from _precedes(heap[parent], heap[child])):
+            heap[place] = heap[child]
+            place = child
+            heap[place] = item  # so that it is in the heap whenever calls run out
+        while place > top:
+            parent = (place - 1) // 2
+            if not (yield from _precedes(heap[parent], item)):
                 return
-            heap[parent], heap[child] = heap[child], heap[parent]
-            parent = child
+            heap[place] = heap[parent]
+            place = parent
+            heap[place] = item
 
 
 class Sliding:
