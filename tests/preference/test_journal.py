@@ -127,6 +127,7 @@ def test_runs_in_one_file_and_other_keys(tmp_path):
     for run, sign in (("up", 1), ("down", -1)):
         ranker = PreferenceRanker(
             lambda u, v, s=sign: s * ord(u["id"]) < s * ord(v["id"]),
+            method="degree",
             journal=Journal(path, run=run),
             key=lambda item: item["id"],
         )
@@ -136,7 +137,9 @@ def test_runs_in_one_file_and_other_keys(tmp_path):
     def never(u, v):
         raise AssertionError("the journal knows")
 
-    ranker = PreferenceRanker(never, journal=Journal(path, run="down"), key=lambda item: item["id"])
+    ranker = PreferenceRanker(
+        never, method="degree", journal=Journal(path, run="down"), key=lambda item: item["id"]
+    )
     assert [item["id"] for item in ranker.rank(items)] == ["c", "b", "a"]
     assert ranker.rank(items[::-1])[0] == {"id": "c"}
 
@@ -149,3 +152,20 @@ def test_repeats_and_orders_are_kept_apart(tmp_path):
     again = PreferenceRanker(lambda u, v: 1 / 0, journal=path, repeats=2, both_orders=True)
     again.rank(["a", ("b", 1)])
     assert first.degrees_.tolist() == again.degrees_.tolist() == [(1 + 0.5 + 0.75 + 1) / 4]
+
+
+def test_one_ranker_and_several_runs(tmp_path):
+    path = tmp_path / "answers.sqlite"
+    answer = [True]
+    ranker = PreferenceRanker(
+        lambda u, v: answer[0], journal=Journal(path, run="a"), random_state=1
+    )
+    first = ranker.rank([1, 2])
+    answer[0] = False
+    assert ranker.rank([1, 2]) == first  # the journal knows
+    other = ranker.set_params(journal=Journal(path, run="b"))
+    assert other.rank([1, 2]) == first[::-1]
+    assert other.n_reused_ == 0
+    # A seed that was given is not in the journal: another ranker draws the one that is.
+    unseeded = PreferenceRanker(lambda u, v: 1 / 0, journal=Journal(path, run="a"))
+    assert unseeded.rank([1, 2]) == first

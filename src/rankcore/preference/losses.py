@@ -141,9 +141,9 @@ def weight_table(w: Any, n: int) -> Floats:
         if name == "unit":
             table = np.ones((n, n))
         elif name == "top_k":
-            table = 1.0 * ((i <= number) | (j <= number))
+            table = ((i <= number) | (j <= number)).astype(np.float64)
         elif name == "bipartite":
-            table = 1.0 * ((i <= number) != (j <= number))
+            table = ((i <= number) != (j <= number)).astype(np.float64)
         else:
             values = _VALUES[name](np.arange(1.0, n + 1))
             table = np.abs(values[:, None] - values)

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Callable, Hashable
 from contextlib import closing
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from rankcore.preference.asking import AnswerKey, Ledger, Retry
 from rankcore.preference.degree import Degree, Halving
 from rankcore.preference.forms import (
     Batch,
-    Indexed,
     Places,
     as_indexed,
     count_of,
@@ -25,7 +23,8 @@ from rankcore.preference.forms import (
     is_async,
 )
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key
-from rankcore.preference.plan import METHODS, call_plan
+from rankcore.preference.parameters import check_parameters
+from rankcore.preference.plan import call_plan
 from rankcore.preference.quicksort import QuickSort
 from rankcore.preference.running import Method, Run
 from rankcore.preference.sending import send_all, send_all_async
@@ -279,7 +278,7 @@ class PreferenceRanker(BaseEstimator):
 
     def _method(self, n: int) -> tuple[Method, float]:
         """The method, and how many pairs it is expected to ask."""
-        _check(self)
+        check_parameters(self)
         name, k = self.method, self.top_k
         if name == "auto":
             name = "quicksort" if k is None else "halving"
@@ -302,12 +301,15 @@ class PreferenceRanker(BaseEstimator):
         """The random state; if there is none, one that stays the same for this ranker."""
         if self.random_state is not None:
             return self.random_state
-        if "_drawn_seed" not in self.__dict__:
-            self._drawn_seed = np.random.SeedSequence().entropy
         if self.journal is None:
-            return self._drawn_seed
+            return self._new_seed()
         with closing(OpenJournal(self._journal())) as journal:
-            return int(journal.seed(str(self._drawn_seed)))
+            return int(journal.seed(str(self._new_seed())))
+
+    def _new_seed(self) -> int:
+        if "_drawn_seed" not in self.__dict__:
+            self._drawn_seed: Any = np.random.SeedSequence().entropy
+        return int(self._drawn_seed)
 
     def _journal(self) -> Journal:
         journal = self.journal
@@ -316,8 +318,10 @@ class PreferenceRanker(BaseEstimator):
 
     def _run(self, items: Any, method: Method, expected: float) -> Run:
         """A ranking that knows what was answered before."""
-        if self.__dict__.get("_asked") is not self.preference or not self.cache:
-            self._asked = self.preference
+        asked = (self.preference, None if self.journal is None else repr(self._journal()))
+        before = self.__dict__.get("_asked", (None, None))
+        if asked[0] is not before[0] or asked[1] != before[1] or not self.cache:
+            self._asked = asked
             self._answers: dict[AnswerKey, float] = {}
             self._kept: list[Any] = []
         journal = None
@@ -330,7 +334,7 @@ class PreferenceRanker(BaseEstimator):
                 if not all(isinstance(key, str) for key in keys):
                     raise TypeError("with a journal, key= must return strings")
                 journal = OpenJournal(self._journal())
-                journal.seed(str(self.__dict__.get("_drawn_seed", "")))
+                journal.seed(str(self._new_seed()))
                 self._answers.update(
                     ((first, second, repeat), degree)
                     for first, second, repeat, degree in journal.answers()
@@ -380,37 +384,6 @@ class PreferenceRanker(BaseEstimator):
             "items_": items,
         }
         self.__dict__.update(found)
-
-
-def _check(ranker: PreferenceRanker) -> None:
-    """Raise for parameters that cannot be."""
-    if ranker.method != "auto" and ranker.method not in METHODS:
-        raise ValueError(f"method must be one of {['auto', *METHODS]}; found {ranker.method!r}")
-    if ranker.decide not in ("majority", "sample"):
-        raise ValueError(f'decide must be "majority" or "sample"; found {ranker.decide!r}')
-    least = {"top_k": 1, "max_calls": 0, "repeats": 1, "opponents": 2, "concurrency": 1}
-    for name, value in least.items():
-        found = getattr(ranker, name)
-        if found is None and name in ("top_k", "max_calls"):
-            continue
-        if not isinstance(found, Integral) or isinstance(found, bool) or found < value:
-            raise ValueError(f"{name} must be an integer from {value} on; found {found!r}")
-    if ranker.opponents % 2:
-        raise ValueError(f"opponents must be even; found {ranker.opponents}")
-    known = callable(ranker.preference) or isinstance(ranker.preference, Batch | Indexed)
-    if not known and np.ndim(ranker.preference) != 2:
-        raise TypeError(
-            "preference must be a function of two items, a Batch, an Indexed or a matrix; found "
-            f"{type(ranker.preference).__name__}"
-        )
-    computed = isinstance(ranker.preference, Indexed) or not (
-        callable(ranker.preference) or isinstance(ranker.preference, Batch)
-    )
-    if ranker.journal is not None and (computed or not ranker.cache):
-        raise ValueError(
-            "a journal keeps answers that are asked for: it needs cache=True, and a preference "
-            "that is a function or a Batch"
-        )
 
 
 def _refuse_loop() -> None:
