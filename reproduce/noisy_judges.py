@@ -320,9 +320,9 @@ def main():
     ]
     for title, lists in sets.items():
         sizes = [grades.size for grades in lists]
-        about = (
-            f"{len(lists)} lists of {min(sizes)} to {max(sizes)}, on average {np.mean(sizes):.0f}"
-        )
+        about = f"{len(lists)} lists"
+        if min(sizes) < max(sizes):
+            about += f" of {min(sizes)} to {max(sizes)}, on average {np.mean(sizes):.0f}"
         lines += ["", f"## {title}: {about}", *tables(results[title])]
     text = "\n".join(lines) + "\n"
     print(text)

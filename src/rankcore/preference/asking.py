@@ -102,9 +102,9 @@ class Retry:
         -------
         float
         """
-        told = getattr(error, "retry_after", None)
-        if told is not None:
-            return max(0.0, float(told))
+        named = getattr(error, "retry_after", None)
+        if named is not None:
+            return max(0.0, float(named))
         wait = min(self.longest, self.wait * self.factor ** (attempt - 1))
         # Not from the random numbers of the ranking, which must not depend on what failed.
         return wait * (1 - self.jitter * random.random())
@@ -220,7 +220,7 @@ class Ledger:
         return degrees
 
     def affordable(self, n_pairs: int) -> int:
-        """How many of so many pairs the budget allows, each with all of its calls."""
+        """How many of n_pairs pairs the budget allows, each with all of its calls."""
         if self.max_calls is None:
             return n_pairs
         return min(n_pairs, (self.max_calls - self.n_calls) // (self.repeats << self.both_orders))

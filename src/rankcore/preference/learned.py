@@ -136,7 +136,10 @@ class PairwisePreference(BaseEstimator):
             worse.append(rows[j])
         first, second = np.concatenate(better), np.concatenate(worse)
         if first.size == 0:
-            raise ValueError("no query has rows with different labels: there is nothing to learn")
+            raise ValueError(
+                "there is nothing to learn: no query has rows with different labels, in "
+                f"n_samples={labels.size}"
+            )
         # Both orders: a classifier that favours the first row would not be consistent.
         both = np.concatenate([first, second]), np.concatenate([second, first])
         classes = np.repeat([1, 0], first.size)

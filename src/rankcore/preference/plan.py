@@ -143,7 +143,7 @@ def _quicksort_calls(n: int, k: int, harmonic: np.ndarray) -> float:
 
 
 def _search_depth(leaves: int) -> float:
-    """Mean number of comparisons that find one of so many gaps by halves."""
+    """Mean number of comparisons that find one of some gaps by halves."""
     whole = leaves.bit_length() - 1
     return whole + 2 - 2 ** (whole + 1) / leaves
 

@@ -97,7 +97,7 @@ class Heap:
 
     Notes
     -----
-    A pair for each item beyond the first k, some log2 k for each that gets in, and about
+    A pair for each item beyond the first k, at most 2 log2 k for each that gets in, and about
     k log2 k to order the k; one pair in a round.
     """
 
@@ -113,14 +113,14 @@ class Heap:
         heap = self._heap
         try:
             for parent in reversed(range(len(heap) // 2)):
-                yield from self._sink(parent, len(heap))
+                yield from self._sink_to_the_bottom(parent)
             while self._coming:
                 item = self._coming[0]
                 if (yield from _precedes(item, heap[0])):
                     self._out.insert(0, heap[0])
                     heap[0] = item
                     del self._coming[0]
-                    yield from self._sink(0, len(heap))
+                    yield from self._sink(0)
                 else:
                     self._out.append(item)
                     del self._coming[0]
@@ -128,7 +128,7 @@ class Heap:
                 worst = heap[0]
                 heap[0] = heap.pop()
                 self._sorted.append(worst)
-                yield from self._sink(0, len(heap))
+                yield from self._sink_to_the_bottom(0)
             self._sorted += heap
             heap.clear()
         except _OutOfCalls:
@@ -149,28 +149,43 @@ class Heap:
         together[self._coming] = n
         return together
 
-    def _sink(self, place: int, size: int) -> Generator[Round, Degrees, None]:
-        """Let the item at a place of the heap sink below those that are worse than it.
+    def _sink(self, place: int) -> Generator[Round, Degrees, None]:
+        """Let the item at a place sink below the children that are worse than it.
 
-        It first goes to the bottom, by way of the worse child, and then up again (Floyd, 1964):
-        about half as many pairs as comparing it with each child on its way, and one wrong answer
-        does not leave it far above its place.
+        For an item that has just beaten the worst: it likely stays near the top.
         """
-        heap, top = self._heap, place
-        item = heap[top]
-        while (child := 2 * place + 1) < size:
-            if child + 1 < size and (yield from _precedes(heap[child], heap[child + 1])):
-                child += 1
-            heap[place] = heap[child]
+        heap, item = self._heap, self._heap[place]
+        while (child := 2 * place + 1) < len(heap):
+            child += yield from self._second_is_worse(child)
+            if not (yield from _precedes(item, heap[child])):
+                return
+            heap[place], heap[child] = heap[child], item
             place = child
-            heap[place] = item  # so that it is in the heap whenever calls run out
+
+    def _sink_to_the_bottom(self, place: int) -> Generator[Round, Degrees, None]:
+        """Let the item at a place sink to the bottom, by way of the worse child, and up again.
+
+        For an item that comes from the bottom (Floyd, 1964): about half as many pairs, and one wrong
+        answer does not leave it far above its place.
+        """
+        heap, top, item = self._heap, place, self._heap[place]
+        while (child := 2 * place + 1) < len(heap):
+            child += yield from self._second_is_worse(child)
+            heap[place], heap[child] = heap[child], item
+            place = child
         while place > top:
             parent = (place - 1) // 2
             if not (yield from _precedes(heap[parent], item)):
                 return
-            heap[place] = heap[parent]
+            heap[place], heap[parent] = heap[parent], item
             place = parent
-            heap[place] = item
+
+    def _second_is_worse(self, child: int) -> Comparison:
+        """Whether the second of two children, if there is one, is worse than the first."""
+        heap = self._heap
+        if child + 1 == len(heap):
+            return False
+        return (yield from _precedes(heap[child], heap[child + 1]))
 
 
 class Sliding:
