@@ -318,8 +318,9 @@ def test_wrong_arguments_are_refused():
 
     with pytest.raises(TypeError, match="PreferenceRanker"):
         quicksort_rank([1, 2], later)
-    with pytest.raises(TypeError, match=r"pass list\(items\)"):
-        quicksort_rank({1, 2}, lambda u, v: True)
+    for items in ({1, 2}, {1: 2}, iter([1, 2]), 3):
+        with pytest.raises(TypeError, match="items must be a sequence"):
+            quicksort_rank(items, lambda u, v: True)
     with pytest.raises(ValueError, match="top_k must be at least 1"):
         quicksort_rank([1, 2], lambda u, v: True, top_k=0)
     with pytest.raises(ValueError, match="n and k of at least 1"):

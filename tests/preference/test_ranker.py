@@ -348,6 +348,30 @@ def test_a_stream_of_items():
         PreferenceRanker(judge).extend([1])
 
 
+def test_nothing_and_then_something():
+    ranker = PreferenceRanker(lambda u, v: u < v)
+    assert ranker.rank([]) == []
+    assert ranker.extend([2, 1]) == [1, 2]
+
+
+def test_errors_of_what_is_computed_are_raised():
+    def wrong(i, j):
+        raise ZeroDivisionError("of the user")
+
+    with pytest.raises(ZeroDivisionError, match="of the user"):
+        PreferenceRanker(Indexed(wrong)).rank(ITEMS)
+    with pytest.raises(ValueError, match=r"degrees in \[0, 1\]; found 2"):
+        PreferenceRanker(np.full((40, 40), 2.0)).rank(ITEMS)
+
+
+def test_series_are_taken_by_position():
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([3, 1, 2], index=[2, 0, 1])
+    assert PreferenceRanker(lambda u, v: u < v).rank(series) == [1, 2, 3]
+    with pytest.raises(TypeError, match="items must be a sequence"):
+        PreferenceRanker(lambda u, v: u < v).rank(series.to_frame())
+
+
 def test_one_seed_is_one_order():
     noisy = np.random.default_rng(0).random((40, 40))
     orders = {

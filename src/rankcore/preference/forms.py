@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -246,20 +246,26 @@ def in_order(items: Sequence[Any] | NDArray[Any], order: Places) -> Any:
     return [items[k] for k in order.tolist()]
 
 
-def count_of(items: Any) -> int:
-    """How many items there are.
+def as_items(items: Any) -> Any:
+    """Items that can be taken by position: an array as it is, a list of anything else.
 
     Raises
     ------
     TypeError
-        If they cannot be counted or taken by position.
+        If they have no order, or no number.
     """
-    if not (hasattr(items, "__len__") and hasattr(items, "__getitem__")) or isinstance(items, dict):
+    if isinstance(items, np.ndarray):
+        return items
+    if (
+        not hasattr(items, "__len__")
+        or isinstance(items, Set | Mapping)
+        or hasattr(items, "columns")
+    ):
         raise TypeError(
             "items must be a sequence, such as a list or an array; found "
-            f"{type(items).__name__}: pass list(items)"
+            f"{type(items).__name__}: pass a list of what is to be put in order"
         )
-    return len(items)
+    return list(items)
 
 
 def _shown(values: Any) -> str:

@@ -14,8 +14,8 @@ from rankcore.preference.forms import (
     Places,
     as_degrees,
     as_indexed,
+    as_items,
     as_matrix,
-    count_of,
     in_order,
     is_async,
 )
@@ -58,7 +58,8 @@ def sort_by_degree(items: Any, preference: Any) -> Any:
     >>> sort_by_degree([3, 1, 2], lambda u, v: u < v)
     [1, 2, 3]
     """
-    n = count_of(items)
+    items = as_items(items)
+    n = len(items)
     computed = _as_computed(preference, n)
     if computed is not None:
         matrix = as_matrix(preference, n)
@@ -118,7 +119,8 @@ def quicksort_rank(
     >>> quicksort_rank(range(1000), lambda u, v: u > v, top_k=3, random_state=0)
     [999, 998, 997]
     """
-    n = count_of(items)
+    items = as_items(items)
+    n = len(items)
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be at least 1, or None; found {top_k}")
     rng = np.random.default_rng(random_state)

@@ -18,7 +18,7 @@ from rankcore.preference.forms import (
     Batch,
     Places,
     as_indexed,
-    count_of,
+    as_items,
     in_order,
     is_async,
 )
@@ -77,7 +77,7 @@ class PreferenceRanker(BaseEstimator):
     progress : callable, optional
         Called with a `RankingProgress` at each answer.
     random_state : int, numpy.random.Generator or None
-        Seed of pivots, draws and opponents.
+        Seed of pivots, draws and opponents. None: one that is drawn once for this ranker.
 
     Attributes
     ----------
@@ -191,7 +191,8 @@ class PreferenceRanker(BaseEstimator):
         RuntimeError
             For an ``async`` preference inside of an event loop: await `arank` there.
         """
-        return self._rank(items, *self._method(count_of(items)))
+        items = as_items(items)
+        return self._rank(items, *self._method(len(items)))
 
     async def arank(self, items: Any) -> Any:
         """Put items in order, inside of an event loop; as `rank`.
@@ -206,7 +207,8 @@ class PreferenceRanker(BaseEstimator):
         -------
         list or ndarray
         """
-        return await self._arank(items, *self._method(count_of(items)))
+        items = as_items(items)
+        return await self._arank(items, *self._method(len(items)))
 
     def extend(self, more: Any) -> Any:
         """Insert more items into the order found, one after the other by binary search.
@@ -228,12 +230,11 @@ class PreferenceRanker(BaseEstimator):
         """
         if not getattr(self, "complete_", False):
             raise ValueError("extend adds to an order that is complete: call rank first")
-        count_of(more)
-        items = [*self.items_, *more]
+        items = [*self.items_, *as_items(more)]
         method = Insertion(len(items), ordered=self.order_, top_k=self.top_k)
         expected = (
-            call_plan(len(items))["insertion"].calls
-            - call_plan(len(self.items_))["insertion"].calls
+            call_plan(max(1, len(items)))["insertion"].calls
+            - call_plan(max(1, len(self.items_)))["insertion"].calls
         )
         return self._rank(items, method, expected)
 
@@ -328,7 +329,6 @@ class PreferenceRanker(BaseEstimator):
         keys: list[Hashable] = []
         if as_indexed(self.preference, len(items)) is None:
             key = self.key or (memory_key if self.journal is None else lasting_key)
-            items = list(items)
             keys = [key(item) for item in items]
             if self.journal is not None:
                 if not all(isinstance(key, str) for key in keys):

@@ -42,6 +42,7 @@ class Run:
         self.complete = False
         self._rounds = method.rounds()
         self._open: Round | None = None
+        self._asked = False  # rather than computed
         self._answered: list[tuple[Places, Places, Degrees]] = []
 
     def requests(self, size: int | None) -> Iterator[list[Request]]:
@@ -52,6 +53,7 @@ class Run:
         size : int or None
             Most calls in a request. None: all of a round.
         """
+        self._asked = True
         going_on = self._advance(None)
         while going_on:
             assert self._open is not None
@@ -72,7 +74,7 @@ class Run:
 
     def close(self) -> None:
         """Hand the method what is known of a round that was broken off."""
-        if self._open is not None:
+        if self._open is not None and self._asked:
             self._advance(self.ledger.degrees(*self._open))
         self._rounds.close()
 

@@ -165,8 +165,8 @@ class Heap:
     def _sink_to_the_bottom(self, place: int) -> Generator[Round, Degrees, None]:
         """Let the item at a place sink to the bottom, by way of the worse child, and up again.
 
-        For an item that comes from the bottom (Floyd, 1964): about half as many pairs, and one wrong
-        answer does not leave it far above its place.
+        For an item that comes from the bottom (Floyd, 1964): about half as many pairs, and one
+        wrong answer does not leave it far above its place.
         """
         heap, top, item = self._heap, place, self._heap[place]
         while (child := 2 * place + 1) < len(heap):
