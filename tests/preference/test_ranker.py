@@ -249,7 +249,7 @@ def test_waits_grow_and_obey_the_server(monkeypatch):
         return answer
 
     retry = Retry(attempts=4, wait=1.0, factor=3.0, longest=8.0, jitter=0.0)
-    assert PreferenceRanker(judge, retry=retry).rank("ab") == ["a", "b"]
+    assert PreferenceRanker(judge, method="degree", retry=retry).rank("ab") == ["a", "b"]
     assert pauses == [1.0, 3.0, 8.0]
     Busy.retry_after = "20"
     assert retry.seconds(1, Busy()) == 20.0

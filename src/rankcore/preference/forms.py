@@ -256,11 +256,8 @@ def as_items(items: Any) -> Any:
     """
     if isinstance(items, np.ndarray):
         return items
-    if (
-        not hasattr(items, "__len__")
-        or isinstance(items, Set | Mapping)
-        or hasattr(items, "columns")
-    ):
+    unordered = isinstance(items, Set | Mapping) or hasattr(items, "columns")
+    if unordered or not hasattr(items, "__len__"):
         raise TypeError(
             "items must be a sequence, such as a list or an array; found "
             f"{type(items).__name__}: pass a list of what is to be put in order"
