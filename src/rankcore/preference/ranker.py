@@ -111,7 +111,8 @@ class PreferenceRanker(BaseEstimator):
     way the calls under way are awaited, the attributes say what is known, and `rank` goes on from
     there when it is called again.
 
-    A ranker is for one thread at a time. Memory: at most some 500 bytes per answer that is asked, 31 per degree that is computed.
+    A ranker is for one thread at a time. Memory: at most some 500 bytes per answer that is asked,
+    31 per degree that is computed.
 
     Examples
     --------
