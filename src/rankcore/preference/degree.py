@@ -176,6 +176,7 @@ def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
     sums = np.zeros(n)
     rows = max(1, _BLOCK // max(n, 1))
     matrix = None if isinstance(preference, Indexed) else as_matrix(preference, n)
+    later_than = np.triu(np.ones((min(rows, n),) * 2, dtype=bool), 1)
     for start in range(0, n, rows):
         end = min(start + rows, n)
         height = end - start
@@ -189,14 +190,15 @@ def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
             values[later] = preference.degrees(i[later], j[later])
             block = values.reshape(height, n - start)
             corner, beside = block[:, :height], block[:, height:]
-        upper = np.triu(corner, 1).astype(np.float64)
+        upper = np.where(later_than[:height, :height], corner, np.float64(0))
         if matrix is not None:
             _check_block(beside)
             _check_block(upper)
         sums[start:end] += upper.sum(axis=1) + np.arange(height) - upper.sum(axis=0)
         if end < n:
-            sums[start:end] += beside.sum(axis=1, dtype=np.float64)
-            sums[end:] += height - beside.sum(axis=0, dtype=np.float64)
+            doubles = beside.astype(np.float64, copy=False)
+            sums[start:end] += doubles.sum(axis=1)
+            sums[end:] += height - doubles.sum(axis=0)
     return sums
 
 
