@@ -416,4 +416,6 @@ def test_a_journal_needs_keys_that_last(tmp_path):
         PreferenceRanker(lambda u, v: True, journal=path, key=lambda item: 1).rank([1, 2])
     (tmp_path / "text").write_text("not a database, and long enough to be looked at as one" * 9)
     with pytest.raises(OSError, match="cannot be opened"):
+        PreferenceRanker(lambda u, v: True, journal=tmp_path / "no" / "folder").rank([1, 2])
+    with pytest.raises(OSError, match="cannot be read"):
         PreferenceRanker(lambda u, v: True, journal=Journal(tmp_path / "text")).rank([1, 2])

@@ -34,8 +34,8 @@ class Journal:
     Notes
     -----
     Each call is committed when it is answered. A process that is killed loses the calls that are
-    under way and no answer; after a power failure the last ones may be missing. One process at a
-    time may write to a run.
+    under way and no answer, and they do not count against ``max_calls``; after a power failure the
+    last answers may be missing. One process at a time may write to a run.
 
     Examples
     --------
@@ -70,12 +70,16 @@ class OpenJournal:
         self._run = journal.run
         try:
             self._file = sqlite3.connect(journal.path, isolation_level=None)
+        except sqlite3.Error as error:
+            raise OSError(f"the journal {journal.path!r} cannot be opened: {error}") from error
+        try:
             # A commit is safe from the end of the process without waiting for the disk.
             self._file.execute("pragma journal_mode=wal")
             self._file.execute("pragma synchronous=normal")
             self._file.executescript(_TABLES)
         except sqlite3.Error as error:
-            raise OSError(f"the journal {journal.path!r} cannot be opened: {error}") from error
+            self._file.close()
+            raise OSError(f"the journal {journal.path!r} cannot be read: {error}") from error
 
     def seed(self, new: str) -> str:
         """The seed of the run: what is written, or else a new one, which is written."""
