@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankcore.metrics.queries import query_numbers
+from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places
 from rankcore.preference.quicksort import QuickSort
-from rankcore.ranking import SCORE, as_relevance, measure, queries_of
+from rankcore.ranking._base import SCORE, as_relevance, measure, queries_of
 
 Floats = NDArray[np.float64]
 

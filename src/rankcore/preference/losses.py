@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.metrics import weighted_ranking_loss
-from rankcore.metrics.positions import _VALUES, _named_weight
+from rankcore.metrics.weighted_loss import _VALUES, _named_weight
 from rankcore.preference.forms import Places, as_indexed
 
 Floats = NDArray[np.float64]
