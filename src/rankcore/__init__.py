@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankcore import datasets, metrics, plotting, progress
+    from rankcore import datasets, metrics, plotting, preference, progress
     from rankcore.boosting.rankboost import BipartiteRankBoost, RankBoost
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from rankcore.ordinal.oap import OAPBPM, OAPBagging, OAPVoting
     from rankcore.ordinal.prank import PRank
     from rankcore.ordinal.voted import VotedPRank
+    from rankcore.preference import (
+        PairwisePreference,
+        PreferenceRanker,
+        quicksort_rank,
+        sort_by_degree,
+    )
     from rankcore.ranking.perceptron import PairwisePerceptron
     from rankcore.structured import StructuredPerceptron
 
@@ -28,15 +34,19 @@ _HOME = {
     "OAPVoting": "rankcore.ordinal.oap",
     "PRank": "rankcore.ordinal.prank",
     "PairwisePerceptron": "rankcore.ranking.perceptron",
+    "PairwisePreference": "rankcore.preference",
+    "PreferenceRanker": "rankcore.preference",
     "RankBoost": "rankcore.boosting.rankboost",
     "StructuredPerceptron": "rankcore.structured",
     "VotedPRank": "rankcore.ordinal.voted",
     "WidrowHoff": "rankcore.ordinal.baselines",
     "load": "rankcore.io.model_file",
     "merge": "rankcore.ordinal.merge",
+    "quicksort_rank": "rankcore.preference",
     "save": "rankcore.io.model_file",
+    "sort_by_degree": "rankcore.preference",
 }
-_MODULES = ["datasets", "metrics", "plotting", "progress"]
+_MODULES = ["datasets", "metrics", "plotting", "preference", "progress"]
 
 __all__ = [
     "OAPBPM",
@@ -47,6 +57,8 @@ __all__ = [
     "OAPVoting",
     "PRank",
     "PairwisePerceptron",
+    "PairwisePreference",
+    "PreferenceRanker",
     "RankBoost",
     "StructuredPerceptron",
     "VotedPRank",
@@ -57,8 +69,11 @@ __all__ = [
     "merge",
     "metrics",
     "plotting",
+    "preference",
     "progress",
+    "quicksort_rank",
     "save",
+    "sort_by_degree",
 ]
 
 
