@@ -16,7 +16,7 @@ from rankcore.ordinal import oap as module
 from rankcore.progress import watch
 from reference.ensemble import largest, oap, times, uniform32, voted
 from reference.prank import prank, predict
-from strategies import ordinal_problems
+from strategies import examples, ordinal_problems
 
 GOLDEN_B = np.array([[1, 0], [0, 1], [1, 1], [1, -1], [0, 1]]), np.array([2, 1, 3, 2, 3])
 WIDTHS = [4, 8, 16]  # members a tile
@@ -45,7 +45,7 @@ def test_golden_votes(count_init, votes, mean):
     limit=st.sampled_from([None, 1, 2, 5, 1000]),
     cut=st.integers(0, 40),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_votes_and_queue(problem, tie, count_init, limit, cut):
     X, y, k = problem
     dense = X.toarray().astype(float)
@@ -250,7 +250,7 @@ def test_golden_table(monkeypatch, width):
     cut=st.integers(0, 40),
     averaged=st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, averaged):
     # tau None: Poisson sampling.
     X, y, k = problem
@@ -304,7 +304,7 @@ def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, a
 
 
 @given(problem=ordinal_problems(max_rows=25), n=st.integers(1, 5), seed=st.integers(0, 99))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_progressive_loss_is_that_of_the_mean(problem, n, seed):
     X, y, k = problem
     dense = X.toarray().astype(float)

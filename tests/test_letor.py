@@ -18,7 +18,7 @@ from letor_rows import assert_rows, load, same_bits
 from rankcore._ext.letor import parse, scatter
 from rankcore.datasets import dump_letor, iter_letor, load_letor, streams
 from reference import letor as reference
-from strategies import csr_matrices
+from strategies import csr_matrices, examples
 
 DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 DTYPES = [np.float32, np.float64]
@@ -75,19 +75,19 @@ LINES = st.builds(
     first=st.sampled_from([0, 1, "auto"]),
     finite=st.booleans(),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_texts_agree_with_the_plain_reader(lines, ending, first, finite):
     matches_reference(ending.join(lines).encode(), first, ensure_all_finite=finite)
 
 
 @given(text=st.binary(max_size=60), first=st.sampled_from([0, 1, "auto"]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_arbitrary_bytes(text, first):
     matches_reference(text, first)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_damaged_texts(seed):
     draw = random.Random(seed)
     text = bytearray(SAMPLE)
@@ -151,7 +151,7 @@ def test_sample():
     with_qid=st.booleans(),
     dtype=st.sampled_from(DTYPES),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_same_arrays_as_scikit_learn(X, zero_based, with_qid, dtype):
     datasets = pytest.importorskip("sklearn.datasets")
     y, qid = np.arange(X.shape[0]) % 3, np.arange(X.shape[0]) // 2

@@ -22,6 +22,7 @@ from rankcore.metrics import (
     reciprocal_rank,
     weighted_ranking_loss,
 )
+from strategies import examples
 
 # ---------------------------------------------------------------- plain measures of labels in order
 
@@ -115,7 +116,7 @@ ROUNDING = 1e-14
 
 @pytest.mark.parametrize("ties", CHOICES)
 @given(data=judged(), k=st.integers(1, 8), Z=st.sampled_from([None, 1, 3]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_binary_measures_over_every_order_of_ties(ties, data, k, Z):
     labels, scores = data
     ranked = list(orders(labels, scores))
@@ -142,7 +143,7 @@ def test_binary_measures_over_every_order_of_ties(ties, data, k, Z):
 @pytest.mark.parametrize("discount", DISCOUNTS)
 @pytest.mark.parametrize("gain", GAINS)
 @given(data=judged(), k=st.none() | st.integers(1, 8))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_gain_measures_over_every_order_of_ties(ties, discount, gain, data, k):
     labels, scores = data
     options = {"k": k, "gain": gain, "discount": discount, "ties": ties}
@@ -223,7 +224,7 @@ def test_golden_letor_mean_over_positions():
 
 
 @given(data=judged(12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_phi_is_a_lower_bound_of_precision_and_has_a_bound_of_its_own(data):
     labels, _ = data
     n = len(labels)
@@ -245,7 +246,7 @@ def test_phi_is_a_lower_bound_of_precision_and_has_a_bound_of_its_own(data):
 
 
 @given(data=judged(12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_members_of_the_phi_family(data):
     labels, scores = data
     assert phi_measure(labels, scores) == pytest.approx(

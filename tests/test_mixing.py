@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import rankcore as rc
 from rankcore.ordinal import merge as mixing
-from strategies import ordinal_problems
+from strategies import examples, ordinal_problems
 
 LEARNERS = [
     rc.PRank(threshold_scale=0.7),
@@ -51,7 +51,7 @@ def test_four_shards_mixed_every_epoch(learner):
     problem=ordinal_problems(max_rows=40),
     shares=st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=3, max_size=3).filter(any),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_what_is_mixed(problem, shares):
     X, y, k = problem
     classes = range(1, k + 1)

@@ -18,6 +18,7 @@ from rankcore.metrics import (
 )
 from rankcore.metrics.ordinal import ORDINAL
 from reference import ordinal_measures as reference
+from strategies import examples
 
 # Sums of a few dozen rounded numbers, in another order than the plain ones.
 ROUNDING = 1e-13
@@ -95,7 +96,7 @@ def test_kappa_and_confusion_by_plain_loops(data):
 
 
 @given(data=predictions())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_as_scikit_learn(data):
     metrics = pytest.importorskip("sklearn.metrics")
     y, predicted, w = data

@@ -14,6 +14,7 @@ from rankcore.ranking._base import queries_of
 from rankcore.ranking._pairs import pair_by_label, pair_by_list
 from rankcore.ranking.svm._losses import PairLosses, Terms
 from reference import pair_loss as plain
+from strategies import examples
 
 
 def problem(seed, n=40, d=3, levels=4, weights=False):
@@ -80,7 +81,7 @@ def test_every_sum_equals_that_over_pairs(terms, form, dtype, weighted):
         np.testing.assert_allclose(matrix, X.T @ H @ X, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(-6, 6), st.integers(0, 3)), min_size=2, max_size=30))
 def test_pairs_at_the_margin_and_ties_are_told_apart(rows):
     # Scores are quarters, so that distances of exactly 1, and equal scores, abound.

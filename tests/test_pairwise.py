@@ -15,6 +15,7 @@ import rankcore as rc
 from rankcore.metrics import ndcg_score
 from rankcore.progress import watch
 from reference import pairwise as plain
+from strategies import examples
 
 # Worked by hand in exact binary fractions; two queries, lexicographic, two passes.
 X = np.array([[2, 1], [0, 2], [1, 0], [1, 2], [2, 2], [0, 1], [1, 0]], dtype=np.float64)
@@ -142,7 +143,7 @@ def test_the_plain_form_is_the_golden_one():
 
 
 @given(problems(), st.sampled_from([0.0, 1.0, 3.0]), st.sampled_from(SOLVERS), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_lexicographic_runs_equal_the_plain_ones(problem, margin, solver, sparse):
     X, y, qid = problem
     data = sp.csr_array(X) if sparse else X
@@ -165,7 +166,7 @@ def check_state(model, run):
 
 
 @given(problems(levels=12), st.integers(0, 2**32 - 1), st.sampled_from(SOLVERS))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_shuffled_runs_equal_the_plain_ones(problem, seed, solver):
     X, y, qid = problem
     model = perceptron(
@@ -313,7 +314,7 @@ def test_group_sizes_are_the_same_as_qid():
 
 
 @given(problems(), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_special_committees(problem, seed):
     X, y, qid = problem
     params = {"shuffle": True, "random_state": seed, "balance": None}
@@ -348,7 +349,7 @@ def test_one_query_does_not_depend_on_the_step():
 
 
 @given(st.integers(0, 10_000), st.sampled_from(["lex", "shuffle"]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_mistake_bounds(seed, order):
     rng = np.random.default_rng(seed)
     direction = rng.normal(size=5)
@@ -384,7 +385,7 @@ def test_a_pass_without_mistakes_ends_the_fit():
 
 
 @given(problems(), st.integers(0, 1000), st.sampled_from(SOLVERS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_row_weights_multiply(problem, seed, solver):
     X, y, qid = problem
     weights = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], size=len(y))

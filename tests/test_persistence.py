@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import rankcore as rc
-from strategies import ordinal_problems
+from strategies import examples, ordinal_problems
 
 
 def fitted(**params):
@@ -39,7 +39,7 @@ def same(one, other):
 
 
 @given(problem=ordinal_problems(integers=False), average=st.booleans(), cut=st.integers(1, 29))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_going_on_after_loading_is_going_on(problem, average, cut, tmp_path_factory):
     X, y, k = problem
     path = tmp_path_factory.mktemp("models") / "model"

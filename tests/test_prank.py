@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rankcore as rc
 from reference.prank import prank
-from strategies import ordinal_problems
+from strategies import examples, ordinal_problems
 
 TIES = ["crammer", "strict"]
 GOLDEN_A = np.array([[1, 0], [0, 1], [1, 1], [2, 0]]), np.array([3, 1, 2, 3])
@@ -102,7 +102,7 @@ def as_forms(X):
     scale=st.sampled_from([0.1, 0.5, 1.0, 3.0]),
     epochs=st.integers(1, 3),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_parity_exact_on_integer_data(problem, tie, scale, epochs):
     # Integer values: every score is exact in any order of summation, so ties between score and
     # threshold are real, and every decision and every weight must agree to the bit.
@@ -120,7 +120,7 @@ def test_parity_exact_on_integer_data(problem, tie, scale, epochs):
 
 
 @given(problem=ordinal_problems(integers=False, max_rows=60), tie=st.sampled_from(TIES))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_parity_on_real_data(problem, tie):
     # Scores are sums in different orders here, but they decide alike unless a score is within
     # rounding of a threshold, which random reals do not reach; then the weights, formed by the
@@ -139,7 +139,7 @@ def test_parity_on_real_data(problem, tie):
     scale=st.sampled_from([0.3, 1.0]),
     epochs=st.integers(1, 3),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_lazy_average_is_the_mean_over_rounds(problem, tie, scale, epochs):
     X, y, k = problem
     expected = prank(X.toarray().astype(float), y, k, tie, scale, epochs)
@@ -152,7 +152,7 @@ def test_lazy_average_is_the_mean_over_rounds(problem, tie, scale, epochs):
 
 
 @given(problem=ordinal_problems(), tie=st.sampled_from(TIES), scale=st.sampled_from([0.1, 1.0, 7]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_thresholds_stay_ordered_on_their_lattice(problem, tie, scale):
     X, y, k = problem
     model = rc.PRank(tie=tie, threshold_scale=scale)
@@ -175,7 +175,7 @@ def test_thresholds_stay_ordered_on_their_lattice(problem, tie, scale):
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(2, 6), tie=st.sampled_from(TIES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_mistake_bound_on_separable_data(seed, k, tie):
     rng = np.random.default_rng(seed)
     d, n = 5, 60
@@ -199,7 +199,7 @@ def test_mistake_bound_on_separable_data(seed, k, tie):
 
 
 @given(problem=ordinal_problems(), power=st.integers(-4, 4), tie=st.sampled_from(TIES))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_scaling_rows_and_thresholds_together_changes_nothing(problem, power, tie):
     X, y, k = problem
     factor = 2.0**power  # exact
@@ -210,7 +210,7 @@ def test_scaling_rows_and_thresholds_together_changes_nothing(problem, power, ti
 
 
 @given(problem=ordinal_problems(), scale=st.sampled_from([1.0, 2.0, 0.5]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_threshold_scale_is_a_shared_constant_feature(problem, scale):
     # PRank on x augmented by the constant c, with thresholds as that feature's weights: a step of
     # the threshold's weight v by tau * c moves its product c * v by c**2 * tau.
@@ -235,7 +235,7 @@ def test_threshold_scale_is_a_shared_constant_feature(problem, scale):
     average=st.booleans(),
     tie=st.sampled_from(TIES),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_partial_fit_over_chunks_is_fit(problem, cuts, average, tie):
     X, y, k = problem
     whole = rc.PRank(average=average, tie=tie).fit(X, y, classes=range(1, k + 1))

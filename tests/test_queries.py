@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rankcore._core import queries as module
 from rankcore._core.queries import group_rows, query_mean, run_blocks
+from strategies import examples
 
 
 def assert_grouped(queries, qid):
@@ -45,7 +46,7 @@ IDS = {
 
 @pytest.mark.parametrize("kind", IDS)
 @given(numbers=st.lists(st.integers(0, 7), min_size=1, max_size=30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_rows_of_a_query_come_together(kind, numbers):
     qid = [IDS[kind](i) for i in numbers]
     objects = np.empty(len(qid), object)
@@ -134,7 +135,7 @@ def test_means_over_queries():
     n_jobs=st.none() | st.integers(-2, 5).filter(bool),
     rows=st.integers(1, 100),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_query_is_run_once(sizes, n_jobs, rows):
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     runs, lock = [], threading.Lock()

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import rankcore as rc
 from reference.rivals import multiclass, widrow_hoff
-from strategies import ordinal_problems
+from strategies import examples, ordinal_problems
 
 
 def test_golden_widrow_hoff():
@@ -29,7 +29,7 @@ def test_golden_widrow_hoff():
     intercept=st.booleans(),
     epochs=st.integers(1, 2),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_parity_of_widrow_hoff(problem, intercept, epochs):
     X, y, k = problem
     dense = X.toarray().astype(float)
@@ -75,7 +75,7 @@ def test_golden_multiclass():
     update=st.sampled_from(["worst", "uniform"]),
     epochs=st.integers(1, 3),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_parity_of_multiclass(problem, update, epochs):
     X, y, k = problem
     dense = X.toarray().astype(float)
@@ -95,7 +95,7 @@ def test_parity_of_multiclass(problem, update, epochs):
 
 
 @given(problem=ordinal_problems(integers=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_parity_of_uniform_updates(problem):
     # Shares of a mistake round, so the weights agree to rounding; classes that tie have had the
     # same updates, and tie in both.

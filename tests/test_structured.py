@@ -22,7 +22,7 @@ from rankcore.progress import watch
 from rankcore.structured import CuSumTask, PRankTask, StructuredPerceptron, Task
 from reference.cusum import clear_cut
 from reference.structured import phi_cusum, phi_prank, structured
-from strategies import ordinal_problems
+from strategies import examples, ordinal_problems
 
 ROOT = Path(__file__).parents[1]
 D0 = np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), [1, 2, 2, 3]
@@ -196,7 +196,7 @@ def backwards(X):
     average=st.booleans(),
     shuffle=st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_parity_with_cusum_is_exact(problem, tie, margin, intercept, epochs, average, shuffle):
     # Integers or not, float32 or float64: the same numbers are added in the same order.
     X, y, k = problem
@@ -260,7 +260,7 @@ def test_indices_of_parameters_may_exceed_32_bits():
     intercept=st.booleans(),
     average=st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_parity_with_passive_aggressive_cusum(problem, update, margin, C, tie, intercept, average):
     X, y, k = problem
     params = {"update": update, "C": C, "margin": margin}
@@ -280,7 +280,7 @@ def test_parity_with_passive_aggressive_cusum(problem, update, margin, C, tie, i
 
 
 @given(problem=ordinal_problems(), epochs=st.integers(1, 3), average=st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_parity_with_prank_is_exact_on_integers(problem, epochs, average):
     X, y, k = problem
     params = {"max_iter": epochs, "average": average}
@@ -298,7 +298,7 @@ def test_parity_with_prank_is_exact_on_integers(problem, epochs, average):
 
 
 @given(problem=ordinal_problems(integers=False), average=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_parity_with_prank_to_rounding(problem, average):
     X, y, k = problem
     compiled = rc.PRank(tie="strict", average=average)
@@ -317,7 +317,7 @@ def test_parity_with_prank_to_rounding(problem, average):
 
 
 @given(problem=ordinal_problems(max_rows=4, max_features=4, max_ranks=5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_feature_maps_and_searches_of_the_ordinal_tasks(problem):
     X, y, k = problem
     rows = X.toarray().astype(float)
@@ -364,7 +364,7 @@ COSTS = ((0.0, 1.0, 2.5), (1.0, 0.0, 0.5), (3.0, 1.0, 0.0))
     C=st.sampled_from([0.05, 1.0]),
     epochs=st.integers(1, 3),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_parity_with_a_plain_implementation(seed, integers, update, margin, C, epochs):
     rng = np.random.default_rng(seed)
     n, d = rng.integers(1, 12), rng.integers(1, 5)
@@ -647,7 +647,7 @@ def same(a, b):
     update=st.sampled_from(UPDATES),
     margin=st.sampled_from([0.0, 0.7]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_chunks_equal_one_fit(problem, cuts, update, margin):
     X, y, k = problem
     params = {"update": update, "margin": margin, "average": True}

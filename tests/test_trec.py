@@ -24,6 +24,7 @@ from rankcore.datasets import (
     write_qrels,
     write_run,
 )
+from strategies import examples
 
 PAGE = Path(__file__).parents[1] / "docs" / "files.md"
 
@@ -93,7 +94,7 @@ def test_an_empty_run_can_be_written_again():
 
 
 @given(nested=NESTED, size=st.sampled_from([1, 7, 40, 10**6]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_round_trips(nested, size):
     before, streams.BLOCK = streams.BLOCK, size
     try:
@@ -171,7 +172,7 @@ def test_malformed_lines(read, line, message, size, tmp_path, monkeypatch):
 
 
 @given(text=st.binary(max_size=80), words=st.booleans())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_arbitrary_bytes(text, words):
     if words:
         text = b" ".join(text[i : i + 2] for i in range(0, len(text), 2))
@@ -268,7 +269,7 @@ def test_to_frame():
         st.tuples(st.integers(0, 3), st.sampled_from(["", "a", "b", "ab", "ba", "é\U0001f600"]))
     ),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_first_equal_rows(pairs):
     from rankcore.datasets.ids import first_rows
 
@@ -333,7 +334,7 @@ SMALL = st.dictionaries(
 
 
 @given(run=SMALL, qrels=SMALL, missing=st.sampled_from(["zero", "skip"]), seed=st.integers(0, 99))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_joined_rows(run, qrels, missing, seed):
     table = Run.from_dict(run)
     mixed = np.random.default_rng(seed).permutation(len(table))

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankcore import bounds, datasets, metrics, plotting, progress
+    from rankcore import bounds, datasets, metrics, plotting, preference, progress
     from rankcore.boosting.rankboost import BipartiteRankBoost, RankBoost
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from rankcore.ordinal.oap import OAPBPM, OAPBagging, OAPVoting
     from rankcore.ordinal.prank import PRank
     from rankcore.ordinal.voted import VotedPRank
+    from rankcore.preference import (
+        PairwisePreference,
+        PreferenceRanker,
+        quicksort_rank,
+        sort_by_degree,
+    )
     from rankcore.ranking.perceptron import PairwisePerceptron
     from rankcore.ranking.svm import RankSVM, RankSVMCV, ranksvm_path
     from rankcore.structured import StructuredPerceptron
@@ -29,6 +35,8 @@ _HOME = {
     "OAPVoting": "rankcore.ordinal.oap",
     "PRank": "rankcore.ordinal.prank",
     "PairwisePerceptron": "rankcore.ranking.perceptron",
+    "PairwisePreference": "rankcore.preference",
+    "PreferenceRanker": "rankcore.preference",
     "RankBoost": "rankcore.boosting.rankboost",
     "RankSVM": "rankcore.ranking.svm",
     "RankSVMCV": "rankcore.ranking.svm",
@@ -37,10 +45,12 @@ _HOME = {
     "WidrowHoff": "rankcore.ordinal.baselines",
     "load": "rankcore.io.model_file",
     "merge": "rankcore.ordinal.merge",
+    "quicksort_rank": "rankcore.preference",
     "ranksvm_path": "rankcore.ranking.svm",
     "save": "rankcore.io.model_file",
+    "sort_by_degree": "rankcore.preference",
 }
-_MODULES = ["bounds", "datasets", "metrics", "plotting", "progress"]
+_MODULES = ["bounds", "datasets", "metrics", "plotting", "preference", "progress"]
 
 __all__ = [
     "OAPBPM",
@@ -51,6 +61,8 @@ __all__ = [
     "OAPVoting",
     "PRank",
     "PairwisePerceptron",
+    "PairwisePreference",
+    "PreferenceRanker",
     "RankBoost",
     "RankSVM",
     "RankSVMCV",
@@ -64,9 +76,12 @@ __all__ = [
     "merge",
     "metrics",
     "plotting",
+    "preference",
     "progress",
+    "quicksort_rank",
     "ranksvm_path",
     "save",
+    "sort_by_degree",
 ]
 
 

@@ -1,0 +1,109 @@
+"""Ranking by preferences: what sorting costs beside NumPy, and what waiting for a judge costs."""
+
+import asyncio
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks.measure import machine, medians, show
+from rankcore.preference import (
+    Indexed,
+    PreferenceRanker,
+    from_scores,
+    quicksort_rank,
+    sort_by_degree,
+)
+
+N = 1_000_000
+N_MATRIX = 5_000
+LATENCY, CONCURRENCY = 0.05, 16
+
+
+def run(repeat: int) -> None:
+    """Measure and print."""
+    print(machine(), "\n")
+    show([*sorting(min(repeat, 5)), *degrees(repeat), *asking(min(repeat, 5)), *overhead(repeat)])
+
+
+def sorting(repeat):
+    """QuickSort of scores, beside numpy.argsort of them."""
+    rng = np.random.default_rng(0)
+    scores, items = rng.random(N), np.arange(N)
+    levels = np.floor(5 * scores)  # with many ties, which are drawn
+    softly = Indexed(lambda i, j: 1 / (1 + np.exp(30 * (scores[j] - scores[i]))))
+    seconds = medians(
+        repeat,
+        argsort=lambda: np.argsort(scores),
+        scores=lambda: quicksort_rank(items, from_scores(scores), random_state=0),
+        levels=lambda: quicksort_rank(items, from_scores(levels), random_state=0),
+        softly=lambda: quicksort_rank(items, softly, random_state=0),
+        top=lambda: quicksort_rank(items, from_scores(scores), top_k=100, random_state=0),
+    )
+    unit = seconds["argsort"]
+    rows = [("numpy.argsort of 1,000,000 scores", f"{1e3 * unit:.0f} ms", "")]
+    for name, what, target in [
+        ("scores", "QuickSort of all, scores as preferences", "at most 15x"),
+        ("levels", "QuickSort of all, five levels of scores", ""),
+        ("softly", "QuickSort of all, degrees in between", ""),
+        ("top", "QuickSort of the first 100", ""),
+    ]:
+        rows.append((what, f"{seconds[name] / unit:.1f}x", target))
+    return rows
+
+
+def degrees(repeat):
+    """Sort by degree of a matrix, beside its column sums."""
+    rng = np.random.default_rng(0)
+    items = np.arange(N_MATRIX)
+    rows = []
+    for dtype, target in [(np.float64, "at most 1.5x"), (np.float32, "")]:
+        matrix = rng.random((N_MATRIX, N_MATRIX)).astype(dtype)
+        seconds = medians(
+            repeat,
+            sums=lambda m=matrix: m.sum(axis=0),
+            degree=lambda m=matrix: sort_by_degree(items, m),
+        )
+        ratio = seconds["degree"] / seconds["sums"]
+        what = f"sort by degree of {N_MATRIX:,} items, {np.dtype(dtype)}, to column sums"
+        rows.append((what, f"{ratio:.2f}x", target))
+    return rows
+
+
+def asking(repeat):
+    """Wall time with a judge that takes its time, to rounds and calls times that time."""
+    items = np.random.default_rng(0).permutation(100).tolist()
+
+    async def in_a_loop(u, v):
+        await asyncio.sleep(LATENCY)
+        return u < v
+
+    def in_threads(u, v):
+        from time import sleep
+
+        sleep(LATENCY)
+        return u < v
+
+    rows = []
+    for name, judge in [("event loop", in_a_loop), ("threads", in_threads)]:
+        for method, top_k in [("quicksort", None), ("halving", 10)]:
+            ratios = []
+            for seed in range(repeat):
+                ranker = PreferenceRanker(
+                    judge, method=method, top_k=top_k, concurrency=CONCURRENCY, random_state=seed
+                )
+                start = perf_counter()
+                ranker.rank(items)
+                seconds = perf_counter() - start
+                calls = ranker.n_calls_ / CONCURRENCY
+                ratios.append(seconds / (LATENCY * (ranker.n_rounds_ + calls)))
+            what = f"100 items, judge of 50 ms, 16 at a time, {name}, {method}"
+            rows.append((what, f"{np.median(ratios):.2f}x rounds and calls", "at most 1.3x"))
+    return rows
+
+
+def overhead(repeat):
+    """What a call costs beside the preference itself."""
+    items = np.random.default_rng(0).permutation(2000).tolist()
+    ranker = PreferenceRanker(lambda u, v: u < v, random_state=0, cache=False)
+    seconds = medians(min(repeat, 5), rank=lambda: ranker.rank(items))["rank"]
+    return [("a call of a Python function", f"{1e6 * seconds / ranker.n_calls_:.1f} us", "")]

@@ -1,0 +1,37 @@
+"""From a preference between two items to an order of all of them, with few calls.
+
+The preference may be a model, a person, or a language model: slow, costly, noisy, inconsistent.
+"""
+
+from rankcore.preference.asking import PreferenceError, RankingProgress, Retry
+from rankcore.preference.forms import Batch, Indexed, from_scores
+from rankcore.preference.journal import Journal
+from rankcore.preference.learned import PairwisePreference
+from rankcore.preference.losses import WeightAxioms, check_weight, order_loss, preference_loss
+from rankcore.preference.ordering import quicksort_rank, sort_by_degree
+from rankcore.preference.plan import CallPlan, call_plan
+from rankcore.preference.ranker import PreferenceRanker
+from rankcore.preference.regret import Regret, preference_regret, ranking_regret
+
+__all__ = [
+    "Batch",
+    "CallPlan",
+    "Indexed",
+    "Journal",
+    "PairwisePreference",
+    "PreferenceError",
+    "PreferenceRanker",
+    "RankingProgress",
+    "Regret",
+    "Retry",
+    "WeightAxioms",
+    "call_plan",
+    "check_weight",
+    "from_scores",
+    "order_loss",
+    "preference_loss",
+    "preference_regret",
+    "quicksort_rank",
+    "ranking_regret",
+    "sort_by_degree",
+]

@@ -1,0 +1,337 @@
+"""Calls of a preference that has to be asked: budgets, retries, and answers that are kept."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.preference.forms import Degrees, Indexed, Places, as_degrees
+from rankcore.preference.journal import OpenJournal
+
+# Key of the item that was shown first, that of the other, number of the repeat.
+AnswerKey = tuple[Hashable, Hashable, int]
+
+
+class PreferenceError(RuntimeError):
+    """A call of the preference failed for good. The error it raised is the cause of this one.
+
+    Attributes
+    ----------
+    pair : tuple
+        The two items, the one that was shown first before the other; of a batch, the first pair.
+    attempts : int
+        How often it was tried.
+    """
+
+    def __init__(self, pair: tuple[Any, Any], attempts: int, what: str):
+        super().__init__(
+            f"the preference failed {attempts} time{'s' * (attempts != 1)} on the pair "
+            f"{pair!r}: {what}. The answers so far are kept: rank again to go on"
+        )
+        self.pair = pair
+        self.attempts = attempts
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When and how often a call that failed is made again.
+
+    Parameters
+    ----------
+    attempts : int
+        How often a call is made at most, at least 1.
+    wait : float
+        Seconds before the second attempt.
+    factor : float
+        By how much the wait grows from attempt to attempt.
+    longest : float
+        Seconds that no wait exceeds, unless the error has a ``retry_after``.
+    jitter : float
+        Share of the wait that is random, from 0 to 1, so that calls do not come back together.
+    on : tuple of exception types
+        Errors after which a call is made again; others are raised at once.
+
+    Raises
+    ------
+    ValueError
+        For numbers out of these ranges.
+
+    Notes
+    -----
+    An error with an attribute ``retry_after``, in seconds, waits that long instead.
+
+    Examples
+    --------
+    >>> from rankcore.preference import Retry
+    >>> retry = Retry(attempts=5, wait=0.5, jitter=0.0)
+    >>> [retry.seconds(attempt, TimeoutError()) for attempt in (1, 2, 3)]
+    [0.5, 1.0, 2.0]
+    """
+
+    attempts: int = 3
+    wait: float = 1.0
+    factor: float = 2.0
+    longest: float = 60.0
+    jitter: float = 0.5
+    on: tuple[type[Exception], ...] = (Exception,)
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError(f"attempts must be at least 1; found {self.attempts}")
+        if self.wait < 0 or self.factor < 1 or self.longest < 0 or not 0 <= self.jitter <= 1:
+            raise ValueError(
+                "wait and longest must not be negative, factor at least 1 and jitter in [0, 1]; "
+                f"found {self}"
+            )
+
+    def seconds(self, attempt: int, error: Exception) -> float:
+        """How long to wait after an attempt, counted from 1, that ended in this error.
+
+        Parameters
+        ----------
+        attempt : int
+        error : Exception
+
+        Returns
+        -------
+        float
+        """
+        named = getattr(error, "retry_after", None)
+        if named is not None:
+            return max(0.0, float(named))
+        wait = min(self.longest, self.wait * self.factor ** (attempt - 1))
+        # Not from the random numbers of the ranking, which must not depend on what failed.
+        return wait * (1 - self.jitter * random.random())
+
+
+@dataclass(frozen=True)
+class RankingProgress:
+    """How far a ranking has come.
+
+    Attributes
+    ----------
+    calls : int
+        Calls made, those that failed and those in the journal included.
+    expected_calls : float
+        About how many it will be, by `call_plan` and the budget.
+    rounds : int
+        The round under way, from 1.
+    round_done, round_total : int
+        Calls answered in this round, and needed in it.
+    seconds : float
+        Since the ranking began.
+    remaining_seconds : float
+        About how long it will go on at this pace. NaN before the first answer.
+    """
+
+    calls: int
+    expected_calls: float
+    rounds: int
+    round_done: int
+    round_total: int
+    seconds: float
+    remaining_seconds: float
+
+
+@dataclass(frozen=True)
+class Request:
+    """Calls that go out together: one, or as many as a `Batch` takes."""
+
+    calls: tuple[tuple[int, int, int], ...]  # item shown first, the other, number of the repeat
+
+
+@dataclass
+class Ledger:
+    """What a ranking asks, has been answered, and pays."""
+
+    items: Sequence[Any]
+    keys: Sequence[Hashable]
+    answers: dict[AnswerKey, float]
+    repeats: int
+    both_orders: bool
+    max_calls: int | None
+    retry: Retry
+    journal: OpenJournal | None = None
+    progress: Callable[[RankingProgress], None] | None = None
+    expected_calls: float = 0.0
+    n_calls: int = 0  # with those that the journal has from earlier
+    n_reused: int = 0
+    n_rounds: int = 0
+    # Answers of this ranking, and those from before that have been counted as reused.
+    _fresh: set[AnswerKey] = field(default_factory=set)
+    _round: tuple[int, int] = (0, 0)
+    _began: float = field(default_factory=time.monotonic)
+    _paid_before: int = 0
+
+    def __post_init__(self) -> None:
+        if self.journal is not None:
+            self.n_calls = self._paid_before = self.journal.calls()
+
+    def open_round(self, i: Places, j: Places, size: int | None) -> list[Request]:
+        """The calls that a round needs and the budget allows, pairs in their order.
+
+        Parameters
+        ----------
+        i, j : ndarray of int, shape (m,)
+        size : int or None
+            Most calls in a request. None: all in one.
+        """
+        left = None if self.max_calls is None else self.max_calls - self.n_calls
+        calls: list[tuple[int, int, int]] = []
+        seen: set[AnswerKey] = set()
+        for u, v in zip(i.tolist(), j.tolist(), strict=True):
+            new = []
+            for call in self._calls_of(u, v):
+                known = self._find(call)
+                if known is None:
+                    key = self._key(call)
+                    if key not in seen and (self.both_orders or _turned(key) not in seen):
+                        new.append((call, key))
+                elif known not in self._fresh:
+                    self.n_reused += 1
+                    self._fresh.add(known)
+            if left is not None and len(calls) + len(new) > left:
+                break
+            calls += [call for call, _ in new]
+            seen.update(key for _, key in new)
+        self.n_rounds += bool(calls)
+        self._round = (0, len(calls))
+        size = size or max(1, len(calls))
+        return [Request(tuple(calls[k : k + size])) for k in range(0, len(calls), size)]
+
+    def degrees(self, i: Places, j: Places) -> NDArray[np.float64]:
+        """Degrees of pairs: means over repeats and orders, and NaN where an answer is missing."""
+        degrees = np.empty(i.size)
+        for row, (u, v) in enumerate(zip(i.tolist(), j.tolist(), strict=True)):
+            total, calls = 0.0, self._calls_of(u, v)
+            for call in calls:
+                known = self._known(call)
+                if known is None:
+                    total = np.nan
+                    break
+                total += known if call[0] == u else 1.0 - known
+            degrees[row] = total / len(calls) if calls else 0.5
+        return degrees
+
+    def affordable(self, n_pairs: int) -> int:
+        """How many of n_pairs pairs the budget allows, each with all of its calls."""
+        if self.max_calls is None:
+            return n_pairs
+        return min(n_pairs, (self.max_calls - self.n_calls) // (self.repeats << self.both_orders))
+
+    def computed(self, preference: Indexed, i: Places, j: Places) -> Degrees:
+        """Degrees of pairs by a preference that is computed; these calls are paid for, too."""
+        self.n_rounds += bool(i.size)
+        self.n_calls += i.size * (self.repeats << self.both_orders)
+        if self.repeats == 1 and not self.both_orders:
+            return preference.degrees(i, j)
+        total = np.zeros(i.size)
+        for _ in range(self.repeats):
+            total += preference.degrees(i, j)
+            if self.both_orders:
+                total += 1.0 - preference.degrees(j, i)
+        return total / (self.repeats << self.both_orders)
+
+    def reserve(self, request: Request) -> bool:
+        """Pay for an attempt; False if the budget does not allow it."""
+        if self.max_calls is not None and self.n_calls + len(request.calls) > self.max_calls:
+            return False
+        self.n_calls += len(request.calls)
+        return True
+
+    def record(self, request: Request, values: Any) -> None:
+        """Check and keep the answers of a request."""
+        try:
+            degrees = as_degrees(values, len(request.calls))
+        except (TypeError, ValueError) as error:
+            self.lose(request)
+            raise PreferenceError(self.pair(request), 1, str(error)) from error
+        found = {
+            self._key(call): float(degree)
+            for call, degree in zip(request.calls, degrees, strict=True)
+        }
+        if self.journal is not None:
+            rows = [(str(u), str(v), repeat, d) for (u, v, repeat), d in found.items()]
+            self.journal.record(rows, len(request.calls))
+        self.answers.update(found)
+        self._fresh.update(found)
+        self._round = (self._round[0] + len(found), self._round[1])
+        if self.progress is not None:
+            self.progress(self._now())
+
+    def failed(self, request: Request, attempt: int, error: Exception) -> float:
+        """Seconds until the next attempt.
+
+        Raises
+        ------
+        PreferenceError
+            If there is none.
+        """
+        self.lose(request)
+        if isinstance(error, self.retry.on) and attempt < self.retry.attempts:
+            return self.retry.seconds(attempt, error)
+        what = f"{type(error).__name__}: {error}"
+        raise PreferenceError(self.pair(request), attempt, what) from error
+
+    def lose(self, request: Request) -> None:
+        """Write down that calls were paid for and brought nothing."""
+        if self.journal is not None:
+            self.journal.record([], len(request.calls))
+
+    def pair(self, request: Request) -> tuple[Any, Any]:
+        """The items of the first call."""
+        first, second, _ = request.calls[0]
+        return self.items[first], self.items[second]
+
+    def pairs(self, request: Request) -> list[tuple[Any, Any]]:
+        """The items of all calls."""
+        return [(self.items[first], self.items[second]) for first, second, _ in request.calls]
+
+    def _calls_of(self, u: int, v: int) -> list[tuple[int, int, int]]:
+        if self.keys[u] == self.keys[v]:
+            return []  # one item, given twice: there is nothing to ask
+        calls = [(u, v, repeat) for repeat in range(self.repeats)]
+        if self.both_orders:
+            calls += [(v, u, repeat) for repeat in range(self.repeats)]
+        return calls
+
+    def _key(self, call: tuple[int, int, int]) -> AnswerKey:
+        return (self.keys[call[0]], self.keys[call[1]], call[2])
+
+    def _known(self, call: tuple[int, int, int]) -> float | None:
+        """The answer to a call; if one order is enough, that in the other order is as good."""
+        key = self._find(call)
+        if key is None:
+            return None
+        return self.answers[key] if key == self._key(call) else 1.0 - self.answers[key]
+
+    def _find(self, call: tuple[int, int, int]) -> AnswerKey | None:
+        key = self._key(call)
+        if key in self.answers:
+            return key
+        if not self.both_orders and _turned(key) in self.answers:
+            return _turned(key)
+        return None
+
+    def _now(self) -> RankingProgress:
+        seconds = time.monotonic() - self._began
+        done = self.n_calls - self._paid_before
+        expected = max(self.expected_calls, float(self.n_calls))
+        if self.max_calls is not None:
+            expected = min(expected, float(self.max_calls))
+        remaining = (expected - self.n_calls) * seconds / done if done else float("nan")
+        return RankingProgress(
+            self.n_calls, expected, self.n_rounds, *self._round, seconds, remaining
+        )
+
+
+def _turned(key: AnswerKey) -> AnswerKey:
+    """The key of the same pair in the other order."""
+    first, second, repeat = key
+    return second, first, repeat

@@ -1,0 +1,270 @@
+"""Forms in which a preference may come: by pair, by list of pairs, by position, as a matrix."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Degrees = NDArray[Any]  # of bool, or of float64 in [0, 1]
+Places = NDArray[np.intp]
+
+
+class Batch:
+    """A preference that answers a list of pairs at once.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a list of pairs ``(u, v)`` and returns as many degrees in [0, 1], or booleans: how
+        much u should precede v. It may be ``async``.
+    size : int, optional
+        Most pairs in one call. None: all pairs of a round.
+
+    Raises
+    ------
+    ValueError
+        For a size below 1.
+    TypeError
+        If the function cannot be called.
+
+    Examples
+    --------
+    >>> from rankcore.preference import Batch, quicksort_rank
+    >>> shorter = Batch(lambda pairs: [len(u) < len(v) for u, v in pairs])
+    >>> quicksort_rank(["ccc", "a", "bb"], shorter, random_state=0)
+    ['a', 'bb', 'ccc']
+    """
+
+    def __init__(self, function: Callable[[list[tuple[Any, Any]]], Any], size: int | None = None):
+        if not callable(function):
+            raise TypeError(f"Batch needs a function of a list of pairs; found {function!r}")
+        if size is not None and size < 1:
+            raise ValueError(f"size must be at least 1, or None; found {size!r}")
+        self.function = function
+        self.size = size
+
+
+class Indexed:
+    """A preference that is computed from the positions of the items, many pairs at once.
+
+    It costs no Python per comparison, and is not asked but computed: answers are neither kept nor
+    tried again.
+
+    Parameters
+    ----------
+    function : callable
+        Takes two arrays of positions in the items, i and j, dtype intp and shape (m,), and returns
+        the m degrees in [0, 1], or booleans, to which item i should precede item j.
+
+    Raises
+    ------
+    TypeError
+        If the function cannot be called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankcore.preference import Indexed, quicksort_rank
+    >>> speed = np.array([3.0, 9.0, 5.0])
+    >>> faster = Indexed(lambda i, j: 1 / (1 + np.exp(20 * (speed[j] - speed[i]))))
+    >>> quicksort_rank(np.array(["bus", "train", "tram"]), faster, random_state=0).tolist()
+    ['train', 'tram', 'bus']
+    """
+
+    def __init__(self, function: Callable[[Places, Places], Any]):
+        if not callable(function):
+            raise TypeError(f"Indexed needs a function of two arrays; found {function!r}")
+        self.function = function
+
+    def degrees(self, i: Places, j: Places) -> Degrees:
+        """Degrees to which items i should precede items j, checked.
+
+        Parameters
+        ----------
+        i, j : ndarray of intp, shape (m,)
+
+        Returns
+        -------
+        ndarray of bool or float64, shape (m,)
+
+        Raises
+        ------
+        ValueError
+            If there are not m degrees, or one is not in [0, 1].
+        TypeError
+            If they are not numbers.
+        """
+        return as_degrees(self.function(i, j), i.size)
+
+
+def from_scores(scores: Any) -> Indexed:
+    """Preference of the item with the greater score: degree 1, and 1/2 between equal scores.
+
+    Parameters
+    ----------
+    scores : array-like of numbers, shape (n,)
+        Greater for better; finite.
+
+    Returns
+    -------
+    Indexed
+
+    Raises
+    ------
+    ValueError
+        If scores are not one-dimensional or not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankcore.preference import from_scores, quicksort_rank
+    >>> quicksort_rank(np.arange(3), from_scores([0.2, 0.9, 0.5]), random_state=0)
+    array([1, 2, 0])
+    """
+    values = np.asarray(scores)
+    if values.dtype.kind not in "biuf" or values.ndim != 1:
+        raise ValueError(f"scores must be a list of numbers; found {values.dtype} {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("scores must be finite")
+
+    def precede(i: Places, j: Places) -> Degrees:
+        of_i, of_j = values[i], values[j]
+        above = of_i > of_j
+        equal = of_i == of_j
+        return above + 0.5 * equal if equal.any() else above
+
+    return Indexed(precede)
+
+
+def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
+    """A preference that is given as a matrix, its shape and type checked; None for other forms."""
+    if callable(preference) or isinstance(preference, Batch | Indexed):
+        return None
+    matrix = np.asarray(preference)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise TypeError(
+            "a preference must be a function of two items, a Batch, an Indexed or a matrix of "
+            f"degrees; found {type(preference).__name__}"
+        )
+    if matrix.shape != (n, n):
+        raise ValueError(
+            f"a matrix of preferences between {n} items must have shape ({n}, {n}); "
+            f"found {matrix.shape}"
+        )
+    return matrix
+
+
+def as_indexed(preference: Any, n: int) -> Indexed | None:
+    """A preference that is computed from positions; None for one that has to be asked."""
+    if isinstance(preference, Indexed):
+        return preference
+    matrix = as_matrix(preference, n)
+    return None if matrix is None else Indexed(lambda i, j: matrix[i, j])
+
+
+def is_async(preference: Any) -> bool:
+    """Whether calls of the preference have to be awaited."""
+    function = preference.function if isinstance(preference, Batch) else preference
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  an object whose __call__ is async
+    )
+
+
+def as_degrees(values: Any, n_pairs: int) -> Degrees:
+    """Check what a preference answered.
+
+    Parameters
+    ----------
+    values : array-like of bool or number
+    n_pairs : int
+
+    Returns
+    -------
+    ndarray of bool or float64, shape (n_pairs,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are not n_pairs numbers in [0, 1].
+    """
+    degrees = np.asarray(values)
+    if degrees.dtype.kind not in "biuf":
+        raise TypeError(
+            "a preference must answer with numbers in [0, 1] or booleans; "
+            f"found {_shown(values)} of dtype {degrees.dtype}"
+        )
+    if degrees.shape != (n_pairs,):
+        raise ValueError(
+            f"a preference must answer each of {n_pairs} pairs with one degree; "
+            f"found shape {degrees.shape}"
+        )
+    if degrees.dtype.kind == "b":
+        return degrees
+    degrees = degrees.astype(np.float64, copy=False)
+    if not ((degrees >= 0) & (degrees <= 1)).all():  # NaN is neither
+        wrong = degrees[~((degrees >= 0) & (degrees <= 1))][0]
+        raise ValueError(f"a preference must answer with degrees in [0, 1]; found {wrong}")
+    return degrees
+
+
+def decide(degrees: Degrees, rng: np.random.Generator, sample: bool) -> NDArray[np.bool_]:
+    """Turn degrees into answers: by drawing with these probabilities, or by the greater half.
+
+    Parameters
+    ----------
+    degrees : ndarray of bool or float64, shape (m,)
+    rng : numpy.random.Generator
+        Asked for a number only where one is needed: for degrees in between if ``sample``, for 1/2
+        otherwise.
+    sample : bool
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+    """
+    if degrees.dtype.kind == "b":
+        return degrees
+    if sample:
+        answers = degrees >= 1
+        open_ = (degrees > 0) & (degrees < 1)
+    else:
+        answers = degrees > 0.5
+        open_ = degrees == 0.5
+    if open_.any():
+        answers[open_] = rng.random(int(open_.sum())) < degrees[open_]
+    return answers
+
+
+def in_order(items: Sequence[Any] | NDArray[Any], order: Places) -> Any:
+    """The items of an order: an array of an array, a list of anything else."""
+    if isinstance(items, np.ndarray):
+        return items[order]
+    return [items[k] for k in order.tolist()]
+
+
+def as_items(items: Any) -> Any:
+    """Items that can be taken by position: an array as it is, a list of anything else.
+
+    Raises
+    ------
+    TypeError
+        If they have no order, or no number.
+    """
+    if isinstance(items, np.ndarray):
+        return items
+    unordered = isinstance(items, Set | Mapping) or hasattr(items, "columns")
+    if unordered or not hasattr(items, "__len__"):
+        raise TypeError(
+            "items must be a sequence, such as a list or an array; found "
+            f"{type(items).__name__}: pass a list of what is to be put in order"
+        )
+    return list(items)
+
+
+def _shown(values: Any) -> str:
+    text = repr(values)
+    return text if len(text) <= 60 else text[:57] + "..."

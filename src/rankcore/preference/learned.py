@@ -1,0 +1,297 @@
+"""Preferences that are learned from graded queries: the first of the two stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rankcore._core.queries import query_numbers
+from rankcore.preference.degree import mean_degrees
+from rankcore.preference.forms import Degrees, Indexed, Places
+from rankcore.preference.quicksort import QuickSort
+from rankcore.ranking._base import SCORE, as_relevance, measure, queries_of
+
+Floats = NDArray[np.float64]
+
+# Pairs whose features are made at a time when degrees are computed.
+_BLOCK = 1 << 15
+
+
+class PairwisePreference(BaseEstimator):
+    """A preference between rows, learned from queries with graded rows, and the ranker it makes.
+
+    The two stages of Balcan et al. (2008) and Ailon and Mohri (2010): `fit` learns h from pairs,
+    `comparator` gives it to whatever orders items by a preference, and `predict` orders the rows of
+    queries itself.
+
+    Parameters
+    ----------
+    estimator : classifier or ranker
+        Any scikit-learn classifier, for pair features with the class 1 if the first row should
+        precede the second, else 0; or a ranker with ``fit(X, y, qid=...)`` and ``predict(X)``.
+    features : {"difference", "concatenation"} or callable
+        Features of a pair of rows. A function takes two matrices of shape (m, n_features) and
+        returns one of m rows. Of no matter for a ranker.
+    method : {"degree", "quicksort"}
+        How `predict` orders the rows of a query.
+    max_pairs : int, optional
+        Most pairs of one query to learn from, drawn at random. None: all.
+    random_state : int, numpy.random.Generator or None
+        Seed of that draw, and of QuickSort.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The fitted estimator.
+    n_features_in_ : int
+    n_pairs_ : int
+        Pairs that were learned from, each in both orders. 0 for a ranker.
+
+    Notes
+    -----
+    A classifier's g(u, v), its probability of class 1 or else its decision, is made consistent by
+    (g(u, v) + 1 - g(v, u)) / 2. A ranker's scores prefer the greater one; equal ones are 1/2.
+    All pairs of a query with different labels are learned from: memory grows with their number
+    times the pair features, twice.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from rankcore.preference import PairwisePreference, quicksort_rank
+    >>> X, y, qid = rc.datasets.make_letor(20, 10, random_state=0)
+    >>> classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
+    >>> model = PairwisePreference(classifier, random_state=0).fit(X, y, qid=qid)
+    >>> round(model.degree(X[0], X[1]) + model.degree(X[1], X[0]), 12)
+    1.0
+    >>> first = quicksort_rank(range(10), model.comparator(X[:10]), top_k=3, random_state=0)
+    """
+
+    estimator_: Any
+    n_features_in_: int
+    n_pairs_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        features: str | Callable[[Any, Any], Any] = "difference",
+        method: str = "degree",
+        max_pairs: int | None = 1000,
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.features = features
+        self.method = method
+        self.max_pairs = max_pairs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> Self:
+        """Learn from the pairs of rows of one query that have different labels.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like of numbers, shape (n_samples,)
+            Greater for better.
+        qid : array-like, shape (n_samples,), optional
+            The query of each row. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries whose rows follow each other, instead of ``qid``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If no query has rows of different labels, or for unknown options.
+        """
+        self._check()
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        labels = as_relevance(y, X.shape[0])
+        queries = queries_of(qid, group, X.shape[0])
+        if not is_classifier(self.estimator):
+            learner = clone(self.estimator)
+            self.n_pairs_ = 0
+            self.estimator_ = learner.fit(X, labels, qid=query_numbers(queries))
+            return self
+        rng = np.random.default_rng(self.random_state)
+        better, worse = [], []
+        for k in range(queries.ids.size):
+            rows = _rows_of(queries, k)
+            i, j = np.nonzero(labels[rows][:, None] > labels[rows])
+            if self.max_pairs is not None and i.size > self.max_pairs:
+                drawn = np.sort(rng.choice(i.size, self.max_pairs, replace=False))
+                i, j = i[drawn], j[drawn]
+            better.append(rows[i])
+            worse.append(rows[j])
+        first, second = np.concatenate(better), np.concatenate(worse)
+        if first.size == 0:
+            raise ValueError(
+                "there is nothing to learn: no query has rows with different labels, in "
+                f"n_samples={labels.size}"
+            )
+        # Both orders: a classifier that favours the first row would not be consistent.
+        both = np.concatenate([first, second]), np.concatenate([second, first])
+        classes = np.repeat([1, 0], first.size)
+        self.n_pairs_ = int(first.size)
+        self.estimator_ = clone(self.estimator).fit(self._pairs(X, *both), classes)
+        return self
+
+    def degree(self, u: Any, v: Any) -> float:
+        """Degree to which one row should precede another.
+
+        Parameters
+        ----------
+        u, v : array-like, shape (n_features,)
+
+        Returns
+        -------
+        float
+            In [0, 1]; ``degree(u, v) + degree(v, u)`` is 1.
+        """
+        X = self._more_rows(np.stack([np.asarray(u), np.asarray(v)]))
+        return float(self._degrees(X, np.array([0]), np.array([1]))[0])
+
+    def comparator(self, X: Any) -> Indexed:
+        """The preference between the rows of a matrix, for `quicksort_rank` and others.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n, n_features)
+
+        Returns
+        -------
+        Indexed
+            For items 0 .. n - 1, or any others that the rows describe.
+        """
+        X = self._more_rows(X)
+        return Indexed(lambda i, j: self._degrees(X, i, j))
+
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+        """Scores by the order of the rows in their query; bigger is better.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        qid : array-like, shape (n_samples,), optional
+            The query of each row. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries whose rows follow each other, instead of ``qid``.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            With "degree": the mean degree to which a row should precede the others of its query.
+            With "quicksort": the share of the others that stand behind it. They are not compared
+            with those of other queries. In a query of one row 1/2.
+        """
+        X = self._more_rows(X)
+        queries = queries_of(qid, group, X.shape[0])
+        n = X.shape[0]
+        sizes = np.diff(queries.bounds)
+        rows = np.arange(n) if queries.rows is None else np.asarray(queries.rows)
+        scores = np.full(n, 0.5)
+        others = np.repeat(sizes - 1, sizes)
+        if self.method == "degree":
+            for k in range(sizes.size):
+                mine = _rows_of(queries, k)
+                if mine.size > 1:
+                    i, j = np.triu_indices(mine.size, 1)
+                    degrees = self._degrees(X, mine[i], mine[j])
+                    scores[mine] = mean_degrees(i, j, degrees, mine.size)[0] / (mine.size - 1)
+            return scores
+        method = QuickSort(sizes.astype(np.intp), np.random.default_rng(self.random_state))
+        rounds = method.rounds()
+        try:
+            i, j = next(rounds)
+            while True:
+                i, j = rounds.send(self._degrees(X, rows[i], rows[j]))
+        except StopIteration:
+            behind = np.repeat(queries.bounds[1:], sizes) - 1 - np.arange(n)
+            with np.errstate(invalid="ignore"):
+                share = np.where(others > 0, behind / others, 0.5)
+            scores[rows[method.order()]] = share
+        return scores
+
+    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
+        """NDCG at 10 of the order, averaged over queries; greater is better.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like of numbers, shape (n_samples,)
+        qid, group : array-like, optional
+            As in `predict`.
+
+        Returns
+        -------
+        float
+        """
+        scores = self.predict(X, qid=qid, group=group)
+        queries = queries_of(qid, group, scores.size)
+        return measure(SCORE, as_relevance(y, scores.size), scores, query_numbers(queries))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _more_rows(self, X: Any) -> Any:
+        check_is_fitted(self, "estimator_")
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def _pairs(self, X: Any, i: Places, j: Places) -> Any:
+        """Features of pairs of rows."""
+        if callable(self.features):
+            return self.features(X[i], X[j])
+        if self.features == "difference":
+            return X[i] - X[j]
+        return sp.hstack([X[i], X[j]], "csr") if sp.issparse(X) else np.hstack([X[i], X[j]])
+
+    def _degrees(self, X: Any, i: Places, j: Places) -> Degrees:
+        """Consistent degrees of pairs of rows."""
+        if not is_classifier(self.estimator_):
+            scores = np.asarray(self.estimator_.predict(X))
+            return np.where(scores[i] == scores[j], 0.5, scores[i] > scores[j])
+        degrees = np.empty(i.size)
+        for start in range(0, i.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            forth = self._first_precedes(self._pairs(X, i[part], j[part]))
+            back = self._first_precedes(self._pairs(X, j[part], i[part]))
+            degrees[part] = (forth + 1.0 - back) / 2
+        return degrees
+
+    def _first_precedes(self, pairs: Any) -> Floats:
+        """What the classifier says, from 0 to 1."""
+        if hasattr(self.estimator_, "predict_proba"):
+            return np.asarray(self.estimator_.predict_proba(pairs))[:, 1]
+        return np.asarray(self.estimator_.predict(pairs), dtype=np.float64)
+
+    def _check(self) -> None:
+        if not callable(self.features) and self.features not in ("difference", "concatenation"):
+            raise ValueError(
+                'features must be "difference", "concatenation" or a function of two matrices; '
+                f"found {self.features!r}"
+            )
+        if self.method not in ("degree", "quicksort"):
+            raise ValueError(f'method must be "degree" or "quicksort"; found {self.method!r}')
+        if self.max_pairs is not None and self.max_pairs < 1:
+            raise ValueError(f"max_pairs must be at least 1, or None; found {self.max_pairs}")
+
+
+def _rows_of(queries: Any, k: int) -> Places:
+    """The rows of a query."""
+    rows = np.arange(queries.bounds[k], queries.bounds[k + 1])
+    return rows if queries.rows is None else np.asarray(queries.rows)[rows]

@@ -1,0 +1,260 @@
+"""How far an order, or a preference, is from the truth; and whether weights may be used for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.metrics import weighted_ranking_loss
+from rankcore.metrics.weighted_loss import _VALUES, _named_weight
+from rankcore.preference.forms import Places, as_indexed
+
+Floats = NDArray[np.float64]
+
+# Pairs looked at at a time.
+_BLOCK = 1 << 20
+
+
+def order_loss(order: Any, y: Any, w: Any = "unit") -> float:
+    """Weight of the pairs that an order has the wrong way round, over the number of all pairs.
+
+    Parameters
+    ----------
+    order : array-like of int, shape (n,)
+        Positions of the items, the first one first: each of 0 .. n - 1 once.
+    y : array-like of numbers, shape (n,)
+        True labels of the items, greater for better; pairs of equal labels never count.
+    w : str, (str, int), table or callable
+        The weight of a pair, as in `rankcore.metrics.weighted_ranking_loss`: "unit", ("top_k", k),
+        ("bipartite", m), "difference", "reciprocal", "dcg", a table or a function of positions.
+
+    Returns
+    -------
+    float
+        L_w of Ailon and Mohri (2010); at least 0.
+
+    Raises
+    ------
+    ValueError
+        If the order does not have each item once, or as `weighted_ranking_loss` does.
+
+    Notes
+    -----
+    O(n log n) for weights with a name.
+
+    Examples
+    --------
+    >>> from rankcore.preference import order_loss
+    >>> order_loss([1, 0, 3, 2, 4], [5, 4, 3, 2, 1])
+    0.2
+    """
+    places = np.asarray(order)
+    n = len(y)
+    if places.shape != (n,) or places.dtype.kind not in "iu":
+        raise ValueError(f"order must have {n} positions, one for each label; found {order!r}")
+    if not (np.sort(places) == np.arange(n)).all():
+        raise ValueError(f"order must have each of 0 .. {n - 1} once; found {order!r}")
+    scores = np.empty(n)
+    scores[places] = np.arange(n, 0, -1)
+    loss: Any = weighted_ranking_loss(y, scores, w)
+    return float(loss)
+
+
+def preference_loss(preference: Any, y: Any, w: Any = "unit") -> float:
+    """Loss of a preference itself: as that of an order, with degrees in the place of 0 and 1.
+
+    Parameters
+    ----------
+    preference : Indexed, or matrix of shape (n, n)
+        Looked up once for each pair, with the earlier item first.
+    y : array-like of numbers, shape (n,)
+        True labels, greater for better; finite.
+    w : str, (str, int), table or callable
+        As in `order_loss`.
+
+    Returns
+    -------
+    float
+        The sum over pairs of w times the degree to which the worse item should precede the better
+        one, times 2 / (n (n - 1)).
+
+    Raises
+    ------
+    ValueError, TypeError
+        For another preference, labels that are not finite, or unknown weights.
+
+    Notes
+    -----
+    O(n^2) time, and O(n^2) memory for weights that are a function.
+
+    Examples
+    --------
+    >>> from rankcore.preference import preference_loss
+    >>> preference_loss([[0.5, 1, 0], [0, 0.5, 1], [1, 0, 0.5]], [0, 0, 1])
+    0.3333333333333333
+    """
+    labels = np.asarray(y, dtype=np.float64)
+    n = labels.size
+    if labels.ndim != 1 or not np.isfinite(labels).all():
+        raise ValueError("y must be a list of finite numbers")
+    computed = as_indexed(preference, n)
+    if computed is None:
+        raise TypeError("preference must be an Indexed or a matrix")
+    if n < 2:
+        return 0.0
+    position = label_positions(labels)
+    table = weight_table(w, n)
+    total, rows = 0.0, max(1, _BLOCK // n)
+    for start in range(0, n - 1, rows):
+        first = np.arange(start, min(start + rows, n - 1))
+        i = np.repeat(first, n - 1 - first)
+        j = np.concatenate([np.arange(k + 1, n) for k in first])
+        apart = labels[i] != labels[j]
+        i, j = i[apart], j[apart]
+        degrees = computed.degrees(i, j)
+        wrong = np.where(labels[j] > labels[i], degrees, 1.0 - degrees)
+        total += float((table[position[i] - 1, position[j] - 1] * wrong).sum())
+    return total / (n * (n - 1) / 2)
+
+
+def label_positions(labels: Floats) -> Places:
+    """Positions in the order of the labels, from 1: one more than there are greater labels."""
+    return np.searchsorted(np.sort(-labels), -labels) + 1
+
+
+def weight_table(w: Any, n: int) -> Floats:
+    """Weights of the pairs of positions 1 .. n, in a table from 0; 0 on its diagonal.
+
+    Raises
+    ------
+    ValueError
+        For unknown or negative weights, or a table that is too small.
+    """
+    table: Floats
+    i, j = np.indices((n, n)) + 1
+    named = _named_weight(w)
+    if named is not None:
+        name, number = named
+        if name == "unit":
+            table = np.ones((n, n))
+        elif name == "top_k":
+            table = ((i <= number) | (j <= number)).astype(np.float64)
+        elif name == "bipartite":
+            table = ((i <= number) != (j <= number)).astype(np.float64)
+        else:
+            values = _VALUES[name](np.arange(1.0, n + 1))
+            table = np.abs(values[:, None] - values)
+    elif callable(w):
+        weights = np.asarray(w(i.ravel(), j.ravel()), dtype=np.float64)
+        table = np.broadcast_to(weights, (n * n,)).reshape(n, n).copy()
+    else:
+        table = np.asarray(w, dtype=np.float64)
+        if table.ndim != 2 or min(table.shape) < n:
+            raise ValueError(f"w must be a table for {n} positions; found shape {table.shape}")
+        table = table[:n, :n].copy()
+    np.fill_diagonal(table, 0.0)
+    if not (np.isfinite(table) & (table >= 0)).all():
+        raise ValueError("w must be finite and not negative")
+    return table
+
+
+@dataclass(frozen=True)
+class WeightAxioms:
+    """Whether weights of pairs of positions satisfy the axioms of the theorems.
+
+    Attributes
+    ----------
+    symmetric : bool
+        w(i, j) = w(j, i).
+    monotone : bool
+        w(i, j) <= w(i, k) if i < j < k or i > j > k.
+    triangle : bool
+        w(i, j) <= w(i, k) + w(k, j).
+    violations : tuple of str
+        The first violation of each axiom that does not hold.
+    """
+
+    symmetric: bool
+    monotone: bool
+    triangle: bool
+    violations: tuple[str, ...]
+
+    @property
+    def hold(self) -> bool:
+        """Whether all three do."""
+        return not self.violations
+
+
+def check_weight(w: Any, n: int) -> WeightAxioms:
+    """Check weights of pairs for the axioms under which the bounds of QuickSort and degree hold.
+
+    Parameters
+    ----------
+    w : str, (str, int), table or callable
+        As in `order_loss`; a function is called with all pairs of positions from 1 to n, in both
+        orders.
+    n : int
+        How many positions are looked at, at least 1.
+
+    Returns
+    -------
+    WeightAxioms
+
+    Raises
+    ------
+    ValueError
+        For unknown or negative weights.
+
+    Notes
+    -----
+    O(n^3). A difference of 1e-12 of the greatest weight is taken for rounding. Ailon and Mohri
+    (2010), section 2.
+
+    Examples
+    --------
+    >>> from rankcore.preference import check_weight
+    >>> check_weight("dcg", 20).hold
+    True
+    >>> check_weight(lambda i, j: (i - j) ** 2, 3).violations
+    ('triangle: w(1, 3) = 4 is more than w(1, 2) + w(2, 3) = 2',)
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1; found {n}")
+    table = weight_table(w, n)
+    slack = 1e-12 * float(table.max(initial=0.0))
+    said = []
+    symmetric = np.argwhere(np.abs(table - table.T) > slack)
+    if symmetric.size:
+        i, j = symmetric[0]
+        said.append(
+            f"symmetry: w({i + 1}, {j + 1}) = {table[i, j]:g} is not "
+            f"w({j + 1}, {i + 1}) = {table[j, i]:g}"
+        )
+    # Along a row weights must not fall from the diagonal on, in either direction.
+    step = np.diff(table, axis=1)
+    i, j = np.indices(step.shape)
+    falls = np.argwhere(((j > i) & (step < -slack)) | ((j < i - 1) & (step > slack)))
+    if falls.size:
+        i, j = falls[0]
+        near, far = (j, j + 1) if j > i else (j + 1, j)
+        said.append(
+            f"monotonicity: w({i + 1}, {near + 1}) = {table[i, near]:g} is more than "
+            f"w({i + 1}, {far + 1}) = {table[i, far]:g}"
+        )
+    triangle = True
+    for k in range(n):
+        detour = table[:, k, None] + table[None, k, :]
+        longer = table > detour + slack
+        longer[k, :] = longer[:, k] = False
+        if longer.any():
+            i, j = np.argwhere(longer)[0]
+            said.append(
+                f"triangle: w({i + 1}, {j + 1}) = {table[i, j]:g} is more than "
+                f"w({i + 1}, {k + 1}) + w({k + 1}, {j + 1}) = {detour[i, j]:g}"
+            )
+            triangle = False
+            break
+    return WeightAxioms(not symmetric.size, not falls.size, triangle, tuple(said))

@@ -1,0 +1,160 @@
+"""From a preference to an order by one call of a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankcore.preference.degree import Degree, computed_degrees
+from rankcore.preference.forms import (
+    Batch,
+    Degrees,
+    Indexed,
+    Places,
+    as_degrees,
+    as_indexed,
+    as_items,
+    as_matrix,
+    in_order,
+    is_async,
+)
+from rankcore.preference.quicksort import QuickSort
+
+
+def sort_by_degree(items: Any, preference: Any) -> Any:
+    """Items in the order of the sums of their degrees against all others.
+
+    Parameters
+    ----------
+    items : sequence, length n
+        Anything.
+    preference : callable, Batch, Indexed, or matrix of shape (n, n)
+        ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
+        item v; a matrix has it in row u and column v. Each pair is asked once, with the item first
+        that comes first, and the answer for the other order taken to be one minus that.
+
+    Returns
+    -------
+    list, or ndarray for an ndarray of items
+        All items, the greatest sum of degrees first; ties as they came.
+
+    Raises
+    ------
+    ValueError
+        For degrees that are not in [0, 1], or a matrix of the wrong shape.
+    TypeError
+        For an ``async`` preference: `PreferenceRanker` awaits those.
+
+    Notes
+    -----
+    n (n - 1) / 2 calls, O(n^2). If the truth has two levels, at most twice as many pairs are in
+    the wrong order as the preference itself gets wrong (Balcan et al., 2008), and no deterministic
+    method does better. With more levels there is no such bound: a cycle of three can triple it.
+
+    Examples
+    --------
+    >>> from rankcore.preference import sort_by_degree
+    >>> sort_by_degree([3, 1, 2], lambda u, v: u < v)
+    [1, 2, 3]
+    """
+    items = as_items(items)
+    n = len(items)
+    computed = _as_computed(preference, n)
+    if computed is not None:
+        matrix = as_matrix(preference, n)
+        sums = computed_degrees(computed if matrix is None else matrix, n)
+        return in_order(items, np.argsort(-sums, kind="stable"))
+    method = Degree(n)
+    _run(method, items, preference)
+    return in_order(items, method.order())
+
+
+def quicksort_rank(
+    items: Any,
+    preference: Any,
+    top_k: int | None = None,
+    random_state: Any = None,
+) -> Any:
+    """Items in the order that QuickSort with random pivots finds.
+
+    Parameters
+    ----------
+    items : sequence, length n
+        Anything.
+    preference : callable, Batch, Indexed, or matrix of shape (n, n)
+        ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
+        item v; a matrix has it in row u and column v. With a degree in between an item goes before
+        a pivot at random, with that probability. Each pair is asked at most once.
+    top_k : int, optional
+        How many items to find, at least 1. None: all.
+    random_state : int, numpy.random.Generator or None
+        Seed of the pivots and of the draws.
+
+    Returns
+    -------
+    list, or ndarray for an ndarray of items
+        The first ``top_k`` items, or all.
+
+    Raises
+    ------
+    ValueError
+        For degrees that are not in [0, 1], a matrix of the wrong shape, or a top_k below 1.
+    TypeError
+        For an ``async`` preference: `PreferenceRanker` awaits those.
+
+    Notes
+    -----
+    Expected calls: at most 2 (n + 1) H_n - 4 n, some 1.39 n log2 n, in O(log n) rounds, each of
+    which goes to a `Batch` or `Indexed` preference as one call; O(n + k log k) calls for the
+    first k. If the truth has two levels, the expected number of pairs in the wrong order is what
+    the preference itself gets wrong, exactly; with more, at most twice that (Ailon and Mohri,
+    2010).
+
+    Examples
+    --------
+    >>> from rankcore.preference import quicksort_rank
+    >>> quicksort_rank([3, 1, 2], lambda u, v: u < v, random_state=0)
+    [1, 2, 3]
+    >>> quicksort_rank(range(1000), lambda u, v: u > v, top_k=3, random_state=0)
+    [999, 998, 997]
+    """
+    items = as_items(items)
+    n = len(items)
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k must be at least 1, or None; found {top_k}")
+    rng = np.random.default_rng(random_state)
+    method = QuickSort(np.array([n], dtype=np.intp), rng, top_k=top_k)
+    computed = _as_computed(preference, n)
+    _run(method, items, preference if computed is None else computed)
+    return in_order(items, method.order()[:top_k])
+
+
+def _as_computed(preference: Any, n: int) -> Indexed | None:
+    if is_async(preference):
+        raise TypeError(
+            "this preference is async, and this function does not await: use PreferenceRanker"
+        )
+    return as_indexed(preference, n)
+
+
+def _run(method: Degree | QuickSort, items: Any, preference: Any) -> None:
+    """Put the pairs of a method to a preference until it is done."""
+    rounds = method.rounds()
+    try:
+        pairs = next(rounds)
+        while True:
+            pairs = rounds.send(_answers(items, preference, *pairs))
+    except StopIteration:
+        return
+
+
+def _answers(items: Any, preference: Any, i: Places, j: Places) -> Degrees:
+    if isinstance(preference, Indexed):
+        return preference.degrees(i, j)
+    pairs = [(items[u], items[v]) for u, v in zip(i.tolist(), j.tolist(), strict=True)]
+    if not isinstance(preference, Batch):
+        return as_degrees([preference(u, v) for u, v in pairs], len(pairs))
+    size = preference.size or len(pairs)
+    blocks = [pairs[k : k + size] for k in range(0, len(pairs), size)]
+    return np.concatenate([as_degrees(preference.function(part), len(part)) for part in blocks])

@@ -1,0 +1,52 @@
+"""What the parameters of a ranker may be."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from rankcore.preference.forms import Batch, Indexed
+from rankcore.preference.plan import METHODS
+
+
+def check_parameters(ranker: Any) -> None:
+    """Raise for parameters of a `PreferenceRanker` that cannot be.
+
+    Parameters
+    ----------
+    ranker : PreferenceRanker
+
+    Raises
+    ------
+    ValueError, TypeError
+        Says what is required and what was found.
+    """
+    if ranker.method != "auto" and ranker.method not in METHODS:
+        raise ValueError(f"method must be one of {['auto', *METHODS]}; found {ranker.method!r}")
+    if ranker.decide not in ("majority", "sample"):
+        raise ValueError(f'decide must be "majority" or "sample"; found {ranker.decide!r}')
+    least = {"top_k": 1, "max_calls": 0, "repeats": 1, "opponents": 2, "concurrency": 1}
+    for name, value in least.items():
+        found = getattr(ranker, name)
+        if found is None and name in ("top_k", "max_calls"):
+            continue
+        if not isinstance(found, Integral) or isinstance(found, bool) or found < value:
+            raise ValueError(f"{name} must be an integer from {value} on; found {found!r}")
+    if ranker.opponents % 2:
+        raise ValueError(f"opponents must be even; found {ranker.opponents}")
+    known = callable(ranker.preference) or isinstance(ranker.preference, Batch | Indexed)
+    if not known and np.ndim(ranker.preference) != 2:
+        raise TypeError(
+            "preference must be a function of two items, a Batch, an Indexed or a matrix; found "
+            f"{type(ranker.preference).__name__}"
+        )
+    computed = isinstance(ranker.preference, Indexed) or not (
+        callable(ranker.preference) or isinstance(ranker.preference, Batch)
+    )
+    if ranker.journal is not None and (computed or not ranker.cache):
+        raise ValueError(
+            "a journal keeps answers that are asked for: it needs cache=True, and a preference "
+            "that is a function or a Batch"
+        )

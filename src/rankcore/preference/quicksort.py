@@ -1,0 +1,148 @@
+"""Randomised QuickSort, level by level: the pairs of a level go out as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.preference.forms import Degrees, Places, decide
+
+Round = tuple[Places, Places]
+
+
+class QuickSort:
+    """QuickSort of one query or of many beside each other (Ailon and Mohri, 2010).
+
+    The items of each query are shuffled once, and parts keep that order when they are divided.
+    Their first item is then a uniformly random one, independent of all answers so far: the pivot.
+
+    Parameters
+    ----------
+    sizes : array-like of int
+        Items of each query. Items are numbered through.
+    rng : numpy.random.Generator
+    top_k : int, optional
+        Order only the first k of each query.
+    sample : bool
+        Whether an item goes before the pivot with the degree as its probability, as the theorems
+        have it; else if the degree is above 1/2.
+
+    Notes
+    -----
+    Expected pairs of n items: at most 2 (n + 1) H_n - 4 n, and that if the preference is
+    transitive. Expected rounds: at most 4.32 ln n. Some 85 bytes per item.
+    """
+
+    def __init__(
+        self,
+        sizes: NDArray[np.intp],
+        rng: np.random.Generator,
+        *,
+        top_k: int | None = None,
+        sample: bool = True,
+    ):
+        n = int(sizes.sum())
+        self._rng, self._sample = rng, sample
+        starts: Places = np.cumsum(sizes) - sizes
+        if sizes.size == 1:
+            shuffled = rng.permutation(n)
+        else:
+            shuffled = np.lexsort((rng.random(n), np.repeat(np.arange(sizes.size), sizes)))
+        self._order: Places = shuffled.astype(np.intp)
+        # For items that share a part: how many of them there are.
+        self._together: Places = np.ones(n, dtype=np.intp)
+        # No part beyond these positions is divided.
+        limits = starts + (n if top_k is None else top_k)
+        self._elements, self._sizes, self._starts, self._limits = self._settle(
+            self._order.copy(), sizes, starts, limits
+        )
+
+    def rounds(self) -> Generator[Round, Degrees, None]:
+        """Yield the pairs of each level, item and pivot, and receive their degrees."""
+        while self._sizes.size:
+            firsts: Places = np.cumsum(self._sizes) - self._sizes
+            pivots = self._elements[firsts]
+            others = np.ones(self._elements.size, dtype=bool)
+            others[firsts] = False
+            rest = self._elements[others]
+            degrees = yield rest, np.repeat(pivots, self._sizes - 1)
+            unanswered = np.isnan(degrees) if degrees.dtype.kind == "f" else None
+            if unanswered is not None and unanswered.any():
+                self._stop(rest, pivots, degrees, unanswered)
+                return
+            self._divide(rest, pivots, decide(degrees, self._rng, self._sample))
+
+    def order(self) -> Places:
+        """The items in the order that is known so far, query by query."""
+        order = self._order.copy()
+        order[_ranges(self._starts, self._sizes)] = self._elements
+        return order
+
+    def together(self) -> Places:
+        """For each item, how many there are in its part, itself included, which is not ordered."""
+        together = self._together.copy()
+        together[self._elements] = np.repeat(self._sizes, self._sizes)
+        return together
+
+    def _divide(self, rest: Places, pivots: Places, before: NDArray[np.bool_]) -> None:
+        """Put what goes before a pivot before it, in each part, and the rest behind."""
+        sizes, m = self._sizes - 1, pivots.size
+        firsts: Places = np.cumsum(sizes) - sizes
+        passed = np.cumsum(before)  # of those that go before a pivot, up to and with each item
+        passed_first: Places = passed[firsts] - before[firsts]
+        n_before: Places = passed[firsts + sizes - 1] - passed_first
+        part = np.repeat(np.arange(m), sizes)
+        place = np.where(
+            before,
+            (firsts - passed_first - 1)[part] + passed,
+            (passed_first + n_before)[part] + np.arange(rest.size) - passed,
+        )
+        divided = np.empty_like(rest)
+        divided[place] = rest
+        middle = self._starts + n_before
+        self._order[middle] = pivots
+        self._together[pivots] = 1
+        new_sizes: Places = np.stack([n_before, sizes - n_before], axis=1).ravel()
+        new_starts: Places = np.stack([self._starts, middle + 1], axis=1).ravel()
+        self._elements, self._sizes, self._starts, self._limits = self._settle(
+            divided, new_sizes, new_starts, np.repeat(self._limits, 2)
+        )
+
+    def _settle(
+        self, elements: Places, sizes: Places, starts: Places, limits: Places
+    ) -> tuple[Places, Places, Places, Places]:
+        """Write down the parts that are done with; what is left to divide."""
+        going_on = (sizes > 1) & (starts < limits)
+        if going_on.all():
+            return elements, sizes, starts, limits
+        kept = np.repeat(going_on, sizes)
+        done, done_sizes = elements[~kept], sizes[~going_on]
+        self._order[_ranges(starts[~going_on], done_sizes)] = done
+        self._together[done] = np.repeat(done_sizes, done_sizes)
+        return elements[kept], sizes[going_on], starts[going_on], limits[going_on]
+
+    def _stop(
+        self, rest: Places, pivots: Places, degrees: Degrees, unanswered: NDArray[np.bool_]
+    ) -> None:
+        """Use the answers of a level that was not finished: unanswered items stay at the pivot."""
+        side = np.ones(rest.size, dtype=np.intp)
+        answered = ~unanswered
+        side[answered] = np.where(decide(degrees[answered], self._rng, self._sample), 0, 2)
+        m = pivots.size
+        part: Places = np.concatenate([np.repeat(np.arange(m), self._sizes - 1), np.arange(m)])
+        key = 3 * part + np.concatenate([side, np.ones(m, dtype=np.intp)])
+        by_key = np.argsort(key, kind="stable")
+        sizes = np.bincount(key, minlength=3 * m)
+        # Parts are in the order of their positions, and what is in them too.
+        starts = np.repeat(self._starts - (np.cumsum(self._sizes) - self._sizes), 3)
+        self._starts = starts + np.cumsum(sizes) - sizes
+        self._sizes = sizes
+        self._elements = np.concatenate([rest, pivots])[by_key]
+
+
+def _ranges(starts: Places, sizes: Places) -> Places:
+    """``start, start + 1, ...``, as many as its size, of each range one after the other."""
+    ends: Places = np.cumsum(sizes)
+    return np.repeat(starts - ends + sizes, sizes) + np.arange(int(sizes.sum()))

@@ -1,0 +1,395 @@
+"""A ranker that asks a preference: with budgets, retries, memory, a journal, and side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Hashable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from rankcore.preference.asking import AnswerKey, Ledger, Retry
+from rankcore.preference.degree import Degree, Halving
+from rankcore.preference.forms import (
+    Batch,
+    Places,
+    as_indexed,
+    as_items,
+    in_order,
+    is_async,
+)
+from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key
+from rankcore.preference.parameters import check_parameters
+from rankcore.preference.plan import call_plan
+from rankcore.preference.quicksort import QuickSort
+from rankcore.preference.running import Method, Run
+from rankcore.preference.sending import send_all, send_all_async
+from rankcore.preference.sequential import Heap, Insertion, Sliding
+
+
+class PreferenceRanker(BaseEstimator):
+    """Puts items in order by asking a preference: a model, a person, or a language model.
+
+    Parameters
+    ----------
+    preference : callable, Batch, Indexed, or matrix of shape (n, n)
+        ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
+        item v. It may be ``async``. A `Batch` takes lists of pairs, an `Indexed` computes from
+        positions, a matrix has the degree in row u and column v.
+    method : str
+        "auto": "halving" if there is a ``top_k``, else "quicksort". Or "quicksort", "degree",
+        "halving", "insertion", "heap" or "sliding"; `call_plan` says what each costs and promises.
+    top_k : int, optional
+        How many items to find, at least 1. None: all.
+    max_calls : int, optional
+        Most calls of the preference for a pair, those that fail included; with a journal, since the
+        journal's run began. None: no limit.
+    repeats : int
+        How often a pair is asked; the answers are averaged. It helps against a preference that
+        answers otherwise each time, not against one that is always wrong.
+    both_orders : bool
+        Whether a pair is also asked the other way round, and the answers averaged:
+        (g(u, v) + 1 - g(v, u)) / 2. It takes away the preference for what is shown first.
+    decide : {"majority", "sample"}
+        How QuickSort takes a degree in between: by the greater half, with a coin for 1/2, or by
+        drawing with it as the probability, as the theorems on degrees have it.
+    opponents : int
+        For "halving": comparisons of an item in a round, even.
+    cache : bool
+        Whether answers are kept and not asked for again, by this ranker.
+    key : callable, optional
+        Gives a hashable key for an item; items of one key are the same item. None: the item itself,
+        if it can be hashed, or its bytes, for arrays. With a journal keys must be strings; None
+        then takes strings, numbers and tuples of these as they are.
+    journal : str, path-like or Journal, optional
+        A file that keeps the answers. A ranker with the same journal goes on where another one, or
+        a process that was killed, stopped; with ``random_state=None`` it goes on with the seed
+        that is written there.
+    concurrency : int
+        How many calls may be under way at a time: in threads, or in the event loop for an ``async``
+        preference. The order does not depend on it.
+    retry : Retry, optional
+        When a call that failed is made again. None: ``Retry()``, which is three attempts.
+    progress : callable, optional
+        Called with a `RankingProgress` at each answer.
+    random_state : int, numpy.random.Generator or None
+        Seed of pivots, draws and opponents. None: one that is drawn once for this ranker.
+
+    Attributes
+    ----------
+    order_ : ndarray of intp, shape (n,)
+        Positions of all items, in the order found: with a ``top_k`` the first k are in order.
+    complete_ : bool
+        Whether all was asked that the method needs. If not, the order is what is known so far.
+    n_calls_ : int
+        Calls made for this ranking, those that failed included, and with a journal those that it
+        has from earlier.
+    n_reused_ : int
+        Answers that the cache or the journal had.
+    n_rounds_ : int
+        Rounds in which there was something to call for.
+    certainty_ : ndarray of float64, shape (n,)
+        For each item, how much the answers about it agree with the order, from 0 to 1: the mean
+        degree in favour of the order, with one more answer of 1/2 added, mixed with 1/2 by the
+        share of the other items that it has no order with.
+    n_answers_ : ndarray of intp, shape (n,)
+        Pairs with an answer that each item is in.
+    pairs_ : ndarray of intp, shape (m, 2)
+        The pairs with an answer.
+    degrees_ : ndarray of float64, shape (m,)
+        Their degrees: how much the first should precede the second.
+    items_ : sequence
+        The items.
+
+    Notes
+    -----
+    A call that fails for good raises `PreferenceError`, an interrupt `KeyboardInterrupt`; either
+    way the calls under way are awaited, the attributes say what is known, and `rank` goes on from
+    there when it is called again.
+
+    A ranker is for one thread at a time. Memory: at most some 500 bytes per answer that is asked,
+    31 per degree that is computed.
+
+    Examples
+    --------
+    >>> from rankcore.preference import PreferenceRanker
+    >>> ranker = PreferenceRanker(lambda u, v: u > v, top_k=2, random_state=0)
+    >>> ranker.rank([5, 1, 9, 7])
+    [9, 7]
+    >>> ranker.complete_, ranker.n_calls_, ranker.n_rounds_
+    (True, 6, 1)
+    """
+
+    order_: Places
+    complete_: bool
+    n_calls_: int
+    n_reused_: int
+    n_rounds_: int
+    certainty_: NDArray[np.float64]
+    n_answers_: Places
+    pairs_: Places
+    degrees_: NDArray[np.float64]
+    items_: Any
+
+    def __init__(
+        self,
+        preference: Any,
+        *,
+        method: str = "auto",
+        top_k: int | None = None,
+        max_calls: int | None = None,
+        repeats: int = 1,
+        both_orders: bool = False,
+        decide: str = "majority",
+        opponents: int = 8,
+        cache: bool = True,
+        key: Callable[[Any], Hashable] | None = None,
+        journal: str | os.PathLike[str] | Journal | None = None,
+        concurrency: int = 1,
+        retry: Retry | None = None,
+        progress: Callable[..., None] | None = None,
+        random_state: Any = None,
+    ):
+        self.preference = preference
+        self.method = method
+        self.top_k = top_k
+        self.max_calls = max_calls
+        self.repeats = repeats
+        self.both_orders = both_orders
+        self.decide = decide
+        self.opponents = opponents
+        self.cache = cache
+        self.key = key
+        self.journal = journal
+        self.concurrency = concurrency
+        self.retry = retry
+        self.progress = progress
+        self.random_state = random_state
+
+    def rank(self, items: Any) -> Any:
+        """Put items in order.
+
+        Parameters
+        ----------
+        items : sequence, length n
+            Anything.
+
+        Returns
+        -------
+        list, or ndarray for an ndarray of items
+            The first ``top_k`` items in order, or all.
+
+        Raises
+        ------
+        PreferenceError
+            If a call failed for good.
+        ValueError, TypeError
+            For unknown options, or items without a key that a journal can keep.
+        RuntimeError
+            For an ``async`` preference inside of an event loop: await `arank` there.
+        """
+        items = as_items(items)
+        return self._rank(items, *self._method(len(items)))
+
+    async def arank(self, items: Any) -> Any:
+        """Put items in order, inside of an event loop; as `rank`.
+
+        A preference that is not async is called in threads.
+
+        Parameters
+        ----------
+        items : sequence, length n
+
+        Returns
+        -------
+        list or ndarray
+        """
+        items = as_items(items)
+        return await self._arank(items, *self._method(len(items)))
+
+    def extend(self, more: Any) -> Any:
+        """Insert more items into the order found, one after the other by binary search.
+
+        Parameters
+        ----------
+        more : sequence
+            New items.
+
+        Returns
+        -------
+        list
+            The first ``top_k`` items in order, or all; `items_` has all items.
+
+        Raises
+        ------
+        ValueError
+            If nothing was ranked before, or ranking was not completed.
+        """
+        if not getattr(self, "complete_", False):
+            raise ValueError("extend adds to an order that is complete: call rank first")
+        items = [*self.items_, *as_items(more)]
+        method = Insertion(len(items), ordered=self.order_, top_k=self.top_k)
+        expected = (
+            call_plan(max(1, len(items)))["insertion"].calls
+            - call_plan(max(1, len(self.items_)))["insertion"].calls
+        )
+        return self._rank(items, method, expected)
+
+    def _rank(self, items: Any, method: Method, expected: float) -> Any:
+        run = self._run(items, method, expected)
+        try:
+            computed = as_indexed(self.preference, len(items))
+            if computed is not None:
+                run.compute(computed)
+            elif is_async(self.preference):
+                _refuse_loop()
+                asyncio.run(self._send_rounds(run))
+            else:
+                for requests in run.requests(self._size()):
+                    send_all(requests, self.preference, run.ledger, self.concurrency)
+        finally:
+            self._learn(run, items)
+        return in_order(items, self.order_[: self.top_k])
+
+    async def _arank(self, items: Any, method: Method, expected: float) -> Any:
+        run = self._run(items, method, expected)
+        try:
+            computed = as_indexed(self.preference, len(items))
+            if computed is not None:
+                run.compute(computed)
+            else:
+                await self._send_rounds(run)
+        finally:
+            self._learn(run, items)
+        return in_order(items, self.order_[: self.top_k])
+
+    async def _send_rounds(self, run: Run) -> None:
+        in_threads = not is_async(self.preference)
+        for requests in run.requests(self._size()):
+            await send_all_async(
+                requests, self.preference, run.ledger, self.concurrency, in_threads
+            )
+
+    def _size(self) -> int | None:
+        """Most calls in a request."""
+        return self.preference.size if isinstance(self.preference, Batch) else 1
+
+    def _method(self, n: int) -> tuple[Method, float]:
+        """The method, and how many pairs it is expected to ask."""
+        check_parameters(self)
+        name, k = self.method, self.top_k
+        if name == "auto":
+            name = "quicksort" if k is None else "halving"
+        expected = call_plan(n, k, opponents=self.opponents)[name].calls if n else 0.0
+        if name == "degree":
+            return Degree(n), expected
+        if name == "insertion":
+            return Insertion(n, top_k=k), expected
+        if name == "heap":
+            return Heap(n, top_k=k), expected
+        if name == "sliding":
+            return Sliding(n, top_k=k), expected
+        rng = np.random.default_rng(self._seed())
+        if name == "halving":
+            return Halving(n, rng, top_k=k, opponents=self.opponents), expected
+        sizes = np.array([n], dtype=np.intp)
+        return QuickSort(sizes, rng, top_k=k, sample=self.decide == "sample"), expected
+
+    def _seed(self) -> Any:
+        """The random state; if there is none, one that stays the same for this ranker."""
+        if self.random_state is not None:
+            return self.random_state
+        if self.journal is None:
+            return self._new_seed()
+        with closing(OpenJournal(self._journal())) as journal:
+            return int(journal.seed(str(self._new_seed())))
+
+    def _new_seed(self) -> int:
+        if "_drawn_seed" not in self.__dict__:
+            self._drawn_seed: Any = np.random.SeedSequence().entropy
+        return int(self._drawn_seed)
+
+    def _journal(self) -> Journal:
+        journal = self.journal
+        assert journal is not None
+        return journal if isinstance(journal, Journal) else Journal(journal)
+
+    def _run(self, items: Any, method: Method, expected: float) -> Run:
+        """A ranking that knows what was answered before."""
+        asked = (self.preference, None if self.journal is None else repr(self._journal()))
+        before = self.__dict__.get("_asked", (None, None))
+        if asked[0] is not before[0] or asked[1] != before[1] or not self.cache:
+            self._asked = asked
+            self._answers: dict[AnswerKey, float] = {}
+            self._kept: list[Any] = []
+        journal = None
+        keys: list[Hashable] = []
+        if as_indexed(self.preference, len(items)) is None:
+            key = self.key or (memory_key if self.journal is None else lasting_key)
+            keys = [key(item) for item in items]
+            if self.journal is not None:
+                if not all(isinstance(key, str) for key in keys):
+                    raise TypeError("with a journal, key= must return strings")
+                journal = OpenJournal(self._journal())
+                journal.seed(str(self._new_seed()))
+                self._answers.update(
+                    ((first, second, repeat), degree)
+                    for first, second, repeat, degree in journal.answers()
+                )
+            else:
+                self._kept.append(items)  # keys may be the addresses of these objects
+        ledger = Ledger(
+            items=items,
+            keys=keys,
+            answers=self._answers,
+            repeats=self.repeats,
+            both_orders=self.both_orders,
+            max_calls=self.max_calls,
+            retry=self.retry or Retry(),
+            journal=journal,
+            progress=self.progress,
+            expected_calls=expected * (self.repeats << self.both_orders),
+        )
+        return Run(method, ledger)
+
+    def _learn(self, run: Run, items: Any) -> None:
+        """Take over what a ranking has brought, whether it was completed or not."""
+        run.close()
+        if run.ledger.journal is not None:
+            run.ledger.journal.close()
+        order, together = run.method.order(), run.method.together()
+        pairs, degrees = run.answers()
+        n = order.size
+        place = np.empty(n, dtype=np.intp)
+        place[order] = np.arange(n)
+        upper = place[pairs[:, 0]] < place[pairs[:, 1]]
+        agreement = np.tile(np.where(upper, degrees, 1.0 - degrees), 2)
+        both = pairs.T.ravel()
+        counts = np.bincount(both, minlength=n)
+        mean = (np.bincount(both, agreement, n) + 0.5) / (counts + 1)
+        unordered = (together - 1) / max(n - 1, 1)
+        found = {
+            "order_": order,
+            "complete_": run.complete,
+            "n_calls_": run.ledger.n_calls,
+            "n_reused_": run.ledger.n_reused,
+            "n_rounds_": run.ledger.n_rounds,
+            "certainty_": (1 - unordered) * mean + unordered * 0.5,
+            "n_answers_": counts,
+            "pairs_": pairs,
+            "degrees_": degrees,
+            "items_": items,
+        }
+        self.__dict__.update(found)
+
+
+def _refuse_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("this preference is async and an event loop is running: await arank()")

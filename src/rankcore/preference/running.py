@@ -1,0 +1,107 @@
+"""One ranking under way: a method on one side, what answers its pairs on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.preference.asking import Ledger, Request
+from rankcore.preference.forms import Degrees, Indexed, Places
+from rankcore.preference.quicksort import Round
+
+
+class Method(Protocol):
+    """What finds an order: it yields pairs in rounds, and knows an order at any time."""
+
+    def rounds(self) -> Generator[Round, Degrees, None]:
+        """Yield pairs, and receive their degrees; NaN is no answer, and there will be no more."""
+
+    def order(self) -> Places:
+        """All items, in the order that is known so far."""
+
+    def together(self) -> Places:
+        """For each item, how many there are that it has no order with, itself included."""
+
+
+class Run:
+    """A method, the pairs it has asked for, and the answers. Not public.
+
+    Parameters
+    ----------
+    method : Method
+    ledger : Ledger
+        What the answers cost; it has them, too, unless they are computed.
+    """
+
+    def __init__(self, method: Method, ledger: Ledger):
+        self.method = method
+        self.ledger = ledger
+        self.complete = False
+        self._rounds = method.rounds()
+        self._open: Round | None = None
+        self._asked = False  # rather than computed
+        self._answered: list[tuple[Places, Places, Degrees]] = []
+
+    def requests(self, size: int | None) -> Iterator[list[Request]]:
+        """Yield what has to be asked, round by round; it is asked before the next is taken.
+
+        Parameters
+        ----------
+        size : int or None
+            Most calls in a request. None: all of a round.
+        """
+        self._asked = True
+        going_on = self._advance(None)
+        while going_on:
+            assert self._open is not None
+            yield self.ledger.open_round(*self._open, size)
+            going_on = self._advance(self.ledger.degrees(*self._open))
+
+    def compute(self, preference: Indexed) -> None:
+        """Run the method on a preference that is computed, as far as the budget goes."""
+        going_on = self._advance(None)
+        while going_on:
+            assert self._open is not None
+            i, j = self._open
+            n = self.ledger.affordable(i.size)
+            degrees: Degrees = self.ledger.computed(preference, i[:n], j[:n])
+            if n < i.size:
+                degrees = np.concatenate([degrees, np.full(i.size - n, np.nan)])
+            going_on = self._advance(degrees)
+
+    def close(self) -> None:
+        """Hand the method what is known of a round that was broken off."""
+        if self._open is not None and self._asked:
+            self._advance(self.ledger.degrees(*self._open))
+        self._rounds.close()
+
+    def answers(self) -> tuple[Places, NDArray[np.float64]]:
+        """All pairs with an answer, shape (m, 2), and their degrees."""
+        if not self._answered:
+            return np.empty((0, 2), dtype=np.intp), np.empty(0)
+        i, j, degrees = (np.concatenate(part) for part in zip(*self._answered, strict=True))
+        return np.stack([i, j], axis=1), degrees.astype(np.float64)
+
+    def _advance(self, degrees: Degrees | None) -> bool:
+        """Hand over the degrees of the open round; whether there is another one to ask."""
+        missing = False
+        if self._open is not None and degrees is not None:
+            (i, j), self._open = self._open, None
+            answered = ~np.isnan(degrees) if degrees.dtype.kind == "f" else np.ones(i.size, bool)
+            missing = not answered.all()
+            if missing:
+                self._answered.append((i[answered], j[answered], degrees[answered]))
+            else:
+                self._answered.append((i, j, degrees))
+        try:
+            pairs = next(self._rounds) if degrees is None else self._rounds.send(degrees)
+        except StopIteration:
+            self.complete = not missing
+            return False
+        if missing:
+            return False
+        self._open = pairs
+        return True

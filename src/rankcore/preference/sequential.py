@@ -1,0 +1,241 @@
+"""Methods that ask one pair after the other: insertion, a heap, and sliding passes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from rankcore.preference.forms import Degrees, Places
+from rankcore.preference.quicksort import Round
+
+Comparison = Generator[Round, Degrees, bool]
+
+
+class _OutOfCalls(Exception):
+    """A pair was left unanswered."""
+
+
+def _precedes(u: int, v: int) -> Comparison:
+    """Ask whether item u should precede item v; a degree of 1/2 says it should not."""
+    degrees = yield np.array([u], dtype=np.intp), np.array([v], dtype=np.intp)
+    if np.isnan(float(degrees[0])):
+        raise _OutOfCalls
+    return bool(degrees[0] > 0.5)
+
+
+class Insertion:
+    """Insert one item after the other by binary search, into an order that may be there already.
+
+    Parameters
+    ----------
+    n : int
+    ordered : sequence of int
+        Items in order to begin with; the others are inserted as they are numbered.
+    top_k : int, optional
+        Keep only the first k in order: an item is first compared with the last of these.
+
+    Notes
+    -----
+    At most n ceil(log2 n) pairs, one in a round. Every order is one that binary search could meet,
+    whatever the answers; between two items that were never compared nothing is promised if the
+    preference is not transitive.
+    """
+
+    def __init__(self, n: int, *, ordered: Places | None = None, top_k: int | None = None):
+        self._first = [] if ordered is None else [int(k) for k in ordered]
+        inside = set(self._first)
+        self._coming = [k for k in range(n) if k not in inside]
+        self._size = n if top_k is None else top_k
+        self._out: list[int] = self._first[self._size :]
+        del self._first[self._size :]
+
+    def rounds(self) -> Generator[Round, Degrees, None]:
+        """Yield one pair at a time, a new item and one in order, and receive its degree."""
+        try:
+            while self._coming:
+                item, low, high = self._coming[0], 0, len(self._first)
+                if high == self._size and not (yield from _precedes(item, self._first[-1])):
+                    self._out.append(item)
+                else:
+                    high -= high == self._size
+                    while low < high:
+                        middle = (low + high) // 2
+                        if (yield from _precedes(item, self._first[middle])):
+                            high = middle
+                        else:
+                            low = middle + 1
+                    self._first.insert(low, item)
+                    self._out[:0] = self._first[self._size :]
+                    del self._first[self._size :]
+                del self._coming[0]
+        except _OutOfCalls:
+            return
+
+    def order(self) -> Places:
+        """The items in order, then those that fell out of the first k, then those to come."""
+        return np.array(self._first + self._out + self._coming, dtype=np.intp)
+
+    def together(self) -> Places:
+        """For each item, how many there are that it has no order with, itself included."""
+        n = len(self._first) + len(self._out) + len(self._coming)
+        together = np.ones(n, dtype=np.intp)
+        together[self._first] += len(self._coming)
+        together[self._out] = len(self._out) + len(self._coming)
+        together[self._coming] = n
+        return together
+
+
+class Heap:
+    """Keep the k best items in a heap with the worst of them on top, then empty it.
+
+    Parameters
+    ----------
+    n : int
+    top_k : int, optional
+        None: all items, which is heap sort.
+
+    Notes
+    -----
+    A pair for each item beyond the first k, at most 2 log2 k for each that gets in, and about
+    k log2 k to order the k; one pair in a round.
+    """
+
+    def __init__(self, n: int, *, top_k: int | None = None):
+        k = n if top_k is None else min(top_k, n)
+        self._heap = list(range(k))
+        self._coming = list(range(k, n))
+        self._sorted: list[int] = []  # from the worst on
+        self._out: list[int] = []
+
+    def rounds(self) -> Generator[Round, Degrees, None]:
+        """Yield one pair at a time, and receive its degree."""
+        heap = self._heap
+        try:
+            for parent in reversed(range(len(heap) // 2)):
+                yield from self._sink_to_the_bottom(parent)
+            while self._coming:
+                item = self._coming[0]
+                if (yield from _precedes(item, heap[0])):
+                    self._out.insert(0, heap[0])
+                    heap[0] = item
+                    del self._coming[0]
+                    yield from self._sink(0)
+                else:
+                    self._out.append(item)
+                    del self._coming[0]
+            while len(heap) > 1:
+                worst = heap[0]
+                heap[0] = heap.pop()
+                self._sorted.append(worst)
+                yield from self._sink_to_the_bottom(0)
+            self._sorted += heap
+            heap.clear()
+        except _OutOfCalls:
+            return
+
+    def order(self) -> Places:
+        """The items in order that were taken from the heap, behind what is in it still."""
+        # A parent in the heap is worse than its children, so that the last ones go first.
+        known = self._heap[::-1] + self._sorted[::-1]
+        return np.array(known + self._out + self._coming, dtype=np.intp)
+
+    def together(self) -> Places:
+        """For each item, how many there are that it has no order with, itself included."""
+        n = len(self._heap) + len(self._sorted) + len(self._out) + len(self._coming)
+        together = np.ones(n, dtype=np.intp)
+        together[self._heap] = len(self._heap) + len(self._coming)
+        together[self._out] = len(self._out) + len(self._coming)
+        together[self._coming] = n
+        return together
+
+    def _sink(self, place: int) -> Generator[Round, Degrees, None]:
+        """Let the item at a place sink below the children that are worse than it.
+
+        For an item that has just beaten the worst: it likely stays near the top.
+        """
+        heap, item = self._heap, self._heap[place]
+        while (child := 2 * place + 1) < len(heap):
+            child += yield from self._second_is_worse(child)
+            if not (yield from _precedes(item, heap[child])):
+                return
+            heap[place], heap[child] = heap[child], item
+            place = child
+
+    def _sink_to_the_bottom(self, place: int) -> Generator[Round, Degrees, None]:
+        """Let the item at a place sink to the bottom, by way of the worse child, and up again.
+
+        For an item that comes from the bottom (Floyd, 1964): about half as many pairs, and one
+        wrong answer does not leave it far above its place.
+        """
+        heap, top, item = self._heap, place, self._heap[place]
+        while (child := 2 * place + 1) < len(heap):
+            child += yield from self._second_is_worse(child)
+            heap[place], heap[child] = heap[child], item
+            place = child
+        while place > top:
+            parent = (place - 1) // 2
+            if not (yield from _precedes(heap[parent], item)):
+                return
+            heap[place], heap[parent] = heap[parent], item
+            place = parent
+
+    def _second_is_worse(self, child: int) -> Comparison:
+        """Whether the second of two children, if there is one, is worse than the first."""
+        heap = self._heap
+        if child + 1 == len(heap):
+            return False
+        return (yield from _precedes(heap[child], heap[child + 1]))
+
+
+class Sliding:
+    """Passes from the bottom to the top that swap neighbours; each brings one more to its place.
+
+    The sliding windows of pairwise ranking prompting (Qin et al., 2024). A pass starts two steps
+    behind the one before it: what it compares is settled by then, so that passes go side by side
+    and give the same order as one after the other.
+
+    Parameters
+    ----------
+    n : int
+    top_k : int, optional
+        How many passes. None: n - 1, which is bubble sort.
+
+    Notes
+    -----
+    k (n - 1) - k (k - 1) / 2 pairs in n + k - 2 rounds, less those that come up again.
+    """
+
+    def __init__(self, n: int, *, top_k: int | None = None):
+        self._order: Places = np.arange(n)
+        self._passes = max(0, n - 1 if top_k is None else min(top_k, n - 1))
+        self._done = 0
+
+    def rounds(self) -> Generator[Round, Degrees, None]:
+        """Yield the neighbours that the passes are at, upper first, and receive their degrees."""
+        order, n = self._order, self._order.size
+        for step in range(n + self._passes - 2 if self._passes else 0):
+            passes = np.arange(self._passes)
+            lower = n - 1 - (step - 2 * passes)
+            lower = lower[(lower < n) & (lower > passes)]
+            degrees = yield order[lower - 1], order[lower]
+            with np.errstate(invalid="ignore"):
+                swapped = lower[degrees < 0.5]  # an unanswered pair stays as it is
+            order[swapped - 1], order[swapped] = order[swapped], order[swapped - 1]
+            if np.isnan(degrees.astype(np.float64)).any():
+                return
+            # Pass p ends with the pair of the places p and p + 1.
+            self._done = int(np.count_nonzero(n - 1 - (step - 2 * passes) <= passes + 1))
+        self._done = self._passes
+
+    def order(self) -> Places:
+        """The items as the passes have left them."""
+        return self._order
+
+    def together(self) -> Places:
+        """For each item, how many there are that no pass has brought to their places."""
+        n = self._order.size
+        together = np.ones(n, dtype=np.intp)
+        if self._done < n - 1:
+            together[self._order[self._done :]] = n - self._done
+        return together
