@@ -329,7 +329,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
         ({"kernel": lambda a, b: np.zeros(3)}, ValueError, "must return"),
         ({"kernel": lambda a, b: -(a @ b.T)}, ValueError, "no inner product"),
         ({"kernel": euclidean_distances}, ValueError, "negative eigenvalues"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None, positive or negative; found 0"),
         ({"max_iter": 0}, ValueError, "max_iter"),
         ({"warm_start": 1}, TypeError, "warm_start must be True or False"),
     ],

@@ -6,6 +6,8 @@ Names are bound on first use, so that ``import rankcore`` costs next to nothing.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rankcore._core.public_names import HOME
+
 if TYPE_CHECKING:
     from rankcore import bounds, datasets, metrics, plotting, preference, progress
     from rankcore.boosting.rankboost import BipartiteRankBoost, RankBoost
@@ -26,30 +28,6 @@ if TYPE_CHECKING:
     from rankcore.ranking.svm import RankSVM, RankSVMCV, ranksvm_path
     from rankcore.structured import StructuredPerceptron
 
-_HOME = {
-    "BipartiteRankBoost": "rankcore.boosting.rankboost",
-    "CuSumRank": "rankcore.ordinal.cusum",
-    "MulticlassPerceptron": "rankcore.ordinal.baselines",
-    "OAPBPM": "rankcore.ordinal.oap",
-    "OAPBagging": "rankcore.ordinal.oap",
-    "OAPVoting": "rankcore.ordinal.oap",
-    "PRank": "rankcore.ordinal.prank",
-    "PairwisePerceptron": "rankcore.ranking.perceptron",
-    "PairwisePreference": "rankcore.preference",
-    "PreferenceRanker": "rankcore.preference",
-    "RankBoost": "rankcore.boosting.rankboost",
-    "RankSVM": "rankcore.ranking.svm",
-    "RankSVMCV": "rankcore.ranking.svm",
-    "StructuredPerceptron": "rankcore.structured",
-    "VotedPRank": "rankcore.ordinal.voted",
-    "WidrowHoff": "rankcore.ordinal.baselines",
-    "load": "rankcore.io.model_file",
-    "merge": "rankcore.ordinal.merge",
-    "quicksort_rank": "rankcore.preference",
-    "ranksvm_path": "rankcore.ranking.svm",
-    "save": "rankcore.io.model_file",
-    "sort_by_degree": "rankcore.preference",
-}
 _MODULES = ["bounds", "datasets", "metrics", "plotting", "preference", "progress"]
 
 __all__ = [
@@ -110,8 +88,8 @@ def __getattr__(name: str) -> Any:
         return version("rankcore")
     if name in _MODULES:
         return import_module(f"rankcore.{name}")
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+    if name in HOME:
+        value = getattr(import_module(HOME[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'rankcore' has no attribute {name!r}")

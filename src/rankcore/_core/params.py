@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -32,33 +32,6 @@ def check_flag(value: Any, name: str) -> None:
     """Raise unless a parameter is a bool."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; found {value!r}")
-
-
-def check_n_jobs(n_jobs: Any) -> None:
-    """Raise unless a number of threads is None, positive or negative."""
-    if n_jobs is not None:
-        check_scalar(n_jobs, "n_jobs", Integral)
-        if n_jobs == 0:
-            raise ValueError(
-                "n_jobs must be None or 1 for one thread, a positive number of threads, or -1 for "
-                "one per processor; found 0"
-            )
-
-
-def n_threads(n_jobs: Any) -> int:
-    """Threads that ``n_jobs`` asks for, as joblib counts: None is 1, -1 one per processor.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_n_jobs`.
-    """
-    check_n_jobs(n_jobs)
-    if n_jobs is None:
-        return 1
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(n_jobs))
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_weights, refuse_mask, weighted_mean
+from rankcore._core.threads import n_threads
 
 # Rows between two looks at the keyboard: about a tenth of a second.
 _BLOCK_ROWS = 4_000_000
@@ -198,7 +199,7 @@ def run_blocks(
     ValueError
         For another ``n_jobs``.
     """
-    threads = _n_threads(n_jobs)
+    threads = n_threads(n_jobs)
     n_queries, n = bounds.size - 1, int(bounds[-1])
     n_blocks = max(-(-n // _BLOCK_ROWS), 4 * threads if threads > 1 else 1)
     cuts = np.searchsorted(bounds, np.linspace(0, n, n_blocks + 1)[1:-1])
@@ -211,13 +212,3 @@ def run_blocks(
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(lambda part: run(*part), parts):
             pass
-
-
-def _n_threads(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be None, positive or negative; found {n_jobs!r}")
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(n_jobs))

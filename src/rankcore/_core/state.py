@@ -11,6 +11,9 @@ import numpy as np
 from rankcore._core.concurrency import Versioned
 from rankcore._core.model_spec import ModelSpec, array_like, integer_table
 
+# Epochs in a row that may fail to improve by `tol` before a fit stops.
+PATIENCE = 5
+
 
 @dataclass
 class OnlineState(Versioned):

@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
@@ -17,6 +16,7 @@ from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import as_weights, check_scores, scaled
 from rankcore._core.params import check_flag, check_option, check_real
 from rankcore._core.queries import Queries
+from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS
 from rankcore.boosting._booster import Rounds
@@ -74,7 +74,7 @@ class StumpBoosting(Ranker):
         validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
         shadow = self._shadow(X, rows, with_qid)
         state, history = shadow._state, shadow._history
-        n_jobs = 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
+        n_jobs = n_threads(self.n_jobs)
         n_jobs = min(n_jobs, rows.n_features)  # features are what threads share
         run = Rounds(
             rows,
@@ -245,10 +245,7 @@ class StumpBoosting(Ranker):
                 )
             check_real(self.smoothing, "smoothing", 0, 1e100)
         check_flag(self.warm_start, "warm_start")
-        if self.n_jobs is not None:
-            check_scalar(self.n_jobs, "n_jobs", Integral)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must not be 0; None is one thread, -1 one per processor")
+        check_n_jobs(self.n_jobs)
         check_metric(self.eval_metric, "eval_metric")
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

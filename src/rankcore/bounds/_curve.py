@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_vector
+from rankcore._core.threads import n_threads
 from rankcore.bounds._margin import kernel_margin_bound
 from rankcore.ranking._base import as_relevance, queries_of
 from rankcore.ranking._pairs import Pairing, check_useful, pair_by_label
@@ -135,8 +136,6 @@ def margin_curve(
     >>> curve.losses, curve.misranking
     (array([0.    , 0.25  , 0.6875]), 0.0)
     """
-    from joblib import effective_n_jobs
-
     scores = as_vector(s, "s")
     labels = as_relevance(y, scores.size)
     if not np.isfinite(scores).all():
@@ -147,7 +146,7 @@ def margin_curve(
     check_useful(pairing, scores.size)
     of_docs = scores[pairing.docs]
     grid = _grid(of_docs, pairing.bounds) if rhos is None else _as_rhos(rhos)
-    jobs = 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+    jobs = n_threads(n_jobs)
     with PairLosses(pairing, balance == "query", jobs) as losses:
         total = float(losses.weights.sum())
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rankcore._core.threads import n_threads
 from rankcore._ext.letor import parse, scatter
 from rankcore._ext.tokens import find_docids
 from rankcore.datasets.ids import MAX_ID, word, words_of
@@ -190,11 +191,7 @@ def blocks(lines: Lines, options: Options) -> Iterator[Block]:
 
 
 def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
-    n_jobs = 1
-    if options.n_jobs is not None:
-        from joblib import effective_n_jobs
-
-        n_jobs = effective_n_jobs(options.n_jobs)
+    n_jobs = n_threads(options.n_jobs)
     free: list[_Scratch] = []
 
     def scratch_for(text: memoryview, first_line: int) -> _Scratch:

@@ -18,6 +18,7 @@ import stat
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import numpy as np
 
 from rankcore._core.concurrency import unchanging
 from rankcore._core.model_spec import ModelSpec, Specified
+from rankcore._core.public_names import HOME
 from rankcore._core.random_state import decode_generator, encode_generator
 
 FORMAT = "rankcore model"
@@ -255,9 +257,7 @@ class Arrays(Mapping[str, np.ndarray]):
 
 def _learner(name: Any) -> Any:
     """The public class of this name whose models have files; None if there is none."""
-    import rankcore
-
-    kind = getattr(rankcore, name) if name in rankcore.__all__ else None
+    kind = getattr(import_module(HOME[name]), name) if name in HOME else None
     if not (isinstance(kind, type) and issubclass(kind, Specified)):
         return None
     return None if kind._describe is Specified._describe else kind  # RankSVMCV has a model

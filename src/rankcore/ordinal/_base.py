@@ -16,14 +16,11 @@ from rankcore._core.concurrency import changing, learns, raise_signals, reads
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
 from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.params import as_generator, check_flag, check_real
-from rankcore._core.state import OnlineState, check_columns, checkpoints, restored_state
+from rankcore._core.state import PATIENCE, OnlineState, check_columns, checkpoints, restored_state
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.progress import Progress, report
-
-# Epochs in a row that may fail to improve by `tol` before a fit stops.
-PATIENCE = 5
 
 
 class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):

@@ -9,12 +9,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.state import OnlineState
+from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
@@ -91,10 +91,7 @@ class OAP(ThresholdClassifier):
         check_option(self.sampling, "sampling", ("bernoulli", "poisson"))
         check_flag(self.average_members, "average_members")
         check_rule(self.tie, self.threshold_scale)
-        if self.n_jobs is not None:
-            check_scalar(self.n_jobs, "n_jobs", Integral)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must be None, positive or negative; found 0")
+        check_n_jobs(self.n_jobs)
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -186,7 +183,7 @@ class OAP(ThresholdClassifier):
         scale = state.settings["threshold_scale"] ** 2
         weights = state.by_feature["weights"]
         lines = math.ceil(n / LANES)
-        n_jobs = min(effective_n_jobs(self.n_jobs), lines)
+        n_jobs = min(n_threads(self.n_jobs), lines)
         edges = (np.linspace(0, lines, n_jobs + 1).astype(int) * LANES).tolist()
         edges[-1] = len(weights) * weights.shape[2]
 

@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from rankcore._core.concurrency import learns
 from rankcore._core.params import STEP_RULES, as_generator, check_flag, check_option, check_real
-from rankcore._core.state import checkpoints
-from rankcore.ordinal._base import PATIENCE
+from rankcore._core.state import PATIENCE, checkpoints
 from rankcore.progress import Progress, report
 from rankcore.structured.task import Array, Pair, Task, dot, features_of
 

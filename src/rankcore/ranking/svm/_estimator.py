@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_scalar, validate_data
@@ -21,6 +20,7 @@ from rankcore._core.model_spec import ModelSpec
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
+from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore.ranking._base import Ranker, check_metric, queries_of
 from rankcore.ranking._pairs import check_useful, default_memory_limit
 from rankcore.ranking.svm._files import FIGURES, describe, restore
@@ -276,7 +276,7 @@ class RankSVM(Ranker):
             pairing,
             kernel,
             balanced=self.balance == "query",
-            n_jobs=1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs)),
+            n_jobs=n_threads(self.n_jobs),
             memory_limit=limit,
             generator=as_generator(self.random_state),
         )
@@ -352,10 +352,7 @@ class RankSVM(Ranker):
         check_flag(self.warm_start, "warm_start")
         if self.memory_limit is not None:
             check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
-        if self.n_jobs is not None:
-            check_scalar(self.n_jobs, "n_jobs", Integral)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must not be 0; None is one thread, -1 one per processor")
+        check_n_jobs(self.n_jobs)
         check_metric(self.eval_metric, "eval_metric")
 
     # ---------------------------------------------------------------- what was learned

@@ -1,0 +1,26 @@
+"""Where each public name lives: modules are imported when a name of theirs is first used."""
+
+HOME = {
+    "BipartiteRankBoost": "rankcore.boosting.rankboost",
+    "CuSumRank": "rankcore.ordinal.cusum",
+    "MulticlassPerceptron": "rankcore.ordinal.baselines",
+    "OAPBPM": "rankcore.ordinal.oap",
+    "OAPBagging": "rankcore.ordinal.oap",
+    "OAPVoting": "rankcore.ordinal.oap",
+    "PRank": "rankcore.ordinal.prank",
+    "PairwisePerceptron": "rankcore.ranking.perceptron",
+    "PairwisePreference": "rankcore.preference",
+    "PreferenceRanker": "rankcore.preference",
+    "RankBoost": "rankcore.boosting.rankboost",
+    "RankSVM": "rankcore.ranking.svm",
+    "RankSVMCV": "rankcore.ranking.svm",
+    "StructuredPerceptron": "rankcore.structured",
+    "VotedPRank": "rankcore.ordinal.voted",
+    "WidrowHoff": "rankcore.ordinal.baselines",
+    "load": "rankcore.io.model_file",
+    "merge": "rankcore.ordinal.merge",
+    "quicksort_rank": "rankcore.preference",
+    "ranksvm_path": "rankcore.ranking.svm",
+    "save": "rankcore.io.model_file",
+    "sort_by_degree": "rankcore.preference",
+}

@@ -1,0 +1,66 @@
+"""Imports only go down: what docs/architecture.md says of the rooms is so."""
+
+import ast
+from pathlib import Path
+
+import rankcore
+
+PACKAGE = Path(rankcore.__file__).parent
+# From the bottom up; rooms of one level may know each other, but not in circles.
+LEVELS = [
+    {"_ext", "include", "_core", "progress"},
+    {"metrics", "datasets"},
+    {"ordinal", "ranking"},
+    {"boosting", "structured", "preference", "bounds"},
+    {"plotting"},
+    {"io"},
+    {"cli", "__main__"},
+]
+LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+
+
+def imports():
+    """Pairs of rooms: one that imports, the other that is imported."""
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent == PACKAGE and path.stem == "__init__":
+            continue  # binds public names on first use
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rankcore"):
+                modules = [node.module]
+                if node.module == "rankcore":
+                    modules = [f"rankcore.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            else:
+                continue
+            for module in modules:
+                parts = module.split(".")
+                if parts[0] == "rankcore" and len(parts) > 1 and parts[1] != room:
+                    yield room, parts[1], path
+
+
+def test_imports_only_go_down():
+    found = list(imports())
+    assert len(found) > 100
+    rooms = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
+    assert {room for pair in found for room in pair[:2]} <= LEVEL_OF.keys() <= rooms
+    up = [
+        (room, other, path.name) for room, other, path in found if LEVEL_OF[other] > LEVEL_OF[room]
+    ]
+    assert up == []
+
+
+def test_rooms_of_one_level_have_no_circles():
+    below = {}
+    for room, other, _ in imports():
+        below.setdefault(room, set()).add(other)
+    below["_ext"] = set()
+
+    def visit(room, path):
+        assert room not in path, [*path, room]
+        for other in below.get(room, ()):
+            visit(other, [*path, room])
+
+    for room in below:
+        visit(room, [])
