@@ -54,8 +54,8 @@ def auc(repeat):
     return [
         *rows,
         ("two threads", f"{seconds['plain'] / seconds['two']:.2f}x faster", ""),
-        ("memory beyond the inputs", f"{held:.1f} bytes a row", "at most 16"),
-        ("with weights", f"{held_weighted:.1f} bytes a row", "at most 16.5"),
+        ("memory beyond the inputs", f"{held:.1f} bytes per row", "at most 16"),
+        ("with weights", f"{held_weighted:.1f} bytes per row", "at most 16.5"),
     ]
 
 

@@ -67,7 +67,7 @@ def arrays(labels, scores, repeat):
             "under 1.3x",
         ),
         ("two threads", f"{seconds['together'] / seconds['two']:.2f}x faster", "at least 1.7x"),
-        ("memory beyond the inputs", f"{held:.1f} bytes a row", "at most 16"),
+        ("memory beyond the inputs", f"{held:.1f} bytes per row", "at most 16"),
     ]
 
 

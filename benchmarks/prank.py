@@ -75,7 +75,7 @@ def run(repeat: int) -> None:
             ("  to the PRank epoch", ratio("sgd", "epoch"), "at least 6x"),
             ("  to PRank.fit", ratio("sgd", "fit"), "at least 6x"),
             (
-                "peak memory of fit beyond input and model, bytes a row",
+                "peak memory of fit beyond input and model, bytes per row",
                 f"{(peak - n_model) / N_TRAIN:.1f}",
                 "at most 16",
             ),

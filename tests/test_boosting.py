@@ -373,7 +373,7 @@ def test_early_stopping_keeps_the_best_round():
     whole = rc.RankBoost(model.n_iter_).fit(X[train], y[train], qid=qid[train], **eval_set)
     assert len(whole.estimators_) == whole.n_iter_
     np.testing.assert_array_equal(whole.estimators_[: model.best_iteration_], model.estimators_)
-    with pytest.raises(ValueError, match="early_stopping_rounds needs an eval_set"):
+    with pytest.raises(ValueError, match="early_stopping_rounds requires eval_set"):
         model.fit(X, y, qid=qid)
 
 
@@ -511,7 +511,7 @@ def test_bad_input():
         rc.RankBoost().fit(X_GOLDEN, Y_GOLDEN, qid=np.arange(5))
     with pytest.raises(ValueError, match="no query has two documents"):
         rc.BipartiteRankBoost(rel=5).fit(X_GOLDEN, Y_GOLDEN)
-    with pytest.raises(ValueError, match="pairs_weight belongs to pairs"):
+    with pytest.raises(ValueError, match="pairs_weight requires pairs"):
         rc.RankBoost().fit(X_GOLDEN, Y_GOLDEN, pairs_weight=[1.0])
     with pytest.raises(NotFittedError):
         rc.RankBoost().predict(X_GOLDEN)

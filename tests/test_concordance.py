@@ -267,7 +267,7 @@ def test_bad_labels_and_scores_are_named(measure):
             pytest.raises(ValueError, match="s must be finite"),
         ):
             measure([1, 0, 1], [1, 2, odd])
-    with pytest.raises(ValueError, match="y has 2 rows and s has 3"):
+    with pytest.raises(ValueError, match="y and s must have the same length; found 2 and 3"):
         measure([1, 0], [1, 2, 3])
     with pytest.raises(ValueError, match="y and s are empty"):
         measure(np.zeros(0), np.zeros(0))

@@ -507,7 +507,7 @@ def test_documents_that_were_not_retrieved_count_but_are_not_found():
 def test_bad_input_is_refused_by_name(measure):
     for y, s, options, error, message in [
         ([], [], {}, ValueError, "empty"),
-        ([1, 2], [1], {}, ValueError, "y has 2 rows and s has 1"),
+        ([1, 2], [1], {}, ValueError, "y and s must have the same length; found 2 and 1"),
         ([1, math.nan], [1, 2], {}, ValueError, "y must be finite"),
         ([1, 2], [1, math.inf], {}, ValueError, "s must be finite"),
         ([1, 2], [1, math.nan], {"qid": ["q", "p"]}, ValueError, "s must be finite, in query 'p'"),

@@ -187,7 +187,7 @@ MEASURES = [measure for measure, _ in ORDINAL.values()] + [confusion_by_rank]
     ("y", "predicted", "options", "error", "message"),
     [
         ([], [], {}, ValueError, "y is empty"),
-        ([1, 2], [1], {}, ValueError, "y has 2 rows and predicted has 1"),
+        ([1, 2], [1], {}, ValueError, "y and predicted must have the same length; found 2 and 1"),
         ([[1, 2]], [1, 2], {}, ValueError, r"y must have one dimension; found shape \(1, 2\)"),
         ([1, 2], 1, {}, ValueError, "predicted must have one dimension"),
         ([1, np.nan], [1, 2], {}, ValueError, "y must be finite"),

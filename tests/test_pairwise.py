@@ -485,7 +485,7 @@ def test_pairs_of_queries_are_balanced_by_query():
         ({"pairs": [[0, 1]], "pairs_weight": [1, 2]}, "pairs_weight must have length 1"),
         ({"pairs": [[0, 1]], "pairs_weight": [-1]}, "finite and not negative"),
         ({"pairs": [[0, 1]], "pairs_weight": [0]}, "not be all zero"),
-        ({"y": np.arange(30), "pairs_weight": [1]}, "pairs_weight belongs to pairs"),
+        ({"y": np.arange(30), "pairs_weight": [1]}, "pairs_weight requires pairs"),
         (
             {"y": np.arange(30), "sample_weight": np.ones(7)},
             r"length 30 \(one per row\) or 1 \(one per query\)",
@@ -522,7 +522,7 @@ def test_bad_input(params, message):
         ({"margin": np.nan}, ValueError, "margin"),
         ({"max_hypotheses": 0}, ValueError, "max_hypotheses"),
         ({"memory_limit": -1}, ValueError, "memory_limit"),
-        ({"early_stopping_rounds": 3}, ValueError, "needs an eval_set"),
+        ({"early_stopping_rounds": 3}, ValueError, "requires eval_set"),
         ({"quality": "map"}, ValueError, "measured on an eval_set"),
         ({"quality": "ndcg@"}, ValueError, "ndcg@"),
         ({"eval_metric": "ndcg@ten"}, ValueError, "ndcg@ten"),
@@ -787,7 +787,7 @@ def test_metrics_of_ones_own_and_callbacks_that_stop(capsys):
     assert "count_pairs" in out[0]
     with pytest.raises(ValueError, match="gave nan"):
         perceptron(eval_metric=lambda *_: np.nan).fit(X, y, qid=qid, eval_set=(X, y))
-    with pytest.raises(ValueError, match="belong to an eval_set"):
+    with pytest.raises(ValueError, match="require eval_set"):
         perceptron().fit(X, y, qid=qid, eval_qid=qid)
     with pytest.raises(ValueError, match="3 features"):
         perceptron().fit(X, y, qid=qid, eval_set=(X[:, :3], y))

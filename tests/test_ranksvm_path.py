@@ -113,7 +113,7 @@ def test_bad_parameters_are_named(params, message):
 
 
 def test_what_the_path_needs():
-    with pytest.raises(ValueError, match="needs an eval_set"):
+    with pytest.raises(ValueError, match="requires eval_set"):
         rc.ranksvm_path(X, Y, qid=QID, early_stopping_rounds=2)
     with pytest.raises(AttributeError, match="not fitted"):
         _ = rc.RankSVMCV().coef_

@@ -169,12 +169,12 @@ def walk(
     changed : uint8 array, shape (n_rows,)
         In. Which rows changed.
     starts, cells, factors, n_winning
-        In. As of `fill`; the weights are the new ones.
+        In. As for `fill`; the weights are the new ones.
     by : float
         In. What the weights of the winning label were multiplied by, and those of the losing one
         divided by.
     sums : float64 array, shape (2, SLAB * 256)
-        In and out. As of `fill`.
+        In and out. As for `fill`.
 
     Notes
     -----
@@ -232,7 +232,7 @@ def spread(
     taken : int64 array, shape (n_rows,)
         In. Its rows.
     feature, changed, factors, n_winning, by
-        In. As of `walk`.
+        In. As for `walk`.
     winning, losing : float64 array, shape (n_features,)
         In and out. Total change of the weights of each label among the rows with an entry.
 
@@ -300,9 +300,9 @@ def evaluate(
     columns : Columns
         In.
     features : int32 array, shape (n,)
-        In. As of `pack`.
+        In. As for `pack`.
     sums : float64 array, shape (2, SLAB * 256)
-        In. As of `fill`.
+        In. As for `fill`.
     winning, losing : float
         In. What the weights of each label are multiplied by to add up to 1.
     edges : float64 array, shape (n,)

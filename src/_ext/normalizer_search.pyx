@@ -341,7 +341,7 @@ def evaluate(
     merits : float64 array, shape (n,)
         Out. 1 less the weight left.
     bins : int32 array, shape (n,)
-        Out. As of `rankcore._ext.stumps.evaluate`.
+        Out. As for `rankcore._ext.stumps.evaluate`.
     sides : uint8 array, shape (n,)
         Out.
 

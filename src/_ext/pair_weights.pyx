@@ -310,7 +310,7 @@ cdef class LabelWeights:
         Returns
         -------
         bool
-            Whether the scores of every query are within the range that can be told apart.
+            Whether the scores of every query are within the range that are distinct.
 
         Notes
         -----

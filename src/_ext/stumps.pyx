@@ -289,7 +289,7 @@ def score(
     ----------
     rows : Rows
     offsets, thresholds, values, missing, at_zero, base
-        As of ``rc_stumps`` in rankcore.h.
+        As for ``rc_stumps`` in rankcore.h.
     out : float64 array, shape (n_rows,)
 
     Notes

@@ -20,7 +20,7 @@ _BLOCK_ROWS = 4_000_000
 
 @dataclass(frozen=True)
 class Queries:
-    """Which rows belong to which query.
+    """The rows of each query.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def group_rows(qid: Any, n: int) -> Queries:
     Notes
     -----
     One comparison of neighbours if queries are contiguous, else a sort of the rows, in up to 60
-    bytes a row.
+    bytes per row.
     """
     if qid is None:
         return Queries(np.zeros(1, dtype=np.int64), np.array([0, n], dtype=np.int64), None)
@@ -78,7 +78,7 @@ def group_rows(qid: Any, n: int) -> Queries:
     starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
     heads = ids[starts]
     if _missing(heads).any():
-        raise ValueError("qid has missing ids (NaN or NaT); every row belongs to a query")
+        raise ValueError("qid has missing ids (NaN or NaT); every row requires one")
     distinct, first, number = np.unique(heads, return_index=True, return_inverse=True)
     if distinct.size == heads.size:
         return Queries(heads, np.append(starts, n).astype(np.int64), None)
@@ -135,7 +135,7 @@ def _group_objects(ids: NDArray[Any]) -> Queries:
     for one in numbers:
         # pandas' NA is no more equal to itself than NaN, but will not say so.
         if one is None or type(one).__name__ == "NAType" or one != one:
-            raise ValueError(f"qid has missing ids ({one!r}); every row belongs to a query")
+            raise ValueError(f"qid has missing ids ({one!r}); every row requires one")
     names = np.empty(len(numbers), dtype=object)
     names[:] = list(numbers)
     grouped = group_rows(of_row, ids.size)
@@ -190,7 +190,7 @@ def run_blocks(
     run : callable
         Gets the first query and the one after the last; releases the GIL.
     bounds : ndarray of int64, shape (n_queries + 1,)
-        As of `Queries`.
+        As for `Queries`.
     n_jobs : int or None
         Threads; None is 1, -1 one per processor, as joblib counts.
 

@@ -34,7 +34,7 @@ class OnlineState(Versioned):
     epochs : list of [int, int, int]
         Per pass: examples, total rank loss, mistakes.
     streaming : bool
-        Whether the last pass belongs to `partial_fit`, and so goes on.
+        Whether the last pass is one of `partial_fit`, which the next call continues.
     averaged_at : (int, object) or None
         Averaged parameters, and the version they are of: kept, so that predicting again does not
         average again.

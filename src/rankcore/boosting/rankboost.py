@@ -63,7 +63,7 @@ class RankBoost(StumpBoosting):
     n_jobs : int, optional
         Threads that share the features. The model does not depend on it. None: 1, -1: all.
     verbose : int, default=0
-        Print a line each so many rounds.
+        Print one line every ``verbose`` rounds; 0 prints none.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class RankBoost(StumpBoosting):
     to float32.
 
     Memory beyond X: 1 byte a value of dense X and 5 to 6 of sparse X (4 more with
-    ``max_bins=None``), and about 45 bytes a row, of sparse X 55; 24 more with weights of rows, 8
+    ``max_bins=None``), and about 45 bytes per row, of sparse X 55; 24 more with weights of rows, 8
     more where the rows of queries are mixed, 20 more to select by normalizer. 24 bytes for each
     different label of a query.
 
@@ -217,7 +217,7 @@ class RankBoost(StumpBoosting):
                 pair_weights = scaled(pair_weights)
             pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
         elif pairs_weight is not None:
-            raise ValueError("pairs_weight belongs to pairs, which are missing")
+            raise ValueError("pairs_weight requires pairs; found pairs=None")
         else:
             pairing = pair_by_label(as_relevance(y, rows.n_rows), queries, of_rows, False)
         if of_queries is not None:
@@ -245,13 +245,13 @@ class BipartiteRankBoost(StumpBoosting):
         Labels from here on are relevant. By default all but the least.
     select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, search, \
     warm_start, n_jobs, verbose
-        As of `RankBoost`.
+        As for `RankBoost`.
 
     Attributes
     ----------
     estimators_, feature_importances_, n_features_in_, feature_names_in_, n_iter_, \
     best_iteration_, history_
-        As of `RankBoost`.
+        As for `RankBoost`.
 
     Notes
     -----
@@ -335,7 +335,7 @@ class BipartiteRankBoost(StumpBoosting):
             0 and 1; or any numbers, of which those of at least ``rel``, or all but the least, are
             relevant.
         qid, group, sample_weight, eval_set, eval_qid, eval_group, callbacks
-            As of `RankBoost.fit`.
+            As for `RankBoost.fit`.
 
         Returns
         -------

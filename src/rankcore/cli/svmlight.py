@@ -20,7 +20,7 @@ def read(
     expected: str = "n_features",
     report: Callable[[int], None] = lambda number: None,
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Read labelled examples and the queries they belong to.
+    """Read labelled examples and their queries.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def read(
 
     Notes
     -----
-    Comments are skipped. NaN and infinity pass: the learners say what they think of them.
+    Comments are skipped. NaN and infinity pass: the learners say whether they accept them.
     """
     options = Options(
         n_features=None,

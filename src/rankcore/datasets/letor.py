@@ -112,7 +112,7 @@ def load_letor(
     Parameters
     ----------
     source : path or binary file
-        gzip and bzip2 are told by the first bytes, whatever the name.
+        gzip and bzip2 are recognised by the first bytes, whatever the name.
     n_features : int, optional
         Columns of X; by default as many as the file needs. Files do not mention the features that
         are zero in all of it, so say it for a part of a data set.

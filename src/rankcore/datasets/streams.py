@@ -155,7 +155,7 @@ class _Unzipped:
 
 @contextmanager
 def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
-    """Open a source for reading; gzip and bzip2 are told by their first bytes.
+    """Open a source for reading; gzip and bzip2 are recognised by their first bytes.
 
     Parameters
     ----------

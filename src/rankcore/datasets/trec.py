@@ -25,8 +25,8 @@ def read_qrels(source: Source) -> Qrels:
     Parameters
     ----------
     source : path or binary file
-        gzip and bzip2 are told by the first bytes, whatever the name. Words are divided by spaces
-        or tabs; empty lines are skipped.
+        gzip and bzip2 are recognised by the first bytes, whatever the name. Words are divided by
+        spaces or tabs; empty lines are skipped.
 
     Returns
     -------

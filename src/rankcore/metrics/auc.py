@@ -52,7 +52,7 @@ def auc_score(
     s : array-like of numbers, shape (n,)
         Scores, greater for more likely positive; finite. Compared as float64.
     qid : array-like, shape (n,), optional
-        The query each row belongs to: any type, any order. Pairs are within queries, and the
+        The query of each row: any type, any order. Pairs are within queries, and the
         result is the mean over queries. None: all rows are one query.
     rel : float
         The smallest label that is positive.
@@ -85,9 +85,9 @@ def auc_score(
     Notes
     -----
     O(n log n). Pairs are counted as integers and divided once; with weights the products are
-    summed with compensation. Beyond the inputs 9 bytes a row, with weights 16, for one query; with
-    ``qid`` 1 or 8, and 48 for each row of the longest query. Rows that are not query by query are
-    brought together first, in up to 60 bytes a row.
+    summed with compensation. Memory beyond the inputs: for one query 9 bytes per row, with weights
+    16; with ``qid`` 1 or 8, and 48 for each row of the longest query. Rows that are not query by
+    query are sorted first, in up to 60 bytes per row.
 
     "pessimistic" is one minus the misranking of RankBoost, in which ties are errors;
     "optimistic" one minus the share of pairs in the wrong order; "half" their mean.
@@ -103,7 +103,9 @@ def auc_score(
     """
     labels, scores = _numbers(y, "y"), _numbers(s, "s")
     if labels.size != scores.size:
-        raise ValueError(f"y has {labels.size} rows and s has {scores.size}; they must be as many")
+        raise ValueError(
+            f"y and s must have the same length; found {labels.size} and {scores.size}"
+        )
     if labels.size == 0:
         raise ValueError("y and s are empty; a measure needs at least one row")
     if not _is_finite(labels):

@@ -67,7 +67,9 @@ def measure_queries(
     """
     labels, scores = as_vector(y, "y"), as_vector(s, "s")
     if labels.size != scores.size:
-        raise ValueError(f"y has {labels.size} rows and s has {scores.size}; they must be as many")
+        raise ValueError(
+            f"y and s must have the same length; found {labels.size} and {scores.size}"
+        )
     if labels.size == 0:
         raise ValueError("y and s are empty; a measure needs at least one document")
     if convention.single_precision:

@@ -129,7 +129,7 @@ def evaluate(
     s : array-like of numbers, shape (n,)
         Scores, greater for higher in the ranking; finite. Compared as float64.
     qid : array-like, shape (n,), optional
-        The query each row belongs to: any type, any order. None: all rows are one query.
+        The query of each row: any type, any order. None: all rows are one query.
     metrics : str or iterable of str
         Names as trec_eval, LightGBM, XGBoost, ranx or ir-measures write them: ``"ndcg@10"``,
         ``"ndcg_cut_10"``, ``"nDCG(dcg='exp-log2')@10"``, ``"map"``, ``"map@5-"``, ``"P_5"``,
@@ -169,7 +169,7 @@ def evaluate(
     A query of n documents takes O(n log n) at most, and O(n) if all measures are cut off within
     the first 64 positions and n is several times that. Beyond the inputs (and float64 copies of
     those that are not float64) memory is that of the longest query; but rows that are not query by
-    query are brought together first, in up to 60 bytes a row, and ``docid`` is sorted in 40.
+    query are brought together first, in up to 60 bytes per row, and ``docid`` is sorted in 40.
 
     Examples
     --------

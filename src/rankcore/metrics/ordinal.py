@@ -372,7 +372,7 @@ def _columns(y: Any, predicted: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     truth, guess = _column("y", y), _column("predicted", predicted)
     if truth.size != guess.size:
         raise ValueError(
-            f"y has {truth.size} rows and predicted has {guess.size}; they must be as many"
+            f"y and predicted must have the same length; found {truth.size} and {guess.size}"
         )
     return truth, guess
 

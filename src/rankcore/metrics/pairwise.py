@@ -46,7 +46,7 @@ def pairwise_misranking(
     s : array-like of numbers, shape (n,)
         Scores, greater for higher in the ranking; finite. Compared as float64.
     qid : array-like, shape (n,), optional
-        The query each row belongs to: any type, any order; pairs are within queries. None: all
+        The query of each row: any type, any order; pairs are within queries. None: all
         rows are one query.
     ties : {"error", "half", "correct"}
         What a pair of equal scores counts.
@@ -76,7 +76,7 @@ def pairwise_misranking(
     Notes
     -----
     O(n log n) for a query of n rows, by a merge sort that counts inversions (Knight, 1966); 48
-    bytes a row of the longest query.
+    bytes per row of the longest query.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def kendall_tau(
 
     Notes
     -----
-    O(n log n) for a query of n rows (Knight, 1966); 48 bytes a row of the longest query.
+    O(n log n) for a query of n rows (Knight, 1966); 48 bytes per row of the longest query.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def margin_loss(
     rho : float
         The margin, above 0.
     qid : array-like, shape (n,), optional
-        The query each row belongs to: any type, any order; pairs are within queries. None: all
+        The query of each row: any type, any order; pairs are within queries. None: all
         rows are one query.
     pairs : array-like of int, shape (n_pairs, 2), optional
         The rows to be compared: in each pair first the better one.
@@ -204,7 +204,7 @@ def margin_loss(
 
     Notes
     -----
-    O(n log L) for L levels of labels after sorting; 80 bytes a row of the longest query. The
+    O(n log L) for L levels of labels after sorting; 80 bytes per row of the longest query. The
     distances within the margin are summed in double-double: what is rounded is the difference of
     two scores when it is compared with ``rho``, where the loss is next to 0, and the result.
 
@@ -231,7 +231,9 @@ def as_queries(y: Any, s: Any, qid: Any) -> tuple[Floats, Floats, Queries]:
     """Check labels and scores, but not yet whether they are finite, and group them."""
     labels, scores = as_vector(y, "y"), as_vector(s, "s")
     if labels.size != scores.size:
-        raise ValueError(f"y has {labels.size} rows and s has {scores.size}; they must be as many")
+        raise ValueError(
+            f"y and s must have the same length; found {labels.size} and {scores.size}"
+        )
     if labels.size == 0:
         raise ValueError("y and s are empty; a measure needs at least one row")
     return labels, scores, group_rows(qid, labels.size)

@@ -44,7 +44,7 @@ def ndcg_score(
     s : array-like of numbers, shape (n,)
         Scores, greater for higher in the ranking; finite.
     qid : array-like, shape (n,), optional
-        The query each row belongs to: any type, any order. None: all rows are one query.
+        The query of each row: any type, any order. None: all rows are one query.
     k : int, optional
         Positions looked at; None: all.
     gain : {"exp2", "linear"}, sequence of floats or callable, optional

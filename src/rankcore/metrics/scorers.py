@@ -59,7 +59,7 @@ class RankingScorer:
         y : array-like of numbers, shape (n,)
             True labels.
         qid : array-like, shape (n,)
-            The query each row belongs to.
+            The query of each row.
 
         Returns
         -------

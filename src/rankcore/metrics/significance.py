@@ -220,13 +220,13 @@ def compare(
     y : array-like of numbers, shape (n,)
         True labels.
     qid : array-like, shape (n,)
-        The query each row belongs to.
+        The query of each row.
     metrics : str or iterable of str
-        As of `evaluate`.
+        As for `evaluate`.
     baseline : str, optional
         Compare the others with this system only; None: every pair.
     convention : str or Convention, optional
-        As of `evaluate`.
+        As for `evaluate`.
     n_resamples : int
         Random sign patterns of the test, and bootstrap samples. With few queries all 2^n sign
         patterns are tried instead, if they are no more than this; the p-value is then exact.
@@ -235,7 +235,7 @@ def compare(
     random_state : int
         Seed. Every contrast draws the same numbers, so that it does not depend on the others.
     docid, n_jobs
-        As of `evaluate`.
+        As for `evaluate`.
 
     Returns
     -------
@@ -304,7 +304,7 @@ def compare_evaluations(
         One of each system, by its name; at least two, of the same measures and convention, and
         without weights: the test takes queries as alike.
     baseline, n_resamples, confidence_level, random_state
-        As of `compare`.
+        As for `compare`.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def weighted_ranking_loss(
         - a symmetric table, with ``w[i - 1, j - 1]``, at least as large as the longest query;
         - a function of two arrays, i and j, of one length, that returns as many numbers.
     qid : array-like, shape (n,), optional
-        The query each row belongs to: any type, any order; pairs are within queries. None: all
+        The query of each row: any type, any order; pairs are within queries. None: all
         rows are one query.
     per_query : bool
         Whether to return the value of every query instead of the mean.

@@ -40,7 +40,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
-        Print a line a pass if positive.
+        Print one line per pass if positive.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
-        Print a line a pass if positive.
+        Print one line per pass if positive.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ class CuSumRank(OnlineOrdinalClassifier):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
-        Print a line a pass if positive.
+        Print one line per pass if positive.
 
     Attributes
     ----------

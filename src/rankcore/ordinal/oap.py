@@ -261,7 +261,7 @@ class OAPBPM(OAP):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the sampling and of the shuffling.
     verbose : int, default=0
-        Print a line a pass if positive.
+        Print one line per pass if positive.
 
     Attributes
     ----------

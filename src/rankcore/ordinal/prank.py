@@ -75,7 +75,7 @@ class PRank(ThresholdClassifier):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling. The same seed gives the same model on every platform.
     verbose : int, default=0
-        Print a line a pass if positive.
+        Print one line per pass if positive.
 
     Attributes
     ----------

@@ -151,7 +151,7 @@ class Ranker(Specified, BaseEstimator):
     ) -> Validation | None:
         """Held-out rows, of the features of X."""
         if eval_set is None and self.early_stopping_rounds is not None:
-            raise ValueError("early_stopping_rounds needs an eval_set to watch")
+            raise ValueError("early_stopping_rounds requires eval_set; found eval_set=None")
         names = copy(self)  # not a new one: a subclass may require parameters
         validate_data(names, X, skip_check_array=True, reset=True)
         names.n_features_in_ = rows.n_features
@@ -360,7 +360,7 @@ def as_validation(
     """
     if eval_set is None:
         if eval_qid is not None or eval_group is not None:
-            raise ValueError("eval_qid and eval_group belong to an eval_set, which is missing")
+            raise ValueError("eval_qid and eval_group require eval_set; found eval_set=None")
         return None
     if isinstance(eval_set, list):
         if len(eval_set) != 1:

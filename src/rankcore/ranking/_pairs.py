@@ -192,7 +192,7 @@ def pair_by_label(
     n_pairs = _sum_by(of, lower, n_queries)
     if n_pairs.size and n_pairs.max() > MAX_PAIRS:
         raise ValueError(
-            f"a query has {n_pairs.max():.3g} pairs; at most 2**50 can be told apart: split it"
+            f"a query has {n_pairs.max():.3g} pairs; at most 2**50 are supported: split it"
         )
     weights = n_pairs
     if row_weights is not None:

@@ -50,7 +50,7 @@ class PairwiseState(Versioned):
     measure : str, or None
         The name of what is in it.
     streaming : bool
-        Whether the last pass belongs to ``partial_fit``, and so goes on.
+        Whether the last pass is one of ``partial_fit``, which the next call continues.
     """
 
     weights: NDArray[np.float64]

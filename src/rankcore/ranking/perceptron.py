@@ -112,7 +112,7 @@ class PairwisePerceptron(Ranker):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the order. The same seed gives the same model on every platform.
     verbose : int, default=0
-        Print a line a pass if positive.
+        Print one line per pass if positive.
 
     Attributes
     ----------
@@ -156,8 +156,8 @@ class PairwisePerceptron(Ranker):
     fall otherwise if the scores of a pair differed by ``margin`` to 15 digits; on data whose sums
     are exact the models are equal to the bit. "lazy" and "plain" always are.
 
-    Memory beyond X: some 100 bytes a row while the pairs are laid out, 24 from then on, and 16 a
-    pair that is given; ``committee_size + 2`` weight vectors; working memory for one query, by
+    Memory beyond X: about 100 bytes per row while the pairs are laid out, 24 from then on, and 16
+    per pair that is given; ``committee_size + 2`` weight vectors; working memory for one query, by
     "auto" 128 MiB at most for a Gram matrix and 32 MiB for documents; and, within ``memory_limit``,
     8 n_docs^2 bytes a query to keep.
 
@@ -394,7 +394,7 @@ class PairwisePerceptron(Ranker):
             pair_weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
             pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
         elif pairs_weight is not None:
-            raise ValueError("pairs_weight belongs to pairs, which are missing")
+            raise ValueError("pairs_weight requires pairs; found pairs=None")
         else:
             labels = as_relevance(y, rows.n_rows)
             pairing = pair_by_label(labels, queries, of_rows, not self.shuffle)

@@ -17,7 +17,7 @@ Pair: TypeAlias = tuple[Array, Array]  # indices and values of a sparse vector
 
 @runtime_checkable
 class Task(Protocol):
-    """What `StructuredPerceptron` must be told: four hot spots, and a loss.
+    """What `StructuredPerceptron` requires: four functions, and a loss.
 
     Any object with these five methods will do. A subclass need only say ``n_parameters``,
     ``candidates`` and ``features``; let it be a frozen dataclass, which can be compared and cloned.

@@ -125,7 +125,7 @@ def ranksvm_path(
     if early_stopping_rounds is not None:
         check_scalar(early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
         if eval_set is None:
-            raise ValueError("early_stopping_rounds needs an eval_set to watch")
+            raise ValueError("early_stopping_rounds requires eval_set; found eval_set=None")
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
     model._check_params()

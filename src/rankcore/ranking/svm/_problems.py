@@ -176,7 +176,7 @@ def pairing_of(
         pair_weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
         pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
     elif pairs_weight is not None:
-        raise ValueError("pairs_weight weighs pairs, which are missing: pass pairs=")
+        raise ValueError("pairs_weight requires pairs; found pairs=None")
     else:
         pairing = pair_by_label(as_relevance(y, rows.n_rows), queries, of_rows, True)
     if weights is not None and of_rows is None:
