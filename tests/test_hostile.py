@@ -281,7 +281,6 @@ def test_misaligned_numbers_are_read_as_the_aligned_ones():
         (pd.DataFrame({"a": [1.0, 2], "z": ["u", "v"]}), "column 'z'"),
         (pd.DataFrame({"a": [1.0, 2], "z": pd.date_range("2020", periods=2)}), "column 'z' has"),
         (pd.DataFrame({"a": [1.0, 2], "z": pd.Categorical(["u", "v"])}), "column 'z' has dt"),
-        (pd.DataFrame({"a": [1.0, 2], "z": [10**400, 1]}), "column 'z' of X has 1000"),
         (pl.DataFrame({"a": [1.0, 2], "z": ["u", "v"]}), "column 'z' has dtype String"),
         (pd.Series([1.0, 2]), "found a Series: pass a DataFrame"),
         ([[1.0, 10**400], [1, 2]], "X has 1000.* at row 0, column 1"),

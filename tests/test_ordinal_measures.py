@@ -237,3 +237,9 @@ def test_options_are_checked():
         accuracy_within([1], [1], -1)
     with pytest.raises(ValueError, match="normalize must be 'true', 'pred', 'all' or None"):
         confusion_by_rank([1], [1], normalize="rows")
+
+
+def test_a_table_of_confusion_that_would_fill_the_memory_is_refused():
+    with pytest.raises(ValueError, match="at most 4096 labels"):
+        confusion_by_rank([1], [1], labels=range(10**6))
+    assert confusion_by_rank([1], [2], labels=range(4096))[1, 2] == 1

@@ -192,7 +192,7 @@ def test_sparse_rows_and_float32_give_the_same_model(dtype):
 
 def test_more_features_than_the_preconditioner_takes():
     rng = np.random.default_rng(0)
-    X = sp.random_array((300, 1500), density=0.05, rng=rng, format="csr")
+    X = sp.random(300, 1500, density=0.05, random_state=0, format="csr")
     y = rng.integers(0, 3, 300)
     wide = rc.RankSVM(10.0, tol=1e-10).fit(X, y)
     kernel = rc.RankSVM(10.0, tol=1e-10, kernel="linear").fit(X, y)

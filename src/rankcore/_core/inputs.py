@@ -69,7 +69,12 @@ def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
                 + ("complex numbers are not supported" if kind == "c" else "encode it first")
             )
         if str(dtype) in ("object", "Object"):
-            objects_as_floats(np.asarray(X[column], dtype=object), f"column {column!r} of {name}")
+            try:
+                objects_as_floats(
+                    np.asarray(X[column], dtype=object), f"column {column!r} of {name}"
+                )
+            except TypeError as error:  # of a frame, whatever dtype a library gives such a column
+                raise ValueError(str(error)) from None
     if hasattr(X, "iloc"):  # pandas
         sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in dtypes]
         if sparse and all(sparse):

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats, as_weights, refuse_mask, scaled, weighted_mean
 
+# Labels of the largest table of confusion: it takes 128 MiB.
+LARGEST_TABLE = 4096
+
 
 def rank_loss(y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None) -> float:
     """Mean distance between true and predicted ranks (mean absolute error).
@@ -319,6 +322,11 @@ def confusion_by_rank(
     truth, guess = _columns(y, predicted)
     known = _known(truth, guess, labels)
     k = known.size
+    if k > LARGEST_TABLE:
+        raise ValueError(
+            f"labels must list at most {LARGEST_TABLE} labels: the table has a cell for each two; "
+            f"found {k}"
+        )
     cell = _places("y", truth, known) * k + _places("predicted", guess, known)
     weights = _weights(sample_weight, truth.size)
     if weights is not None and normalize is not None:
