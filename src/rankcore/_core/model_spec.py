@@ -34,8 +34,8 @@ class ModelSpec:
 class Specified:
     """A learner that can be described by a `ModelSpec`, and restored from one. Not public.
 
-    A subclass provides `_describe` and `_restore`; whoever saves, lists or exports models knows no
-    learner by name.
+    A subclass provides `_describe`, `_restore`, `_fit_summary` and `_summary`; whoever saves, lists
+    or exports models knows no learner by name.
     """
 
     n_features_in_: int
@@ -52,6 +52,14 @@ class Specified:
         ValueError, KeyError, TypeError
             If an array or fact is missing, of another form, or no run could have led to it.
         """
+        raise NotImplementedError
+
+    def _fit_summary(self) -> dict[str, Any]:
+        """What there is to say of a fit when it has ended, for people."""
+        raise NotImplementedError
+
+    def _summary(self) -> dict[str, Any]:
+        """What there is to say of the model, for people."""
         raise NotImplementedError
 
     def _spec(self) -> ModelSpec:

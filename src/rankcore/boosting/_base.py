@@ -277,6 +277,16 @@ class StumpBoosting(Ranker):
         if best is not None:
             self.best_iteration_ = int(best)
 
+    def _fit_summary(self) -> dict[str, Any]:
+        bounds = self._history["bound"]
+        return {
+            "stumps": len(self._state),
+            "training_error_at_most": bounds[-1] if bounds else 1.0,
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        return {"stumps": len(self._state), "rounds": self.n_iter_}
+
     # ---------------------------------------------------------------- what was learned
 
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:

@@ -196,23 +196,9 @@ def train(
         except TypeError as error:  # a parameter of a wrong type
             raise ValueError(str(error)) from error
     facts = {"model": model, "examples": X.shape[0], "features": X.shape[1]}
-    history = estimator.history_
     if learner.ranks_queries:
         facts["queries"] = len(set(queries["qid"].tolist()))
-        if "pairs" in history:
-            facts["pairs"] = history["pairs"][-1]
-            facts["passes"] = estimator.n_iter_
-            facts["mistakes_of_last_pass"] = history["mistakes"][-1]
-        elif hasattr(estimator, "gap_"):
-            facts |= {"steps": estimator.n_iter_, "objective": estimator.objective_}
-            facts["above_minimum_at_most"] = estimator.gap_ * estimator.objective_
-        else:
-            facts["stumps"] = len(estimator.estimators_)
-            facts["training_error_at_most"] = history["bound"][-1] if history["bound"] else 1.0
-    else:
-        facts["classes"] = estimator.classes_.tolist()
-        facts["passes"] = estimator.n_iter_
-        facts["rank_loss_of_last_pass"] = history["rank_loss"][-1]
+    facts |= estimator._fit_summary()
     print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
 
 
@@ -388,7 +374,7 @@ def _print_ordinal(
     )
 
 
-@app.command(help="Tell what a model file holds.")
+@app.command(help="Show what a model file holds.")
 def info(model: ModelArgument, as_json: JsonOption = False) -> None:
     """Print a model's learner, parameters and what it has learned."""
     import numpy as np
@@ -399,19 +385,9 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
     facts = {
         "learner": type(learned).__name__,
         "params": learned.get_params(),
+        **learned._summary(),
+        "features": learned.n_features_in_,
     }
-    if hasattr(learned, "estimators_") and _ranks_queries(learned):
-        facts |= {"stumps": len(learned.estimators_), "rounds": learned.n_iter_}
-    elif hasattr(learned, "gap_"):
-        facts |= {"steps": learned.n_iter_, "objective": learned.objective_}
-        if hasattr(learned, "support_"):
-            facts["documents_with_coefficients"] = learned.support_.size
-    elif _ranks_queries(learned):
-        facts |= {"pairs_seen": sum(learned.history_["pairs"]), "passes": learned.n_iter_}
-    else:
-        facts |= {"classes": learned.classes_.tolist(), "examples_seen": learned.t_}
-        facts["passes"] = learned.n_iter_
-    facts["features"] = learned.n_features_in_
     if hasattr(learned, "thresholds_"):
         facts["thresholds"] = learned.thresholds_.tolist()
     if hasattr(learned, "coef_"):

@@ -118,6 +118,20 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         self._check_state(state, classes.size)
         self.classes_, self.n_features_in_, self._state = classes, n_features, state
 
+    def _fit_summary(self) -> dict[str, Any]:
+        return {
+            "classes": self.classes_.tolist(),
+            "passes": self.n_iter_,
+            "rank_loss_of_last_pass": self.history_["rank_loss"][-1],
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "classes": self.classes_.tolist(),
+            "examples_seen": self.t_,
+            "passes": self.n_iter_,
+        }
+
     def _like_saved(
         self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

@@ -520,6 +520,17 @@ class PairwisePerceptron(Ranker):
         if best is not None:
             self.best_iteration_ = int(best)
 
+    def _fit_summary(self) -> dict[str, Any]:
+        history = self.history_
+        return {
+            "pairs": history["pairs"][-1],
+            "passes": self.n_iter_,
+            "mistakes_of_last_pass": history["mistakes"][-1],
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        return {"pairs_seen": sum(self.history_["pairs"]), "passes": self.n_iter_}
+
     def _quality(self, validation: Validation | None) -> Callable[[Any], float] | None:
         if not isinstance(self.quality, str):
             return self.quality

@@ -363,6 +363,19 @@ class RankSVM(Ranker):
     def _restore(self, spec: ModelSpec) -> None:
         restore(self, spec)
 
+    def _fit_summary(self) -> dict[str, Any]:
+        return {
+            "steps": self.n_iter_,
+            "objective": self.objective_,
+            "above_minimum_at_most": self.gap_ * self.objective_,
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        summary = {"steps": self.n_iter_, "objective": self.objective_}
+        if isinstance(self._state, KernelModel):
+            summary["documents_with_coefficients"] = self._state.support.size
+        return summary
+
     def _scores(self, rows: Any, queries: Queries) -> NDArray[np.float64]:
         return check_scores(self._fitted_state().score(rows))
 
