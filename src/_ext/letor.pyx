@@ -4,7 +4,7 @@ A line is ``label qid:id number:value ... # comment``; qid, features and comment
 ``parse`` reads a block in one pass into arrays that the caller provides, so that no byte is looked
 at twice and nothing is allocated. Numbers are the nearest
 doubles (see ``_decimal.h``). Words of the text (query ids, comments) are handed out as offsets into
-it, for ``words.pyx``.
+it, for ``tokens.pyx``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t

@@ -13,15 +13,23 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Signals whose Python handlers may raise: between two bytecodes, whatever is half done.
-HELD = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)
-)
+NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
+HELD = tuple(int(getattr(signal, name)) for name in NAMES if hasattr(signal, name))
+
+
+# What the functions of `signal` wrap in conversions to enumerations, which would take half as long as
+# a model takes to learn from one row.
+try:
+    _plain: Any = import_module("_signal")
+except ImportError:  # an interpreter that is built otherwise
+    _plain = signal
 
 
 class Versioned:
@@ -197,21 +205,21 @@ def _signals_held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or _pending is not None:
         yield
         return
-    handlers = {number: signal.getsignal(number) for number in HELD}
+    handlers = {number: _plain.getsignal(number) for number in HELD}
     handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
     pending: list[Callable[[], Any]] = []
 
     def hold(number: int, frame: Any) -> None:
-        handler: Any = handlers[signal.Signals(number)]
+        handler: Any = handlers[number]
         pending.append(lambda: handler(number, frame))
 
     try:
         _pending = pending
         for number in handlers:
-            signal.signal(number, hold)
+            _plain.signal(number, hold)
         yield
     finally:
         _pending = None
         for number in reversed(handlers):  # SIGINT last: its own handler may raise at once
-            signal.signal(number, handlers[number])
+            _plain.signal(number, handlers[number])
         _run(pending)
