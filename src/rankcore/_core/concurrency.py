@@ -23,9 +23,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
 HELD = tuple(int(getattr(signal, name)) for name in NAMES if hasattr(signal, name))
 
-
-# What the functions of `signal` wrap in conversions to enumerations, which would take half as long as
-# a model takes to learn from one row.
+# What the functions of `signal` wrap in conversions to enumerations, which would take half as long
+# as a model takes to learn from one row.
 try:
     _plain: Any = import_module("_signal")
 except ImportError:  # an interpreter that is built otherwise
