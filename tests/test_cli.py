@@ -732,3 +732,13 @@ def test_closed_standard_streams(model, stars, closed):
     else:
         assert done.returncode == 0
         assert done.stdout == b"3\n1\n2\n3\n"
+
+
+def test_standard_input_is_not_written_over(stars, model):
+    before = stars.read_bytes()
+    for arguments in [("train", "-", "-o", stars), ("predict", model, "-", "-o", stars)]:
+        with open(stars, "rb") as stream:
+            done = spawn(*arguments, stdin=stream)
+        assert done.returncode == 1
+        assert b"is read by this command, too" in done.stderr
+    assert stars.read_bytes() == before

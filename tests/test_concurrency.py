@@ -256,10 +256,55 @@ def test_any_number_of_interrupts_leave_the_model_whole(model, tmp_path, monkeyp
             if found != known:  # one whole call further
                 known = written(learn(twin), tmp_path)
                 assert found == known
+        assert signal.getsignal(signal.SIGALRM) is interrupt
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
-    assert interrupted
+    assert interrupted > 5
+
+
+def test_no_signal_is_lost_while_signals_are_held():
+    model, seen = learn(rc.PRank()), []
+    old = signal.signal(signal.SIGTERM, lambda *_: seen.append("terminated"))
+
+    def signals(_):
+        for number in [signal.SIGINT, signal.SIGINT, signal.SIGTERM]:
+            signal.raise_signal(number)
+
+    try:
+        with watch(signals), pytest.raises(KeyboardInterrupt):
+            learn(model)
+    finally:
+        signal.signal(signal.SIGTERM, old)
+    assert seen == ["terminated"]
+    assert model.t_ == len(X)
+
+
+def test_a_handler_that_raises_while_handlers_are_put_back_leaves_none_behind():
+    model = learn(rc.PRank())
+
+    def fail(number, frame):
+        raise TimeoutError
+
+    old = signal.signal(signal.SIGALRM, fail)
+    few = slice(0, 3)
+    try:
+        for delay in np.linspace(1e-5, 4e-4, 300):
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            try:
+                for _ in range(20):
+                    learn(model, few)
+            except TimeoutError:
+                pass
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            assert signal.getsignal(signal.SIGALRM) is fail
+    except TimeoutError:  # between the loop and the timer's end
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
 
 
 def test_long_answers_pause_between_parts(monkeypatch):

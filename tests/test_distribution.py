@@ -180,7 +180,7 @@ def test_wheel_contents(wheel):
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
     assert wheel.stat().st_size < 2 * MEGABYTE
-    assert sum(sizes.values()) < 2.5 * MEGABYTE
+    assert sum(sizes.values()) < 3 * MEGABYTE
 
 
 @pytest.mark.slow
@@ -192,11 +192,25 @@ def test_wheel_keeps_to_the_stable_abi(wheel):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("editable")
-def test_every_module_says_it_runs_without_the_gil(tree):
+def test_every_module_says_it_runs_without_the_gil(tree, tmp_path):
+    code = f"""
+import setuptools
+said = {{}}
+setuptools.setup = said.update
+exec(open("setup.py").read())
+options = said["options"]["build_ext"]
+translate(
+    [module for module in said["ext_modules"] if module.sources[0].endswith(".pyx")],
+    include_path=["src"],
+    compiler_directives=options["cython_directives"],
+    build_dir={str(tmp_path)!r},
+    quiet=True,
+)
+"""
+    run(sys.executable, "-c", code, cwd=tree)
+    generated = list(tmp_path.rglob("*.c"))
+    assert {path.stem for path in generated} == {*KERNELS}
     # The slot's last definition is the one that follows the directive.
-    generated = list((tree / "build").rglob("*.c"))
-    assert {path.stem for path in generated} == {*KERNELS, "_cyutility"}
     for path in generated:
         code = path.read_text()
         assert "{Py_mod_gil, __Pyx_FREETHREADING_COMPATIBLE}" in code

@@ -521,3 +521,54 @@ def test_a_file_from_dump_letor_holds_what_was_given_and_x_stays_as_it_was():
     np.testing.assert_array_equal(load_letor(file).X.toarray(), matrix.toarray()[:, :4])
     for part, old in zip((matrix.data, matrix.indices, matrix.indptr), parts, strict=True):
         np.testing.assert_array_equal(part, old)
+
+
+def test_a_failed_dump_leaves_the_older_file(tmp_path):
+    for name in ["data.txt", "data.txt.gz"]:
+        path = tmp_path / name
+        dump_letor(X, Y, path, qid=QID)
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match="qid 'b c' of row 11 cannot be written"):
+            dump_letor(X, Y, path, qid=["a"] * 11 + ["b c"])
+        assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.txt", "data.txt.gz"]
+    with pytest.raises(FileNotFoundError, match="nowhere/data.txt"):
+        dump_letor(X, Y, tmp_path / "nowhere" / "data.txt")
+
+
+def test_shares_of_ranks_whose_weights_are_far_apart():
+    for normalize in ["true", "pred"]:
+        table = metrics.confusion_by_rank(
+            [0, 1], [0, 1], normalize=normalize, sample_weight=[1e308, 1e-300]
+        )
+        np.testing.assert_array_equal(table, np.eye(2))
+
+
+def test_masks_of_probabilities_labels_and_rows_are_refused():
+    proba = np.ma.array([[0.5, 0.5]] * 2, mask=[[0, 0], [1, 1]])
+    with pytest.raises(TypeError, match="proba is a masked array"):
+        metrics.ranked_probability_score([0, 1], proba)
+    with pytest.raises(TypeError, match="labels is a masked array"):
+        metrics.rank_loss([0, 1], [0, 1], labels=np.ma.array([0, 1, 2], mask=[0, 0, 1]))
+    with pytest.raises(TypeError, match="X is a masked array"):
+        rc.PRank().fit(list(proba), [0, 1])
+
+
+@pytest.mark.parametrize("n_features", [2**31, 10**30, 0, -1, True, 2.0, "4", None])
+def test_files_of_impossible_numbers_of_features_are_refused(tmp_path, n_features):
+    path = tmp_path / "model"
+    rc.save(rc.RankBoost(3).fit(X, Y), path)
+
+    def change(entries):
+        document = json.loads(entries["model.json"])
+        entries["model.json"] = json.dumps({**document, "n_features": n_features}).encode()
+
+    path.write_bytes(rewritten(path.read_bytes(), change))
+    with pytest.raises(ValueError, match="damaged"):
+        rc.load(path)
+
+
+def test_numbers_beyond_float64_are_values_out_of_range():
+    for learner in LEARNERS[:6]:
+        with pytest.raises(ValueError, match="tol must be in the range of float64"):
+            clone(learner).set_params(tol=10**400).fit(X, Y)

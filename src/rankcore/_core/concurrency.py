@@ -23,6 +23,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
 HELD = tuple(int(getattr(signal, name)) for name in NAMES if hasattr(signal, name))
 
+# Looks without a lock before one waits for whoever learns.
+TRIES = 3
+
 # What the functions of `signal` wrap in conversions to enumerations, which would take half as long
 # as a model takes to learn from one row.
 try:
@@ -63,7 +66,7 @@ class _Guard:
 
 # Beside the estimators, not in them: a lock can neither be copied nor pickled.
 _guards: WeakKeyDictionary[Any, _Guard] = WeakKeyDictionary()
-_registry = threading.Lock()
+_registry = threading.RLock()  # a signal handler may save a model at any moment
 
 
 def _guard_of(estimator: Any) -> _Guard:
@@ -77,7 +80,7 @@ def _guard_of(estimator: Any) -> _Guard:
 def _forget_guards() -> None:
     """Start anew in a child process: the threads that held locks are not in it."""
     global _guards, _registry
-    _guards, _registry = WeakKeyDictionary(), threading.Lock()
+    _guards, _registry = WeakKeyDictionary(), threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -114,18 +117,18 @@ def reads(method: Method) -> Method:
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        state = self.__dict__.get("_state")
-        if state is None:
-            return method(self, *args, **kwargs)
-        seen = state.version
-        if seen % 2 == 0:
+        for _ in range(TRIES):
+            state = self.__dict__.get("_state")
+            seen = getattr(state, "version", 0)
+            if seen % 2:
+                break
             try:
                 result = method(self, *args, **kwargs)
             except Exception:
-                if state.version == seen and self.__dict__.get("_state") is state:
+                if self.__dict__.get("_state") is state and getattr(state, "version", 0) == seen:
                     raise
             else:
-                if state.version == seen and self.__dict__.get("_state") is state:
+                if self.__dict__.get("_state") is state and getattr(state, "version", 0) == seen:
                     return result
         with _guard_of(self).lock:
             return method(self, *args, **kwargs)
@@ -193,8 +196,25 @@ def raise_signals() -> None:
 
 
 def _run(pending: list[Callable[[], Any]]) -> None:
-    while pending:
-        pending.pop(0)()
+    try:
+        while pending:
+            pending.pop(0)()
+    finally:
+        if pending:  # one has raised; the others are run all the same
+            _run(pending)
+
+
+def _put_back(handlers: dict[int, Any], hold: Any) -> BaseException | None:
+    """Give signals their own handlers again, whatever these raise meanwhile: the first of it."""
+    first = None
+    while True:
+        try:
+            for number, handler in handlers.items():
+                if _plain.getsignal(number) is hold:
+                    _plain.signal(number, handler)
+            return first
+        except BaseException as error:
+            first = first or error
 
 
 @contextmanager
@@ -219,6 +239,7 @@ def _signals_held() -> Iterator[None]:
         yield
     finally:
         _pending = None
-        for number in reversed(handlers):  # SIGINT last: its own handler may raise at once
-            _plain.signal(number, handlers[number])
+        raised = _put_back(handlers, hold)
         _run(pending)
+        if raised is not None:
+            raise raised

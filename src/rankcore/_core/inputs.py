@@ -61,7 +61,7 @@ def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
         odd = kind in ("c", "m", "M")
         if hasattr(dtype, "is_temporal"):
             odd = not (dtype.is_numeric() or str(dtype) in ("Boolean", "Object", "Null"))
-        elif hasattr(dtype, "categories") or str(dtype).startswith("str"):
+        elif hasattr(dtype, "categories") or str(dtype).startswith(("str", "period", "interval")):
             odd = True
         if odd:
             raise ValueError(
@@ -248,6 +248,8 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     classes = None
     if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
         classes = np.asarray(dtype.categories)
+    if isinstance(y, list | tuple) and any(isinstance(one, str) and one[-1:] == "\0" for one in y):
+        raise ValueError("y has a string that ends in a zero byte, which NumPy drops: strip it")
     labels = np.asarray(y)
     if labels.ndim != 1:
         from sklearn.utils import column_or_1d

@@ -73,7 +73,7 @@ class Specified:
 
 def check_n_features(n_features: Any) -> int:
     """The number of features that a spec names; raise ValueError if it is none."""
-    if not isinstance(n_features, int) or n_features < 1:
+    if type(n_features) is not int or not 1 <= n_features < 2**31:  # as column indices are
         raise ValueError(f"it has {n_features!r} features")
     return n_features
 

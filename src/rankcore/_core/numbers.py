@@ -14,7 +14,8 @@ Floats = NDArray[np.float64]
 
 def refuse_mask(values: Any, name: str) -> None:
     """Raise TypeError for a masked array: NumPy drops its mask on the way to an ordinary one."""
-    if isinstance(values, np.ma.MaskedArray):
+    rows = values if isinstance(values, list | tuple) else [values]
+    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
         raise TypeError(
             f"{name} is a masked array, and masks are not supported: fill it or drop its masked "
             "entries"

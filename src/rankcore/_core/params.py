@@ -24,6 +24,12 @@ def check_real(value: Any, name: str, min_val: float, max_val: float = np.inf) -
     if isinstance(value, np.floating):  # float32 has no room for the bounds
         value = float(value)
     check_scalar(value, name, Real, min_val=min_val, max_val=max_val)
+    try:
+        float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{name} must be in the range of float64; found a greater integer"
+        ) from None
     if value != value:  # NaN passes every comparison that check_scalar makes
         raise ValueError(f"{name} must be a number from {min_val} to {max_val}; found nan")
 

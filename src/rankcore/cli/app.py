@@ -61,6 +61,9 @@ class OneLineErrors(TyperGroup):
             place = f"{error.filename}: " if error.filename else ""
             _complain(f"error: {place}{error.strerror or error}")
             raise typer.Exit(1) from None
+        except OverflowError as error:
+            _complain(f"error: a number is out of range: {error}")
+            raise typer.Exit(1) from None
         except MemoryError as error:
             _complain(f"error: out of memory: {error}")
             raise typer.Exit(1) from None
@@ -496,7 +499,7 @@ def _parse_setting(text: str) -> tuple[str, Any]:
 def _check_writable(path: Path, *inputs: str) -> None:
     """Raise before long work that could not be saved, or would replace a device or an input."""
     for given in inputs:
-        if given != "-" and path.exists() and os.path.exists(given) and path.samefile(given):
+        if path.exists() and _is_file(path, given):
             raise ValueError(f"{path} is read by this command, too: choose another file to write")
     if os.path.islink(os.path.realpath(path)):
         raise ValueError(f"{path} is a link that leads back to itself; cannot write there")
@@ -504,6 +507,15 @@ def _check_writable(path: Path, *inputs: str) -> None:
         raise ValueError(f"{path.parent} is not a directory; cannot write {path.name} there")
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} exists and is not a file; cannot write there")
+
+
+def _is_file(path: Path, given: str) -> bool:
+    """Whether an input, which may be standard input, is this file."""
+    try:
+        found = os.fstat(sys.stdin.fileno()) if given == "-" else os.stat(given)
+    except (OSError, ValueError):  # closed, not a file, or not there
+        return False
+    return os.path.samestat(found, path.stat())
 
 
 def _fit(estimator: Any, X: Any, y: np.ndarray, bar: ProgressBar, **queries: Any) -> None:

@@ -314,14 +314,15 @@ def _write_atomically(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{secrets.token_hex(8)}.rankcore")
     # As readable as any other new file, which tempfile's are not.
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    handle = os.open(temporary, flags, 0o666 if mode is None else mode & 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        if path.exists():
-            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+        if mode is not None:  # narrower until the content is whole, never wider
+            os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -254,6 +254,7 @@ def ranked_probability_score(
     0.25
     """
     truth = _column("y", y)
+    refuse_mask(proba, "proba")
     table = np.asarray(proba)
     if table.dtype.kind not in "biuf":
         raise TypeError(f"proba must be real numbers, found {table.dtype}")
@@ -327,10 +328,11 @@ def confusion_by_rank(
             f"labels must list at most {LARGEST_TABLE} labels: the table has a cell for each two; "
             f"found {k}"
         )
-    cell = _places("y", truth, known) * k + _places("predicted", guess, known)
+    rows, columns = _places("y", truth, known), _places("predicted", guess, known)
+    cell = rows * k + columns
     weights = _weights(sample_weight, truth.size)
     if weights is not None and normalize is not None:
-        weights = scaled(weights)
+        weights = scaled(weights, {"true": rows, "pred": columns}.get(normalize))
     counts = np.bincount(cell, weights, minlength=k * k).reshape(k, k).astype(np.float64)
     if normalize is None:
         if not np.isfinite(counts).all():
@@ -413,6 +415,7 @@ def _known(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any
     """The labels that there are, lowest first."""
     if labels is None:
         return np.union1d(_as_numbers("y", truth), _as_numbers("predicted", guess))
+    refuse_mask(labels, "labels")
     known = np.asarray(labels)
     if known.ndim != 1 or known.size == 0:
         raise ValueError(f"labels must list the labels, lowest first; found {labels!r}")

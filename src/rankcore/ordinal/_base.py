@@ -422,11 +422,13 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- what was learned
 
     @property
+    @reads
     def t_(self) -> int:
         """Examples learned from so far, over all passes."""
         return self._fitted_state().t
 
     @property
+    @reads
     def n_iter_(self) -> int:
         """Passes made; all calls of ``partial_fit`` in a row count as one."""
         return len(self._fitted_state().epochs)

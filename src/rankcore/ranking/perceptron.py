@@ -638,6 +638,7 @@ class PairwisePerceptron(Ranker):
         return Committee(weights, successes)
 
     @property
+    @reads
     def n_iter_(self) -> int:
         """Passes made."""
         return len(self._fitted_state().epochs)
