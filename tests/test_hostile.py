@@ -572,3 +572,33 @@ def test_numbers_beyond_float64_are_values_out_of_range():
     for learner in LEARNERS[:6]:
         with pytest.raises(ValueError, match="tol must be in the range of float64"):
             clone(learner).set_params(tol=10**400).fit(X, Y)
+
+
+def test_measures_at_the_ends_of_float64():
+    far, big = 1e308, 10**400
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert metrics.macro_rank_loss([0, 0, 0], [1.7e308] * 3) == pytest.approx(1.7e308)
+        for measure in [metrics.rank_loss, metrics.macro_rank_loss, metrics.accuracy_within]:
+            with pytest.raises(ValueError, match="further apart than float64"):
+                measure([far, 0], [-far, 0])
+        assert metrics.accuracy_within([1, 0], [1, 5], big) == 1
+        assert metrics.accuracy_within([1, 0], [1, 5], np.inf) == 1
+        for call in [
+            lambda: metrics.auc_score([1, 0], [1, 0], rel=big),
+            lambda: metrics.auc_score([1, 1], [1, 0], empty=big),
+            lambda: metrics.average_precision([1, 0], [1, 0], rel=big),
+        ]:
+            with pytest.raises(ValueError, match="must be a (finite )?number"):
+                call()
+        if np.finfo(np.longdouble).maxexp > 1024:
+            long = np.array([np.longdouble(2) ** 2000, 1])
+            for call in [
+                lambda: rc.PRank().fit(long[:, None], [0, 1]),
+                lambda: rc.PairwisePerceptron().fit([[1], [2]], [0, 1], sample_weight=long),
+                lambda: metrics.rank_loss([0, 1], long),
+                lambda: metrics.ndcg_score([0, 1], long),
+                lambda: metrics.auc_score([0, 1], long),
+            ]:
+                with pytest.raises(ValueError, match="infinity|finite"):
+                    call()

@@ -115,7 +115,8 @@ def _as_float(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind == "f" and values.dtype.itemsize <= 4:
         return values.astype(np.float32, copy=False)
     # Byte-swapped arrays have an equal kind and size: astype also makes them native.
-    return values.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # of a long double: infinity is refused afterwards
+        return values.astype(np.float64, copy=False)
 
 
 def _dense_rows(X: Any, name: str, nan: bool) -> Rows:

@@ -120,7 +120,13 @@ def as_vector(values: Any, name: str) -> Floats:
     """
     array = as_reals(values, name)
     check_vector(array, name)
-    return np.require(array, np.float64, ["C", "A"])
+    return in_place(array)
+
+
+def in_place(array: NDArray[Any]) -> Floats:
+    """A contiguous, aligned array of float64, copied only if it is none; what is beyond is inf."""
+    with np.errstate(over="ignore"):  # of a long double, which whoever checks for infinity refuses
+        return np.require(array, np.float64, ["C", "A"])
 
 
 def check_vector(array: NDArray[Any], name: str) -> None:
@@ -159,7 +165,7 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
     if array.ndim != 1 or array.size not in sizes.values():
         wanted = " or ".join(f"{size} (one per {what})" for what, size in sizes.items())
         raise ValueError(f"{name} must have length {wanted}; found shape {array.shape}")
-    numbers = np.require(array, np.float64, ["C", "A"])
+    numbers = in_place(array)
     if not np.isfinite(numbers).all() or (numbers < 0).any():
         raise ValueError(f"{name} must be finite and not negative")
     if not numbers.any():

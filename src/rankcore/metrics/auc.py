@@ -20,6 +20,8 @@ PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 # What a pair of equal scores counts, in halves.
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
 # From so many rows on, dealing them out into buckets pays for itself.
+# Integers may be greater, but not as float64.
+LARGEST = float(np.finfo(np.float64).max)
 _HUGE = 1 << 17
 # Each block of rows keeps account of the buckets; what is made of rows is made of a part of it.
 _BLOCK = 1 << 18
@@ -110,11 +112,15 @@ def auc_score(
         raise ValueError("y and s are empty; a measure needs at least one row")
     if not _is_finite(labels):
         raise ValueError("y must be finite")
-    if not isinstance(rel, Real) or math.isnan(rel):
+    if not isinstance(rel, Real) or rel != rel or _is_beyond(rel):
         raise ValueError(f"rel must be a number, the smallest positive label; found {rel!r}")
     if ties not in _TIES:
         raise ValueError(f"ties must be one of {sorted(_TIES)}; found {ties!r}")
-    if not (empty in ("skip", "raise") if isinstance(empty, str) else isinstance(empty, Real)):
+    if not (
+        empty in ("skip", "raise")
+        if isinstance(empty, str)
+        else isinstance(empty, Real) and not _is_beyond(empty)
+    ):
         raise ValueError(f"empty must be a number, 'skip' or 'raise'; found {empty!r}")
     marks = _Marks(labels, float(rel), sample_weight, qid)
     if qid is None and labels.size >= _HUGE:
@@ -138,6 +144,11 @@ def _numbers(x: Any, name: str) -> NDArray[Any]:
     array = as_reals(x, name)
     check_vector(array, name)
     return array
+
+
+def _is_beyond(number: Any) -> bool:
+    """Whether an integer is beyond the range of float64."""
+    return bool(LARGEST < abs(number) < math.inf)
 
 
 def _is_finite(x: NDArray[Any]) -> bool:

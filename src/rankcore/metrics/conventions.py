@@ -143,11 +143,10 @@ def _check_gain(gain: Any) -> None:
 
 
 def _is_finite(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float, np.integer, np.floating))
-        and not isinstance(value, bool)
-        and bool(np.isfinite(value))
-    )
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        return False
+    number: Any = value
+    return bool(abs(number) <= float(np.finfo(np.float64).max))  # an integer may be greater
 
 
 _XGBOOST = Convention(

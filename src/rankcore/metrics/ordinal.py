@@ -49,7 +49,7 @@ def rank_loss(y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any 
     0.5
     """
     truth, guess = _ranks(y, predicted, labels)
-    distance = np.abs(truth - guess)
+    distance = _distance(truth, guess)
     return weighted_mean(distance, _weights(sample_weight, distance.size))
 
 
@@ -83,8 +83,9 @@ def accuracy_within(
     """
     if not d >= 0:
         raise ValueError(f"d must be at least 0, found {d!r}")
+    d = min(d, float(np.finfo(np.float64).max))  # no distance is greater
     truth, guess = _ranks(y, predicted, labels)
-    within = np.abs(truth - guess) <= d
+    within = _distance(truth, guess) <= d
     return weighted_mean(within, _weights(sample_weight, within.size))
 
 
@@ -118,7 +119,7 @@ def macro_rank_loss(
     >>> macro_rank_loss([1, 1, 1, 3], [1, 1, 1, 1])
     1.0
     """
-    return float(_losses_by_rank(y, predicted, labels, sample_weight).mean())
+    return weighted_mean(_losses_by_rank(y, predicted, labels, sample_weight), None)
 
 
 def max_rank_loss(
@@ -353,6 +354,14 @@ ORDINAL: dict[str, tuple[Callable[..., float], bool]] = {
 }
 
 
+def _distance(truth: Floats, guess: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        distance = np.abs(truth - guess)
+    if not np.isfinite(distance).all():
+        raise ValueError("y and predicted are further apart than float64 has numbers: scale both")
+    return distance
+
+
 def _losses_by_rank(y: Any, predicted: Any, labels: Any, sample_weight: Any) -> Floats:
     """Rank loss of every true rank that occurs."""
     truth, guess = _ranks(y, predicted, labels)
@@ -363,7 +372,10 @@ def _losses_by_rank(y: Any, predicted: Any, labels: Any, sample_weight: Any) -> 
     weights = scaled(weights, rank)
     total = np.bincount(rank, weights)
     occurs = total > 0
-    return np.bincount(rank, weights * np.abs(truth - guess))[occurs] / total[occurs]
+    distance = _distance(truth, guess)
+    far = max(0, int(np.frexp(distance.max())[1]) - 900)  # lest the sums overflow
+    sums = np.bincount(rank, weights * np.ldexp(distance, -far))
+    return np.ldexp(sums[occurs] / total[occurs], far)
 
 
 def _ranks(y: Any, predicted: Any, labels: Any) -> tuple[Floats, Floats]:
@@ -405,7 +417,8 @@ def _as_numbers(name: str, x: NDArray[Any]) -> Floats:
             f"{name} must be real numbers, found {x.dtype}; name other labels in labels=, lowest "
             "first"
         )
-    numbers = x.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # of a long double
+        numbers = x.astype(np.float64, copy=False)
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must be finite; found NaN or infinity")
     return numbers
