@@ -111,8 +111,8 @@ def learns(method: Method) -> Method:
 def reads(method: Method) -> Method:
     """Decorate a method that looks at what was learned: its answer is of one moment.
 
-    It runs without a lock. If another thread learned meanwhile, the answer is dropped, and the
-    method runs again when that has ended.
+    It runs without a lock. If another thread changed the model meanwhile, the answer is dropped and
+    the method runs again; under the lock if a change is under way, or after `TRIES`.
     """
 
     @wraps(method)
