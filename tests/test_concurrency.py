@@ -14,6 +14,7 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.queries import group_rows
 from rankcore._ext.pairs import learn as learn_pairs
 from rankcore.progress import watch
+from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import pair_by_label
 
 RNG = np.random.default_rng(0)
@@ -186,8 +187,9 @@ def test_a_kernel_compares_hypotheses_with_their_room_at_each_call():
     model = learn(rc.PairwisePerceptron("voted", random_state=0))
     bound = model._state.bind(1.0)
     rows = as_rows(X)
-    data = pair_by_label(Y.astype(float), group_rows(QID, len(X)), None, False).bind(
-        rows, lexicographic=False, seed=1, solver="lazy", passes=1, memory_limit=0
+    pairing = pair_by_label(Y.astype(float), group_rows(QID, len(X)), None, False)
+    data = bind_pairs(
+        pairing, rows, lexicographic=False, seed=1, solver="lazy", passes=1, memory_limit=0
     )
     model._state.counts[0] = 10**6
     ones = np.ones(40)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_scalar, validate_dat
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.numbers import as_weights, check_scores, scaled
+from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._core.threads import check_n_jobs, n_threads
@@ -210,17 +210,6 @@ class StumpBoosting(Ranker):
             f"[{type(self).__name__}] round {n} of {self.n_estimators}: edge "
             f"{history['edge'][-1]:+.4f}, training error at most {history['bound'][-1]:.4f}{value}"
         )
-
-    def _weights(
-        self, sample_weight: Any, rows: Rows, queries: Queries
-    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-        """Weights of rows, and of queries; one of them at most."""
-        sizes = {"row": rows.n_rows, "query": queries.ids.size}
-        weights = as_weights(sample_weight, "sample_weight", sizes)
-        if weights is None:
-            return None, None
-        weights = scaled(weights)
-        return (weights, None) if weights.size == rows.n_rows else (None, weights)
 
     def _as_rows(self, X: Any) -> Rows:
         return as_rows(X, nan=True)

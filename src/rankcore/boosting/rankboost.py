@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from rankcore._core.concurrency import learns
-from rankcore._core.numbers import as_weights, scaled
 from rankcore._core.params import check_real
 from rankcore.boosting._base import StumpBoosting
 from rankcore.ranking._base import as_relevance, queries_of
-from rankcore.ranking._pairs import as_pairs, pair_by_label, pair_by_list
+from rankcore.ranking._pairs import make_pairing
 
 __all__ = ["BipartiteRankBoost", "RankBoost"]
 
@@ -209,19 +208,16 @@ class RankBoost(StumpBoosting):
         self._check_params()
         rows = self._as_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
-        of_rows, of_queries = self._weights(sample_weight, rows, queries)
-        if pairs is not None:
-            pairs = as_pairs(pairs, rows.n_rows)
-            pair_weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
-            if pair_weights is not None:
-                pair_weights = scaled(pair_weights)
-            pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
-        elif pairs_weight is not None:
-            raise ValueError("pairs_weight requires pairs; found pairs=None")
-        else:
-            pairing = pair_by_label(as_relevance(y, rows.n_rows), queries, of_rows, False)
-        if of_queries is not None:
-            pairing = pairing.weigh(of_queries)
+        pairing = make_pairing(
+            rows.n_rows,
+            y,
+            queries,
+            sample_weight,
+            pairs,
+            pairs_weight,
+            in_row_order=False,
+            relative_weights=True,
+        )
         with_qid = qid is not None or group is not None
         return self._fit(X, rows, pairing, with_qid, eval_set, eval_qid, eval_group, callbacks)
 
@@ -349,14 +345,13 @@ class BipartiteRankBoost(StumpBoosting):
         self._check_params()
         rows = self._as_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
-        of_rows, of_queries = self._weights(sample_weight, rows, queries)
         labels = as_relevance(y, rows.n_rows)
         relevant = labels > labels.min() if self.rel is None else labels >= self.rel
         labels[:] = relevant
-        pairing = pair_by_label(labels, queries, of_rows, False)
+        pairing = make_pairing(
+            rows.n_rows, labels, queries, sample_weight, in_row_order=False, relative_weights=True
+        )
         del labels, relevant
-        if of_queries is not None:
-            pairing = pairing.weigh(of_queries)
         with_qid = qid is not None or group is not None
         return self._fit(X, rows, pairing, with_qid, eval_set, eval_qid, eval_group, callbacks)
 

@@ -1,25 +1,17 @@
-"""Which pairs of rows a pairwise learner compares, query by query, and how it gets at scores."""
+"""Which pairs of rows a learner compares, query by query."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import refuse_mask
+from rankcore._core.numbers import as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries
-from rankcore._ext.pairs import WAYS, PairData
-from rankcore._ext.rows import Rows
+from rankcore.ranking._base import as_relevance
 
-# A Gram matrix of more documents than this (128 MiB) is not worth its room.
-GRAM_DOCS = 4096
-# More values than this (32 MiB) of a query are not laid out.
-PACKED_VALUES = 2**22
-# Documents are padded to whole vectors of this many.
-PANEL = 8
 # Pair numbers are exact beyond what anybody visits.
 MAX_PAIRS = 2**50
 
@@ -73,89 +65,66 @@ class Pairing:
         steps = 1.0 / self.weights if balanced else np.ones(self.weights.size)
         return steps if self.query_weights is None else steps * self.query_weights
 
-    def bind(
-        self,
-        rows: Rows,
-        *,
-        lexicographic: bool,
-        seed: int,
-        solver: str,
-        passes: int,
-        memory_limit: int,
-    ) -> PairData:
-        """Hand the pairs to the kernel.
 
-        Parameters
-        ----------
-        rows : Rows
-        lexicographic : bool
-            Whether pairs come in order; otherwise they are walked through, by ``seed``.
-        seed : int
-        solver : {"auto", "gram", "packed", "lazy", "plain"}
-        passes : int
-            How often each query will be visited.
-        memory_limit : int
-            Bytes of Gram matrices to keep from pass to pass. Nothing but time depends on it.
+def make_pairing(
+    n_rows: int,
+    y: Any,
+    queries: Queries,
+    sample_weight: Any,
+    pairs: Any = None,
+    pairs_weight: Any = None,
+    *,
+    in_row_order: bool = True,
+    relative_weights: bool = False,
+) -> Pairing:
+    """The pairs to learn from: of different label, or those that are listed.
 
-        Returns
-        -------
-        PairData
-        """
-        n_docs = np.diff(self.bounds)
-        ways = self._ways(n_docs, rows, solver, passes, lexicographic)
-        cached = np.full(n_docs.size, -1, dtype=np.int64)
-        size = 0
-        if passes > 1:
-            sizes = np.where(ways == WAYS["gram"], (-(-n_docs // PANEL) * PANEL) ** 2, 0)
-            stops = np.cumsum(sizes)
-            fits = (sizes > 0) & (stops <= memory_limit // 8)
-            cached[fits] = (stops - sizes)[fits]
-            size = int(stops[fits].max(initial=0))
-        offsets, winners, losers, weights = self.listed or (None, None, None, None)
-        return PairData(
-            rows,
-            self.docs,
-            self.bounds,
-            self.labels,
-            self.doc_weights,
-            offsets,
-            winners,
-            losers,
-            weights,
-            self.n_pairs,
-            ways,
-            cached,
-            np.empty(size),
-            lexicographic,
-            seed,
-        )
+    Parameters
+    ----------
+    n_rows : int
+    y : array-like of numbers, shape (n_rows,)
+        Not looked at with ``pairs``.
+    queries : Queries
+    sample_weight : array-like, shape (n_rows,) or (n_queries,), or None
+    pairs : array-like of int, shape (n_pairs, 2), or None
+        Winner and loser rows.
+    pairs_weight : array-like, shape (n_pairs,), or None
+    in_row_order : bool
+        Whether the documents of a query come in the order of their rows; otherwise by descending
+        label. Listed pairs keep the order of rows.
+    relative_weights : bool
+        Whether only the ratios of weights matter: they are then scaled, so that no sum overflows.
 
-    def _ways(
-        self,
-        n_docs: NDArray[np.int64],
-        rows: Rows,
-        solver: str,
-        passes: int,
-        lexicographic: bool,
-    ) -> NDArray[np.uint8]:
-        """The way of least work for each query; the same on every machine."""
-        dense = rows.columns is None
-        if solver == "packed" and not dense:
-            solver = "lazy"
-        if solver != "auto":
-            return np.full(n_docs.size, WAYS[solver], dtype=np.uint8)
-        # Inner products: half of n^2 for a Gram matrix, up to two a pair and pass without. Those of
-        # dense rows are made in blocks, eight times as fast.
-        gram = n_docs.astype(np.float64) ** 2 / 2 / (8 if dense else 1)
-        lazy = 2.0 * self.n_pairs * min(passes, 4)
-        worth = (gram <= lazy) & (n_docs <= GRAM_DOCS)
-        ways = np.where(worth, WAYS["gram"], WAYS["lazy"])
-        if dense and not lexicographic:
-            # A mistake costs n_docs with a Gram matrix; here it costs n_features, as does a pair.
-            packed = (n_docs > 2 * rows.n_features) & (self.n_pairs > 4 * n_docs)
-            packed &= n_docs * (rows.n_features + PANEL) <= PACKED_VALUES
-            ways[packed] = WAYS["packed"]
-        return ways.astype(np.uint8)
+    Returns
+    -------
+    Pairing
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels, weights or pairs that do not fit the rows.
+
+    See Also
+    --------
+    check_useful : Raises if there is nothing to learn from.
+    """
+    sizes = {"row": n_rows, "query": queries.ids.size}
+    weights = as_weights(sample_weight, "sample_weight", sizes)
+    if pairs is None and pairs_weight is not None:
+        raise ValueError("pairs_weight requires pairs; found pairs=None")
+    if pairs is not None:
+        pairs = as_pairs(pairs, n_rows)
+        pairs_weight = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
+    if relative_weights:
+        weights, pairs_weight = (None if w is None else scaled(w) for w in (weights, pairs_weight))
+    of_rows = weights if weights is not None and weights.size == n_rows else None
+    if pairs is not None:
+        pairing = pair_by_list(pairs, pairs_weight, queries, of_rows)
+    else:
+        pairing = pair_by_label(as_relevance(y, n_rows), queries, of_rows, in_row_order)
+    if weights is not None and of_rows is None:
+        pairing = pairing.weigh(weights)
+    return pairing
 
 
 def pair_by_label(
@@ -363,24 +332,3 @@ def pair_by_list(
         _sum_by(query[pairs[:, 0]], total, n_queries)[useful],
         np.flatnonzero(useful),
     )
-
-
-def default_memory_limit() -> int:
-    """A quarter of the memory that the process may use.
-
-    Returns
-    -------
-    int
-        Bytes; 1 GiB where the system does not say.
-    """
-    limits = []
-    try:
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # not on Windows
-        limits.append(4 * 2**30)
-    try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as stream:
-            limits.append(int(stream.read()))
-    except (OSError, ValueError):  # no such file, or "max"
-        pass
-    return min(limits) // 4

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from rankcore._core.concurrency import Versioned
 from rankcore._core.model_spec import array_like
 from rankcore._ext.pairs import PairState
-from rankcore.ranking._pairs import default_memory_limit
 
 # Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17
@@ -121,18 +120,17 @@ class PairwiseState(Versioned):
         if value > self.members[least][3]:
             self.members = [*self.members[:least], *self.members[least + 1 :], member]
 
-    def grow(self, memory_limit: int | None) -> None:
+    def grow(self, memory_limit: int) -> None:
         """Make room for twice as many hypotheses."""
         assert self.every is not None
         old = self.every
         room = 2 * max(len(old[1]), 1)
         size = (room + len(old[1])) * 8 * (self.weights.size + 2)  # old and new, while copied
-        limit = default_memory_limit() if memory_limit is None else memory_limit
-        if size > limit:
+        if size > memory_limit:
             raise ValueError(
                 f"variant='voted' keeps every hypothesis: {len(old[1])} so far, and to make room "
                 f"for more takes {size / 1e9:.3g} GB, more than memory_limit allows "
-                f"({limit / 1e9:.3g} GB); set max_hypotheses to keep the best"
+                f"({memory_limit / 1e9:.3g} GB); set max_hypotheses to keep the best"
             )
         new = (
             np.empty((room, self.weights.size)),

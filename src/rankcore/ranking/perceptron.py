@@ -14,21 +14,15 @@ from sklearn.utils.validation import check_scalar, validate_data
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.numbers import as_weights, check_scores
+from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.progress import Progress, report
-from rankcore.ranking._base import Ranker, Validation, as_relevance, check_metric, queries_of
-from rankcore.ranking._pairs import (
-    Pairing,
-    as_pairs,
-    check_useful,
-    default_memory_limit,
-    pair_by_label,
-    pair_by_list,
-)
+from rankcore.ranking._base import Ranker, Validation, check_metric, queries_of
+from rankcore.ranking._pair_data import bind_pairs
+from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._perceptron_state import PairwiseState
 
 __all__ = ["Committee", "PairwisePerceptron"]
@@ -106,9 +100,9 @@ class PairwisePerceptron(Ranker):
         better. Of "misranking", a loss, the least is best.
     solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
         How scores are come by; the decisions are the same (see Notes).
-    memory_limit : int, optional
-        Bytes to keep from pass to pass for speed (Gram matrices), and for the hypotheses of
-        "voted". By default a quarter of the machine's memory. The model does not depend on it.
+    memory_limit : int, default=2**31
+        Bytes to keep from pass to pass for speed (Gram matrices), on which the model does not
+        depend; and the most that the hypotheses of "voted" may take, beyond which ``fit`` raises.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the order. The same seed gives the same model on every platform.
     verbose : int, default=0
@@ -199,7 +193,7 @@ class PairwisePerceptron(Ranker):
         early_stopping_rounds: int | None = None,
         eval_metric: Any = "ndcg@10",
         solver: str = "auto",
-        memory_limit: int | None = None,
+        memory_limit: int = 2**31,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -385,32 +379,26 @@ class PairwisePerceptron(Ranker):
         pairs_weight: Any,
     ) -> tuple[Pairing, int]:
         """The pairs to learn from, and how many queries have none."""
-        n_queries = queries.ids.size
-        sizes = {"row": rows.n_rows, "query": n_queries}
-        weights = as_weights(sample_weight, "sample_weight", sizes)
-        of_rows = weights if weights is not None and weights.size == rows.n_rows else None
-        if pairs is not None:
-            pairs = as_pairs(pairs, rows.n_rows)
-            pair_weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
-            pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
-        elif pairs_weight is not None:
-            raise ValueError("pairs_weight requires pairs; found pairs=None")
-        else:
-            labels = as_relevance(y, rows.n_rows)
-            pairing = pair_by_label(labels, queries, of_rows, not self.shuffle)
-        if weights is not None and of_rows is None:
-            pairing = pairing.weigh(weights)
-        return pairing, n_queries - pairing.visited().size
+        pairing = make_pairing(
+            rows.n_rows,
+            y,
+            queries,
+            sample_weight,
+            pairs,
+            pairs_weight,
+            in_row_order=not self.shuffle,
+        )
+        return pairing, queries.ids.size - pairing.visited().size
 
     def _bind_data(self, pairing: Pairing, rows: Rows, state: PairwiseState, passes: int) -> Any:
-        limit = default_memory_limit() if self.memory_limit is None else self.memory_limit
-        return pairing.bind(
+        return bind_pairs(
+            pairing,
             rows,
             lexicographic=not self.shuffle,
             seed=state.seed,
             solver=self.solver,
             passes=passes,
-            memory_limit=int(limit),
+            memory_limit=int(self.memory_limit),
         )
 
     def _run_pass(
@@ -447,7 +435,7 @@ class PairwisePerceptron(Ranker):
                 state.offer(weights, count, quality)
                 continue
             if outcome == kernels.OUTCOMES["full"]:
-                state.grow(self.memory_limit)
+                state.grow(int(self.memory_limit))
                 bound = state.bind(self.margin)
                 continue
             if outcome == kernels.OUTCOMES["overflowed"]:
@@ -584,8 +572,7 @@ class PairwisePerceptron(Ranker):
         for name in ["max_hypotheses", "early_stopping_rounds"]:
             if getattr(self, name) is not None:
                 check_scalar(getattr(self, name), name, Integral, min_val=1)
-        if self.memory_limit is not None:
-            check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
+        check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
         check_metric(self.eval_metric, "eval_metric")
         if self.quality is not None:
             check_metric(self.quality, "quality")

@@ -12,10 +12,9 @@ from sklearn.model_selection import GroupKFold, check_cv
 from rankcore._core.concurrency import learns
 from rankcore._core.queries import Queries, query_numbers
 from rankcore.ranking._base import Ranker, as_relevance, check_metric, measure, merit, queries_of
-from rankcore.ranking._pairs import Pairing, check_useful
+from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._path import along, as_cs
-from rankcore.ranking.svm._problems import pairing_of
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +88,7 @@ random_state, verbose
         coef0: float = 1.0,
         tol: float = 1e-4,
         max_iter: int = 200,
-        memory_limit: int | None = None,
+        memory_limit: int = 2**31,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -139,7 +138,7 @@ random_state, verbose
         queries = queries_of(qid, group, data.n_rows)
         numbers = query_numbers(queries)
         labels = as_relevance(y, data.n_rows)
-        everything = pairing_of(data, labels, queries, sample_weight, None, None)
+        everything = make_pairing(data.n_rows, labels, queries, sample_weight)
         check_useful(everything, data.n_rows)
         shadow = model._shadow(X, data.n_features, qid is not None or group is not None)
         scores = []

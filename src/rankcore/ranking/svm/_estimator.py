@@ -22,7 +22,7 @@ from rankcore._core.params import as_generator, check_flag, check_option, check_
 from rankcore._core.queries import Queries
 from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore.ranking._base import Ranker, check_metric, queries_of
-from rankcore.ranking._pairs import check_useful, default_memory_limit
+from rankcore.ranking._pairs import check_useful, make_pairing
 from rankcore.ranking.svm._files import FIGURES, describe, restore
 from rankcore.ranking.svm._models import (
     KERNELS,
@@ -33,7 +33,7 @@ from rankcore.ranking.svm._models import (
     resolve_gamma,
 )
 from rankcore.ranking.svm._newton import Solution, Step
-from rankcore.ranking.svm._problems import Problem, pairing_of
+from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._watch import Watch
 
 LOSSES = ("squared_hinge", "hinge")
@@ -81,8 +81,8 @@ class RankSVM(Ranker):
     eval_metric : str or callable, default="ndcg@10"
         What is measured on the ``eval_set`` after each step: a name that
         `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid.
-    memory_limit : int, optional
-        Bytes that the kernel matrix may take. By default a quarter of the machine's memory.
+    memory_limit : int, default=2**31
+        Bytes that the kernel matrix may take, 8 per pair of rows; beyond them ``fit`` raises.
     n_jobs : int, optional
         Threads that share the queries. The model does not depend on it. None: 1, -1: all.
     random_state : int, numpy Generator or RandomState, optional
@@ -171,7 +171,7 @@ class RankSVM(Ranker):
         max_iter: int = 200,
         warm_start: bool = False,
         eval_metric: Any = "ndcg@10",
-        memory_limit: int | None = None,
+        memory_limit: int = 2**31,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -252,7 +252,7 @@ class RankSVM(Ranker):
         begin = perf_counter()
         data = self._as_rows(X)
         queries = queries_of(qid, group, data.n_rows)
-        pairing = pairing_of(data, y, queries, sample_weight, pairs, pairs_weight)
+        pairing = make_pairing(data.n_rows, y, queries, sample_weight, pairs, pairs_weight)
         check_useful(pairing, data.n_rows)
         validation = self._validation(X, data, eval_set, eval_qid, eval_group)
         with self._problem(data, pairing) as problem:
@@ -266,7 +266,6 @@ class RankSVM(Ranker):
         return self
 
     def _problem(self, data: Any, pairing: Any) -> Problem:
-        limit = default_memory_limit() if self.memory_limit is None else int(self.memory_limit)
         kernel = None
         if self.kernel is not None:
             gamma = resolve_gamma(self.gamma, data.values)
@@ -277,7 +276,7 @@ class RankSVM(Ranker):
             kernel,
             balanced=self.balance == "query",
             n_jobs=n_threads(self.n_jobs),
-            memory_limit=limit,
+            memory_limit=int(self.memory_limit),
             generator=as_generator(self.random_state),
         )
 
@@ -350,8 +349,7 @@ class RankSVM(Ranker):
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_scalar(self.verbose, "verbose", Integral, min_val=0)
         check_flag(self.warm_start, "warm_start")
-        if self.memory_limit is not None:
-            check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
+        check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
         check_n_jobs(self.n_jobs)
         check_metric(self.eval_metric, "eval_metric")
 

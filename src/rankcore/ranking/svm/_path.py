@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_scalar
 
 from rankcore.metrics.tables import Table
 from rankcore.ranking._base import queries_of
-from rankcore.ranking._pairs import check_useful
+from rankcore.ranking._pairs import check_useful, make_pairing
 from rankcore.ranking.svm._estimator import RankSVM
-from rankcore.ranking.svm._problems import Problem, pairing_of
+from rankcore.ranking.svm._problems import Problem
 
 Floats = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ def ranksvm_path(
     model._check_params()
     data = model._as_rows(X)
     queries = queries_of(qid, group, data.n_rows)
-    pairing = pairing_of(data, y, queries, sample_weight, pairs, pairs_weight)
+    pairing = make_pairing(data.n_rows, y, queries, sample_weight, pairs, pairs_weight)
     check_useful(pairing, data.n_rows)
     held = model._validation(X, data, eval_set, eval_qid, eval_group)
     shadow = model._shadow(X, data.n_features, qid is not None or group is not None)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from rankcore._core.numbers import as_weights
-from rankcore._core.queries import Queries
 from rankcore._ext.rows import Rows
-from rankcore.ranking._base import as_relevance
-from rankcore.ranking._pairs import Pairing, as_pairs, pair_by_label, pair_by_list
+from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import PairLosses
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel, Matrix
 from rankcore.ranking.svm._newton import Solution, Step, minimise
@@ -143,42 +139,3 @@ def _kernel_matrix(data: Matrix, docs: NDArray[np.int64], kernel: Kernel, limit:
     if (np.diagonal(matrix) < 0.0).any():
         raise ValueError("the kernel has negative values on its diagonal: it is no inner product")
     return matrix
-
-
-def pairing_of(
-    rows: Rows | Matrix,
-    y: Any,
-    queries: Queries,
-    sample_weight: Any,
-    pairs: Any,
-    pairs_weight: Any,
-) -> Pairing:
-    """The pairs to learn from: of different label, or those that are listed.
-
-    Parameters
-    ----------
-    rows : Rows or Matrix
-    y : array-like of numbers, shape (n_rows,), or None with ``pairs``
-    queries : Queries
-    sample_weight : array-like, shape (n_rows,) or (n_queries,), or None
-    pairs : array-like of int, shape (n_pairs, 2), or None
-    pairs_weight : array-like, shape (n_pairs,), or None
-
-    Returns
-    -------
-    Pairing
-    """
-    sizes = {"row": rows.n_rows, "query": queries.ids.size}
-    weights = as_weights(sample_weight, "sample_weight", sizes)
-    of_rows = weights if weights is not None and weights.size == rows.n_rows else None
-    if pairs is not None:
-        pairs = as_pairs(pairs, rows.n_rows)
-        pair_weights = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
-        pairing = pair_by_list(pairs, pair_weights, queries, of_rows)
-    elif pairs_weight is not None:
-        raise ValueError("pairs_weight requires pairs; found pairs=None")
-    else:
-        pairing = pair_by_label(as_relevance(y, rows.n_rows), queries, of_rows, True)
-    if weights is not None and of_rows is None:
-        pairing = pairing.weigh(weights)
-    return pairing
