@@ -12,29 +12,19 @@ that nobody touches. A dense one becomes columns of codes.
 from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport Binned, binned_of, code_t, find, stored, value_at
 from rankcore.core cimport rc_row, rc_rows, rc_rows_get
 
 
-cdef extern from "_sorting.h" nogil:
-    enum:
-        RC_DIGITS
-        RC_RADIX
-
-    uint64_t rc_key(double x) noexcept
-    void rc_sort(
-        double *values, uint64_t *keys, uint64_t *spare, int64_t *counts, int64_t n
-    ) noexcept
+cdef extern from "_places.h" nogil:
     void rc_places(
         const double *values, const double *cuts, int64_t n_cuts, int64_t *places
     ) noexcept
 
-# Columns of fewer values than pay for counting digits are sorted by insertion.
 cdef enum:
-    SHORT = 64
     # Values a bin from which on the thresholds of a column are kept: little beside the codes.
     KEPT = 64
 
@@ -301,46 +291,6 @@ cdef void _encode(
             if held[k] != held[k] or (zero_missing and held[k] == 0):
                 places[k] = n_cuts + 1
             codes[i + k] = <code_t> places[k]
-
-
-def sort(double[::1] values not None, const int64_t[::1] bounds not None):
-    """Sort each of several columns in place, NaN last.
-
-    Parameters
-    ----------
-    values : float64 array
-        In and out. The columns one after the other.
-    bounds : int64 array, shape (n_columns + 1,)
-        Where the columns begin and end.
-
-    Notes
-    -----
-    O(values), and twice their memory for the longest column.
-    """
-    from array import array
-
-    cdef int64_t f, i, j, n, most = 0
-    cdef double x
-    for f in range(bounds.shape[0] - 1):
-        if not 0 <= bounds[f] <= bounds[f + 1] <= values.shape[0]:
-            raise ValueError("the columns do not fit the values")
-        most = max(most, bounds[f + 1] - bounds[f])
-    cdef uint64_t[::1] keys = array("Q", bytes(8 * (most + 1)))
-    cdef uint64_t[::1] spare = array("Q", bytes(8 * (most + 1)))
-    cdef int64_t[::1] counts = array("q", bytes(8 * RC_DIGITS * RC_RADIX))
-    with nogil:
-        for f in range(bounds.shape[0] - 1):
-            n = bounds[f + 1] - bounds[f]
-            if n > SHORT:
-                rc_sort(&values[bounds[f]], &keys[0], &spare[0], &counts[0], n)
-                continue
-            for i in range(bounds[f] + 1, bounds[f + 1]):
-                x = values[i]
-                j = i
-                while j > bounds[f] and rc_key(values[j - 1]) > rc_key(x):
-                    values[j] = values[j - 1]
-                    j -= 1
-                values[j] = x
 
 
 def encode(

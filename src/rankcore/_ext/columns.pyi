@@ -36,7 +36,6 @@ def gather(
     values: NDArray[np.float64],
     places: NDArray[np.int32] | None,
 ) -> None: ...
-def sort(values: NDArray[np.float64], bounds: NDArray[np.int64]) -> None: ...
 def encode(
     values: NDArray[np.float64],
     ascending: NDArray[np.float64],
