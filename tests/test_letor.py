@@ -259,7 +259,7 @@ def test_members_of_an_archive_are_one_file(between, monkeypatch):
     for size in [1, 20, 400, 10**6]:
         monkeypatch.setattr(streams, "BLOCK", size)
         assert load(member * 2 + gzip.compress(b"") + member).y.tolist() == expected
-    with pytest.raises(ValueError, match="the stream is damaged: .*incorrect header check"):
+    with pytest.raises(ValueError, match="the stream is damaged: Not a gzipped file"):
         load(member + b"more")
 
 

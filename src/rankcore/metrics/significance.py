@@ -457,15 +457,21 @@ def _interval(
     d: Floats, n_resamples: int, confidence_level: float, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Percentiles of the means of bootstrap samples."""
-    means = np.concatenate(
-        [
-            d[rng.integers(0, d.size, (size, d.size))].mean(1)
-            for size in _batches(n_resamples, d.size)
-        ]
-    )
-    tail = (1 - confidence_level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    from scipy.stats import bootstrap
+
+    if d.size == 1:  # every sample is the same
+        return float(d[0]), float(d[0])
+    interval = bootstrap(
+        (d,),
+        np.mean,
+        n_resamples=n_resamples,
+        batch=max(1, _BATCH // d.size),
+        vectorized=True,
+        confidence_level=confidence_level,
+        method="percentile",
+        random_state=rng,
+    ).confidence_interval
+    return float(interval.low), float(interval.high)
 
 
 def _batches(n_resamples: int, n: int) -> Iterator[int]:
