@@ -83,8 +83,9 @@ def test_edited_files_are_refused_or_finite(tmp_path):
         ("n_features", 2),
         ("settings", {}),
         ("settings", {"zero_missing": 2}),
-        ("history", {}),
-        ("history", {**document["history"], "edge": [1.0]}),
+        ("log", []),
+        ("log", [[1.0]]),
+        ("validation", {"ndcg@10": [1.0] * 1000}),
         ("best_iteration", 1000),
     ]:
         edited = json.dumps({**document, name: value}).encode()
@@ -172,7 +173,7 @@ def test_scores_in_c_are_pythons(tmp_path, learner, dtype):
     score = ctypes.CDLL(str(library)).scores
     X = ranking_data()[0].astype(dtype)
     model = fitted(learner)
-    merged = model._state.merged()
+    merged = model._state.model.merged()
     arrays = [np.ascontiguousarray(array) for array in merged[:5]]
     stumps = Stumps(*(array.ctypes.data for array in arrays), merged.base, 4)
     sparse = sp.csr_array(X)

@@ -114,7 +114,7 @@ def test_a_pass_may_begin_where_the_room_for_hypotheses_ends():
     # Sixteen mistakes fill the room there is at first; the next example needs more.
     X, y = np.ones((16, 1)), np.tile([1, 3], 8)
     model = rc.VotedPRank().fit(X, y, classes=[1, 2, 3])
-    assert model._state.others["book"][0] == model._state.others["votes"].size == 16
+    assert model._state.others["progress"][0] == model._state.others["votes"].size == 16
     twice = rc.VotedPRank(max_iter=2).fit(X, y, classes=[1, 2, 3])
     model.partial_fit(X, y)
     np.testing.assert_array_equal(model.hypotheses_, twice.hypotheses_)
@@ -216,14 +216,14 @@ def test_golden_table(monkeypatch, width):
     y = [2, 1, 3, 2, 3, 2]
     model = rc.OAPVoting(n_estimators=2, tau=0.5)
     seed = seed_with(masks)
-    new_arrays = rc.OAPVoting._new_arrays
+    new_state = rc.OAPVoting._new_state
 
-    def seeded(self, n_features, n_ranks, width=None):
-        arrays = new_arrays(self, n_features, n_ranks, width)
-        arrays[1]["seed"][:] = seed
-        return arrays
+    def seeded(self, n_features, n_ranks, like=None):
+        state = new_state(self, n_features, n_ranks, like)
+        state.others["seed"][:] = seed
+        return state
 
-    monkeypatch.setattr(rc.OAPVoting, "_new_arrays", seeded)
+    monkeypatch.setattr(rc.OAPVoting, "_new_state", seeded)
     for t, (w1, b1, w2, b2, votes, w, b) in enumerate(TRACE):
         model.partial_fit(X[[t]], y[t : t + 1], classes=[1, 2, 3])
         members = model.estimators_

@@ -387,7 +387,7 @@ def known(model):
     state = vars(model._state).copy()
     state.pop("averaged_at")
     if isinstance(model, rc.VotedPRank):
-        kept = state["others"]["book"][0]
+        kept = state["others"]["progress"][0]
         state["by_feature"] = {**state["by_feature"]}
         state["by_feature"]["hypotheses"] = state["by_feature"]["hypotheses"][:kept]
         free = ["cuts", "votes", "born"]

@@ -109,7 +109,7 @@ def test_edited_arrays_of_every_learner_are_refused(tmp_path, learner):
 def test_edited_books_of_voters_are_refused(tmp_path):
     model = rc.VotedPRank().fit(np.ones((8, 1)), np.tile([1, 2], 4))
     path = tmp_path / "m.rankcore"
-    for name, value in [("book", [3, -9, 8]), ("book", [99, 1, 8]), ("born", [0] * 16)]:
+    for name, value in [("progress", [3, -9, 8]), ("progress", [99, 1, 8]), ("born", [0] * 16)]:
         rc.save(model, path)
         rewrite(path, nothing, {f"others.{name}": np.array(value)})
         with pytest.raises(ValueError, match="votes or number of hypotheses are impossible"):
@@ -252,7 +252,7 @@ def nothing(document):
 
 
 NONE = np.zeros(3, np.int64)
-NO_EPOCHS = {"epochs": np.zeros((0, 3), np.int64)}
+NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}
 
 
 class Bomb:
@@ -286,10 +286,10 @@ class Bomb:
         (nothing, {"counts": np.array([1, 5, 2])}, "counted is impossible"),
         (set_in("n_features", value=10**30), {}, "damaged"),
         (nothing, {"curve": np.zeros(3, np.int64)}, "table curve"),
-        (nothing, {"epochs": np.zeros((1, 3))}, "table epochs"),
+        (nothing, {"log": np.zeros((1, 3))}, "table log"),
         (set_in("streaming", value=True), {**NO_EPOCHS, "counts": NONE}, "counted is impossible"),
         (nothing, NO_EPOCHS, "counted is impossible"),
-        (nothing, {"epochs": np.zeros((1, 3), np.int64), "counts": NONE}, "counted is impossible"),
+        (nothing, {"log": np.zeros((1, 3), np.int64), "counts": NONE}, "counted is impossible"),
         (nothing, {"curve": np.zeros((1, 2), np.int64)}, "counted is impossible"),
         (nothing, {"curve": np.array([[10**9, 0]])}, "counted is impossible"),
         (nothing, {"classes": np.array([1, 1, 2, 2, 3])}, "repeats a label"),

@@ -54,7 +54,7 @@ def test_a_kernel_of_ones_own_is_refused(tmp_path):
         {"n_iter": -1},
         {"n_iter": 1000},
         {"gap": -1.0},
-        {"history": {}},
+        {"log": [[1.0]]},
         {"kernel": None},
         {"kernel": {"kind": "poly", "gamma": 1.0, "degree": 3, "coef0": 0.0}},
         {"kernel": {"kind": "rbf", "gamma": None, "degree": 3, "coef0": 0.0}},

@@ -185,7 +185,7 @@ def learn_members(
     Parameters
     ----------
     rows, ranks, order, start, stop
-        In. As in ``passes.learn``.
+        In. As in ``online_loop.learn``.
     t : int
         In. Examples seen before position start.
     seed, cumulative
@@ -361,7 +361,7 @@ cdef class Mean:
     Attributes
     ----------
     capsule : capsule
-        The learner for ``passes.learn``, valid while this object lives.
+        The learner for ``online_loop.learn``, valid while this object lives.
     """
 
     cdef MeanState m

@@ -1,7 +1,7 @@
 """Online ordinal learners: their updates, and the states they work on.
 
 Each learner has an update function, which C programs call too, and a bound state, which checks the
-arrays of a state once and hands them to ``passes.learn``.
+arrays of a state once and hands them to ``online_loop.learn``.
 
 PRank (Crammer and Singer, "Pranking with Ranking", NIPS 2001, figure 2): one direction w and
 ordered thresholds b. The rank of x is the number of thresholds that w.x reaches; a mistake moves
@@ -195,7 +195,7 @@ cdef int32_t mcp_update(rc_mcp_state *m, rc_row x, int32_t rank) noexcept nogil:
 
 
 cdef class Bound:
-    """A state whose arrays were checked: what ``passes.learn`` takes.
+    """A state whose arrays were checked: what ``online_loop.learn`` takes.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ from rankcore._ext._pairs cimport (
     enter,
     least,
     move,
-    pass_away,
+    end_hypothesis,
     place,
     rc_ahead,
     rc_level,
@@ -97,7 +97,7 @@ cdef int32_t pair_update(
     if at >= 0:
         memcpy(enter(m, at), m.weights, m.n_features * sizeof(double))
     move(m, winner, loser, step)
-    pass_away(m)
+    end_hypothesis(m)
     return 1
 
 

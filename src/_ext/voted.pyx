@@ -20,7 +20,7 @@ cdef struct VotedState:
     double *thresholds  # capacity * (n_ranks - 1)
     int64_t *votes  # capacity: examples each survived
     int64_t *born  # capacity: which hypothesis it is, counted from 0
-    int64_t *book  # [hypotheses kept, votes of the present one, hypotheses so far]
+    int64_t *progress  # [hypotheses kept, votes of the present one, hypotheses so far]
     int64_t capacity
     int64_t first_vote  # votes a hypothesis is born with
     bint capped
@@ -32,8 +32,8 @@ cdef void _keep(VotedState *m, int64_t slot) noexcept nogil:
         m.weights[slot * d + i] = m.prank.weights[i]
     for i in range(tasks):
         m.thresholds[slot * tasks + i] = m.prank.thresholds[i]
-    m.votes[slot] = m.book[1]
-    m.born[slot] = m.book[2]
+    m.votes[slot] = m.progress[1]
+    m.born[slot] = m.progress[2]
 
 
 cdef int64_t _slot(const VotedState *m) noexcept nogil:
@@ -42,25 +42,25 @@ cdef int64_t _slot(const VotedState *m) noexcept nogil:
     The least is the one of fewest votes, of equal ones the youngest; only more votes displace it.
     """
     cdef int64_t i, least = 0
-    if m.book[0] < m.capacity:
-        return m.book[0]
+    if m.progress[0] < m.capacity:
+        return m.progress[0]
     for i in range(1, m.capacity):
         if m.votes[i] < m.votes[least] or (
             m.votes[i] == m.votes[least] and m.born[i] > m.born[least]
         ):
             least = i
-    return least if m.book[1] > m.votes[least] else -1
+    return least if m.progress[1] > m.votes[least] else -1
 
 
-cdef void _retire(VotedState *m) noexcept nogil:
+cdef void _end_hypothesis(VotedState *m) noexcept nogil:
     """Offer the present hypothesis, which is about to change, a place among those kept."""
     cdef int64_t slot = _slot(m)
     if slot >= 0:
         _keep(m, slot)
-        if slot == m.book[0]:
-            m.book[0] += 1
-    m.book[1] = m.first_vote
-    m.book[2] += 1
+        if slot == m.progress[0]:
+            m.progress[0] += 1
+    m.progress[1] = m.first_vote
+    m.progress[2] += 1
 
 
 cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
@@ -70,12 +70,12 @@ cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
         return -1
     predicted = rc_rank(m.prank.thresholds, m.prank.n_ranks, score)
     if predicted == rank:
-        m.book[1] += 1
+        m.progress[1] += 1
         count(&m.prank.seen, predicted, rank)
         return predicted
-    if not m.capped and m.book[0] == m.capacity:
+    if not m.capped and m.progress[0] == m.capacity:
         return -1  # needs room first
-    _retire(m)
+    _end_hypothesis(m)
     return prank_step(&m.prank, x, rank, NULL)
 
 
@@ -84,13 +84,13 @@ cdef class Voted:
     """PRank that keeps its hypotheses and how many examples each survived.
 
     ``hypotheses`` (capacity, n_features), ``cuts`` (capacity, n_ranks - 1), ``votes`` and ``born``
-    (capacity,) are past ones; ``book`` has how many are kept, the votes of the present one, and
+    (capacity,) are past ones; ``progress`` has how many are kept, the votes of the present one, and
     how many there have been.
 
     Attributes
     ----------
     capsule : capsule
-        The learner for ``passes.learn``, valid while this object lives.
+        The learner for ``online_loop.learn``, valid while this object lives.
     """
 
     cdef VotedState m
@@ -107,7 +107,7 @@ cdef class Voted:
         double[:, ::1] cuts not None,
         int64_t[::1] votes not None,
         int64_t[::1] born not None,
-        int64_t[::1] book not None,
+        int64_t[::1] progress not None,
         double scale,
         bint strict,
         int64_t first_vote,
@@ -124,11 +124,11 @@ cdef class Voted:
             or cuts.shape[0] != capacity
             or cuts.shape[1] != tasks
             or born.shape[0] != capacity
-            or book.shape[0] != 3
-            or not 0 <= book[0] <= capacity
+            or progress.shape[0] != 3
+            or not 0 <= progress[0] <= capacity
         ):
             raise ValueError("the arrays of a voted state do not fit together")
-        self.arrays = (weights, steps, thresholds, hypotheses, cuts, votes, born, book)
+        self.arrays = (weights, steps, thresholds, hypotheses, cuts, votes, born, progress)
         self.m.prank.weights = &weights[0]
         self.m.prank.steps = &steps[0]
         self.m.prank.thresholds = &thresholds[0]
@@ -142,7 +142,7 @@ cdef class Voted:
         self.m.thresholds = &cuts[0, 0]
         self.m.votes = &votes[0]
         self.m.born = &born[0]
-        self.m.book = &book[0]
+        self.m.progress = &progress[0]
         self.m.capacity = capacity
         self.m.first_vote = first_vote
         self.m.capped = capped
@@ -153,8 +153,8 @@ cdef class Voted:
         self.learner.n_ranks = self.m.prank.n_ranks
         self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
 
-    def retire(self):
+    def end_hypothesis(self):
         """Offer the present hypothesis a place, as a mistake would."""
-        if not self.m.capped and self.m.book[0] == self.m.capacity:
+        if not self.m.capped and self.m.progress[0] == self.m.capacity:
             raise ValueError("no room for another hypothesis")
-        _retire(&self.m)
+        _end_hypothesis(&self.m)

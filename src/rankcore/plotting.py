@@ -229,10 +229,10 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     if labels.shape != scores.shape:
         raise ValueError(f"X has {scores.size} rows, y has shape {labels.shape}")
     known = learner.classes_.tolist()
-    strangers = set(labels.tolist()) - set(known)
-    if strangers:
+    unknown = set(labels.tolist()) - set(known)
+    if unknown:
         raise ValueError(
-            f"y has {min(strangers)!r}, which is not among the ranks {', '.join(map(str, known))}"
+            f"y has {min(unknown)!r}, which is not among the ranks {', '.join(map(str, known))}"
         )
     ax = ax or _new_axes()
     places = [i for i, label in enumerate(known) if (labels == label).any()]

@@ -50,7 +50,7 @@ class Versioned:
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Begin with version 0, also when a state is copied or unpickled."""
         self = super().__new__(cls)
-        object.__setattr__(self, "version", 0)  # a state that never changes may be frozen
+        self.version = 0
         return self
 
     def __getstate__(self) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Specified:
     """
 
     n_features_in_: int
+    _state: Any
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Facts and arrays of a fitted model, see `ModelSpec`."""
@@ -61,6 +62,15 @@ class Specified:
     def _summary(self) -> dict[str, Any]:
         """What there is to say of the model, for people."""
         raise NotImplementedError
+
+    def _fitted_state(self) -> Any:
+        # AttributeError, as for any attribute that a fit has yet to set.
+        if "_state" not in self.__dict__:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
 
     def _spec(self) -> ModelSpec:
         """Describe this fitted model."""

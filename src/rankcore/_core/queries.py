@@ -42,9 +42,10 @@ def group_rows(qid: Any, n: int) -> Queries:
 
     Parameters
     ----------
-    qid : array-like, shape (n,), or None
+    qid : array-like, shape (n,), Queries, or None
         The query of each row: integers, strings or anything else that compares equal within a
-        query; rows of a query need not be neighbours. None: all rows are of one query, 0.
+        query; rows of a query need not be neighbours. None: all rows are of one query, 0. Queries
+        that were grouped already are taken as they are.
     n : int
         Number of rows, at least 1.
 
@@ -63,6 +64,10 @@ def group_rows(qid: Any, n: int) -> Queries:
     One comparison of neighbours if queries are contiguous, else a sort of the rows, in up to 60
     bytes per row.
     """
+    if isinstance(qid, Queries):
+        if qid.bounds[-1] != n:
+            raise ValueError(f"the queries have {qid.bounds[-1]} rows; found {n}")
+        return qid
     if qid is None:
         return Queries(np.zeros(1, dtype=np.int64), np.array([0, n], dtype=np.int64), None)
     refuse_mask(qid, "qid")

@@ -1,23 +1,97 @@
-"""The state of an online learner of ordered labels, and the marks of its loss curve."""
+"""What learners know: the part that all of them have, and the state of the online ordinal ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankcore._core.concurrency import Versioned
 from rankcore._core.model_spec import ModelSpec, array_like, integer_table
 
-# Epochs in a row that may fail to improve by `tol` before a fit stops.
-PATIENCE = 5
+
+@dataclass(kw_only=True)
+class LearnerState(Versioned):
+    """What is saved of every learner, and what it goes on from.
+
+    Attributes
+    ----------
+    settings : dict
+        Parameters that are built into the arrays, which may not change while learning goes on.
+    log : list of list
+        Figures of each pass, round or step.
+    validation : dict of str to list of float
+        After each of them, the value of every measure on held-out rows.
+    streaming : bool
+        Whether the last pass is one of `partial_fit`, which the next call continues.
+    """
+
+    settings: dict[str, Any]
+    log: list[list[Any]] = field(default_factory=list)
+    validation: dict[str, list[float]] = field(default_factory=dict)
+    streaming: bool = False
+
+    def check_settings(self, settings: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Raise ValueError if a parameter that is built in has changed.
+
+        Parameters
+        ----------
+        settings : mapping
+        names : mapping of str to str
+            The parameters behind a setting of another name.
+        """
+        for name, value in settings.items():
+            known = self.settings[name]
+            if value is not known and value != known:
+                found = "" if name in names else f"={value!r}"
+                begun = "what" if name in names else f"the {known!r}"
+                raise ValueError(
+                    f"{names.get(name, name)}{found} differs from {begun} this model began with, "
+                    "which is built into it; set it back, or call fit"
+                )
+
+    def stream(self, figures: Sequence[Any]) -> None:
+        """Open a pass with these figures, unless one of `partial_fit` goes on."""
+        if not self.streaming:
+            self.log.append(list(figures))
+            self.streaming = True
+
+    def history(self, names: Sequence[str]) -> dict[str, list[Any]]:
+        """The log column by column, and what was measured."""
+        columns = zip(*self.log, strict=True) if self.log else [()] * len(names)
+        logged = {name: list(column) for name, column in zip(names, columns, strict=True)}
+        return logged | {name: list(values) for name, values in self.validation.items()}
+
+    def keep_log(self) -> Callable[[], None]:
+        """A function that puts the present log back."""
+        log, streaming = [list(figures) for figures in self.log], self.streaming
+        validation = {name: list(values) for name, values in self.validation.items()}
+
+        def restore() -> None:
+            self.log, self.validation, self.streaming = log, validation, streaming
+
+        return restore
+
+    def own(self) -> None:
+        """Copy arrays that are read-only, as those of a model that joblib mapped from a file."""
+        for name, value in vars(self).items():
+            setattr(self, name, _owned(value))
+
+
+def _owned(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value if value.flags.writeable else value.copy(order="K")
+    if isinstance(value, dict):
+        return {name: _owned(part) for name, part in value.items()}
+    return tuple(map(_owned, value)) if isinstance(value, tuple) else value
 
 
 @dataclass
-class OnlineState(Versioned):
-    """All that a learner knows: what is saved, resumed and scored with.
+class OnlineState(LearnerState):
+    """All that an online learner of ordered labels knows.
 
     Attributes
     ----------
@@ -25,28 +99,19 @@ class OnlineState(Versioned):
         Kernel arrays with an axis of features: the first, or the second of three (tiles).
     others : dict of ndarray
         The other kernel arrays.
-    settings : dict
-        Hyper-parameters built into the arrays, which may not change while learning goes on.
     counts : ndarray of int64, shape (3,)
-        Examples seen, their total rank loss, mistakes.
+        Examples seen, their total rank loss, mistakes. So are the figures of a pass.
     curve : list of (int, int)
         Examples seen and total rank loss, at the marks of `checkpoints`.
-    epochs : list of [int, int, int]
-        Per pass: examples, total rank loss, mistakes.
-    streaming : bool
-        Whether the last pass is one of `partial_fit`, which the next call continues.
     averaged_at : (int, object) or None
         Averaged parameters, and the version they are of: kept, so that predicting again does not
         average again.
     """
 
-    by_feature: dict[str, np.ndarray]
-    others: dict[str, np.ndarray]
-    settings: dict[str, Any]
-    counts: np.ndarray = field(default_factory=lambda: np.zeros(3, np.int64))
+    by_feature: dict[str, NDArray[Any]]
+    others: dict[str, NDArray[Any]]
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
     curve: list[tuple[int, int]] = field(default_factory=list)
-    epochs: list[list[int]] = field(default_factory=list)
-    streaming: bool = False
     averaged_at: tuple[int, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -54,39 +119,13 @@ class OnlineState(Versioned):
         """Examples seen."""
         return int(self.counts[0])
 
-    def _few(self, columns: np.ndarray | None) -> bool:
-        """Whether columns are fewer than the features, so that looking at them alone pays."""
-        return columns is not None and all(
-            columns.size < array.shape[feature_axis(array.ndim)]
-            for array in self.by_feature.values()
-        )
-
-    def is_finite(self, columns: np.ndarray | None, append_only: tuple[str, ...]) -> bool:
-        """Whether the parameters are numbers, if only those of ``columns`` may have changed."""
-        columns = columns if self._few(columns) else None
-        arrays = [
-            *((name, array[_place(array, columns)]) for name, array in self.by_feature.items()),
-            *self.others.items(),
-        ]
-        return all(
-            bool(np.isfinite(array).all()) for name, array in arrays if name not in append_only
-        )
-
-    def own(self) -> None:
-        """Copy arrays that are read-only, as those of a model that joblib mapped from a file."""
-        for arrays in [self.by_feature, self.others]:
-            for name, array in arrays.items():
-                arrays[name] = array if array.flags.writeable else array.copy(order="K")
-        if not self.counts.flags.writeable:
-            self.counts = self.counts.copy()
-
-    def array(self, name: str) -> np.ndarray:
+    def array(self, name: str) -> NDArray[Any]:
         """A kernel array by name."""
         return self.by_feature[name] if name in self.by_feature else self.others[name]
 
-    def mean(self, name: str) -> np.ndarray:
+    def mean(self, name: str) -> NDArray[Any]:
         """The average of an array over all examples, from its lazy sums."""
-        return self.array(name) - self.array(name + "_sums") / max(self.t, 1)
+        return np.asarray(self.array(name) - self.array(name + "_sums") / max(self.t, 1))
 
     def averaged(self, compute: Callable[[], Any]) -> Any:
         """What ``compute`` returns, kept until the next change."""
@@ -97,41 +136,63 @@ class OnlineState(Versioned):
                 self.averaged_at = kept
         return kept[1]
 
-    def snapshot(
-        self,
-        columns: np.ndarray | None,
-        append_only: tuple[str, ...],
-        overwritten: tuple[str, ...],
-    ) -> Callable[[], None]:
+    def make_room(self) -> bool:
+        """Enlarge the arrays if a lack of room is what stopped the kernel."""
+        return False
+
+    def _changes(self, name: str, columns: NDArray[Any] | None) -> Any:
+        """What learning may change of an array: an index, or None for nothing.
+
+        Parameters
+        ----------
+        name : str
+        columns : ndarray or None
+            The features of the coming examples, if they are few.
+        """
+        if columns is None or name not in self.by_feature:
+            return ...
+        return (slice(None), columns) if self.by_feature[name].ndim == 3 else columns
+
+    def _few(self, columns: NDArray[Any] | None) -> NDArray[Any] | None:
+        """Columns, if they are fewer than the features, so that looking at them alone pays."""
+        few = columns is not None and all(
+            columns.size < array.shape[feature_axis(array.ndim)]
+            for array in self.by_feature.values()
+        )
+        return columns if few else None
+
+    def is_finite(self, columns: NDArray[Any] | None) -> bool:
+        """Whether the parameters are numbers, if only those of ``columns`` may have changed."""
+        columns = self._few(columns)
+        for name in [*self.by_feature, *self.others]:
+            changed = self._changes(name, columns)
+            if changed is not None and not np.isfinite(self.array(name)[changed]).all():
+                return False
+        return True
+
+    def snapshot(self, columns: NDArray[Any] | None) -> Callable[[], None]:
         """A function that puts the present state back.
 
         ``columns`` are those the coming examples touch (None: all), so that a small batch costs
-        its own size and not the model's; but the arrays ``overwritten`` change elsewhere too.
-        Arrays of which only a free end is written need no copy.
+        its own size and not the model's.
         """
-        columns = columns if self._few(columns) else None
+        columns = self._few(columns)
         by_feature, others = dict(self.by_feature), dict(self.others)
-        touched = {name: None if name in overwritten else columns for name in by_feature}
-        saved = {
-            name: array.copy(order="K") if touched[name] is None else array[_place(array, columns)]
-            for name, array in by_feature.items()
-            if name not in append_only
-        }
-        saved_others = {
-            name: array.copy() for name, array in others.items() if name not in append_only
-        }
-        counts, n_curve, streaming = self.counts.copy(), len(self.curve), self.streaming
-        epochs = [list(epoch) for epoch in self.epochs]
+        saved = []
+        for name in [*by_feature, *others]:
+            changed, array = self._changes(name, columns), self.array(name)
+            if changed is not None:
+                kept = array.copy(order="K") if changed is ... else array[changed]
+                saved.append((array, changed, kept))
+        counts, n_curve, put_back_log = self.counts.copy(), len(self.curve), self.keep_log()
 
         def restore() -> None:
             self.by_feature, self.others = by_feature, others  # in place of any that grew
-            for name, array in saved.items():
-                by_feature[name][_place(by_feature[name], touched[name])] = array
-            for name, array in saved_others.items():
-                others[name][...] = array
+            for array, changed, values in saved:
+                array[changed] = values
             self.counts[:] = counts
             del self.curve[n_curve:]
-            self.epochs, self.streaming = epochs, streaming
+            put_back_log()
 
         return restore
 
@@ -144,46 +205,48 @@ def feature_axis(n_dimensions: int) -> int:
     return 1 if n_dimensions == 3 else 0
 
 
-def _place(array: np.ndarray, columns: np.ndarray | None) -> Any:
-    """What to index a by-feature array with to get at columns; None for all."""
-    if columns is None:
-        return slice(None)
-    return (slice(None), columns) if feature_axis(array.ndim) else columns
-
-
 def check_columns(arrays: Any, name: str, n_features: int) -> None:
     """Raise ValueError unless a by-feature array of a spec has as many columns as features."""
     shapes = getattr(arrays, "shapes", None)
-    shape = arrays[name].shape if shapes is None else shapes[name]  # a file tells it unread
+    shape = arrays[name].shape if shapes is None else shapes[name]  # known before it is read
     if shape[feature_axis(len(shape)) :][:1] != (n_features,):
         raise ValueError(f"its array {name} has shape {shape} for {n_features} features")
 
 
+def described(state: OnlineState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The facts and arrays of a spec that `restored_state` reads."""
+    arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
+    arrays |= {f"others.{name}": array for name, array in state.others.items()}
+    arrays["counts"] = state.counts
+    arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
+    arrays["log"] = np.array(state.log, dtype=np.int64).reshape(-1, 3)
+    return {"settings": state.settings, "streaming": state.streaming}, arrays
+
+
 def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
-    """The state that a spec describes, of the form of another.
+    """The state that a spec describes; it becomes the one of whose form it must be.
 
     Raises
     ------
     ValueError
         If an array has another form, or what was counted is impossible.
     """
-    arrays = spec.arrays
-    state = OnlineState(
-        {n: array_like(arrays, f"by_feature.{n}", a) for n, a in expected.by_feature.items()},
-        {n: array_like(arrays, f"others.{n}", a) for n, a in expected.others.items()},
-        expected.settings,
-        array_like(arrays, "counts", expected.counts),
-        [tuple(point) for point in integer_table(arrays, "curve", 2)],
-        integer_table(arrays, "epochs", 3),
-        bool(spec.facts["streaming"]),
+    arrays, state = spec.arrays, expected
+    state.by_feature, state.others = (
+        {name: array_like(arrays, f"{part}.{name}", array) for name, array in expected.items()}
+        for part, expected in [("by_feature", state.by_feature), ("others", state.others)]
     )
-    epochs = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
+    state.counts = array_like(arrays, "counts", state.counts)
+    state.curve = [tuple(point) for point in integer_table(arrays, "curve", 2)]
+    state.log = integer_table(arrays, "log", 3)
+    state.streaming = bool(spec.facts["streaming"])
+    log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
     curve = np.array([(0, 0), *state.curve], dtype=np.int64)
     if (
-        (epochs < 0).any()
-        or (epochs[:, 0] < np.maximum(epochs[:, 2], 1)).any()
-        or not np.array_equal(epochs.sum(axis=0), state.counts)
-        or (state.streaming and not state.epochs)
+        (log < 0).any()
+        or (log[:, 0] < np.maximum(log[:, 2], 1)).any()
+        or not np.array_equal(log.sum(axis=0), state.counts)
+        or (state.streaming and not state.log)
         or (np.diff(curve[:, 0]) < 1).any()
         or (np.diff(curve[:, 1]) < 0).any()
         or (curve[-1] > state.counts[:2]).any()
@@ -192,7 +255,7 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
     return state
 
 
-def checkpoints(t: int, n: int) -> np.ndarray:
+def checkpoints(t: int, n: int) -> NDArray[np.int64]:
     """The example counts in t + 1 .. t + n that have at most two significant digits.
 
     They space a loss curve evenly on a logarithmic axis, 90 points a decade, and do not depend
@@ -208,6 +271,6 @@ def checkpoints(t: int, n: int) -> np.ndarray:
         marks.append(t)
 
 
-def flat(array: np.ndarray | None) -> Any:
+def flat(array: NDArray[Any] | None) -> Any:
     """A view of one axis, as the kernels take arrays of several weight vectors."""
     return None if array is None else array.reshape(-1)

@@ -131,7 +131,7 @@ cdef inline double *enter(rc_pair_state *m, int64_t at) noexcept nogil:
     return m.members + at * m.n_features
 
 
-cdef inline void pass_away(rc_pair_state *m) noexcept nogil:
+cdef inline void end_hypothesis(rc_pair_state *m) noexcept nogil:
     """A mistake has ended the present hypothesis; the next one begins."""
     m.streak = 0.0
     m.run = 0

@@ -9,7 +9,7 @@ from rankcore._ext._pairs cimport (
     RC_PANEL,
     enter,
     move,
-    pass_away,
+    end_hypothesis,
     rc_add_difference,
     rc_add_docs,
     rc_below,
@@ -285,7 +285,7 @@ cdef inline void mistake(
     else:
         move(m, rc_rows_get(v.X, v.docs[i]), rc_rows_get(v.X, v.docs[j]), step)
         v.version += 1
-    pass_away(m)
+    end_hypothesis(m)
     v.judged = False
     v.mistakes += 1
 

@@ -14,7 +14,7 @@ class Voted:
         cuts: NDArray[np.float64],
         votes: NDArray[np.int64],
         born: NDArray[np.int64],
-        book: NDArray[np.int64],
+        progress: NDArray[np.int64],
         scale: float,
         strict: bool,
         first_vote: int,
@@ -22,4 +22,4 @@ class Voted:
     ) -> None: ...
     @property
     def capsule(self) -> Any: ...
-    def retire(self) -> None: ...
+    def end_hypothesis(self) -> None: ...

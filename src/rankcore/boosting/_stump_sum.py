@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import Versioned
 from rankcore._ext import stumps as kernels
 from rankcore._ext.rows import Rows
 
@@ -44,7 +43,7 @@ class Merged(NamedTuple):
 
 
 @dataclass
-class StumpSum(Versioned):
+class StumpSum:
     """Stumps in the order in which they were added.
 
     Attributes

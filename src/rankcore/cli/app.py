@@ -356,10 +356,10 @@ def _print_ordinal(
     from rankcore.metrics import accuracy_within, rank_loss
 
     classes = learned.classes_
-    strangers = sorted(set(y.tolist()) - set(classes.tolist()))
-    if strangers:
+    unknown = sorted(set(y.tolist()) - set(classes.tolist()))
+    if unknown:
         raise ValueError(
-            f"{title(data)} has the label {label_text(strangers[0])}, which {model} does not "
+            f"{title(data)} has the label {label_text(unknown[0])}, which {model} does not "
             f"know; its classes are {', '.join(map(label_text, classes.tolist()))}"
         )
     ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
 from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.params import as_generator, check_flag, check_real
-from rankcore._core.state import PATIENCE, OnlineState, check_columns, checkpoints, restored_state
+from rankcore._core.passes import passes
+from rankcore._core.state import (
+    OnlineState,
+    check_columns,
+    checkpoints,
+    described,
+    restored_state,
+)
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
@@ -26,7 +31,7 @@ from rankcore.progress import Progress, report
 class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     """An online learner of ordered labels. Not public: subclasses are.
 
-    A subclass provides ``_check_params``, ``_settings``, ``_new_arrays``, ``_check_state``,
+    A subclass provides ``_check_params``, ``_settings``, ``_new_state``, ``_check_state``,
     ``_bind`` (its state, as its kernel takes it) and ``_scores``, ``_ranks``; everything a user
     calls is here, once.
     """
@@ -52,10 +57,10 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """The parameters that are built into the state's arrays."""
         raise NotImplementedError
 
-    def _new_arrays(
-        self, n_features: int, n_ranks: int
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Fresh kernel arrays: those whose first axis is the features, and the others."""
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> OnlineState:
+        """A state that has seen nothing; of the sizes of a spec's arrays, where they are free."""
         raise NotImplementedError
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
@@ -68,37 +73,15 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """The state's arrays, checked, as the kernels take them."""
         raise NotImplementedError
 
-    @property
-    def _append_only(self) -> tuple[str, ...]:
-        """Arrays that learning writes at their free end alone."""
-        return ()
-
-    @property
-    def _overwritten(self) -> tuple[str, ...]:
-        """Arrays by feature that learning also writes in columns that no example has."""
-        return ()
-
-    def _clear_free_ends(self, state: OnlineState) -> None:
-        """Clear what a failed call wrote at the free ends of the arrays."""
-
-    def _row_vectors(self, state: OnlineState) -> int:
-        """Weight vectors that a row is scored with."""
-        return 1
-
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         """Rows to learn between two looks at pending signals: some milliseconds' worth."""
-        work = max(rows.n_values, rows.n_rows) * self._row_vectors(state)
+        vectors = max(1, state.by_feature["weights"].size // rows.n_features)
+        work = max(rows.n_values, rows.n_rows) * vectors
         return max(1, rows.n_rows * self._block_values // work)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        state = self._state
-        arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
-        arrays |= {f"others.{name}": array for name, array in state.others.items()}
-        arrays["counts"] = state.counts
-        arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
-        arrays["epochs"] = np.array(state.epochs, dtype=np.int64).reshape(-1, 3)
-        arrays["classes"] = self.classes_
-        return {"settings": state.settings, "streaming": state.streaming}, arrays
+        facts, arrays = described(self._state)
+        return facts, {**arrays, "classes": self.classes_}
 
     def _restore(self, spec: ModelSpec) -> None:
         arrays, n_features = spec.arrays, check_n_features(spec.n_features)
@@ -110,8 +93,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         # are those that were built in, which may since have been set to others.
         builder = clone(self).set_params(**settings)
         builder._check_params()
-        by_feature, others = builder._like_saved(n_features, classes.size, arrays)
-        expected = OnlineState(by_feature, others, builder._settings())
+        expected = builder._new_state(n_features, classes.size, arrays)
         if settings != expected.settings:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
         state = restored_state(spec, expected)
@@ -131,16 +113,6 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             "examples_seen": self.t_,
             "passes": self.n_iter_,
         }
-
-    def _like_saved(
-        self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Arrays of the types and shapes that those of a model file must have."""
-        return self._new_arrays(n_features, n_ranks)
-
-    def _make_room(self, state: OnlineState) -> bool:
-        """Enlarge the state if that is what stopped the kernel."""
-        return False
 
     def _learn(
         self,
@@ -197,31 +169,10 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         state = self._new_state(rows.n_features, len(known))
         order = np.arange(rows.n_rows, dtype=np.int32) if self.shuffle else None
         generator = as_generator(self.random_state)
-        best, stale = np.inf, 0
-        for epoch in range(1, self.max_iter + 1):
+        for epoch in passes(self, state, "rank loss"):
             if order is not None:
                 generator.shuffle(order)
-            state.epochs.append([0, 0, 0])
             self._run_pass(state, rows, ranks, order, epoch, self.max_iter)
-            examples, rank_loss, mistakes = state.epochs[-1]
-            if self.verbose:
-                print(
-                    f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
-                    f"rank loss {rank_loss / examples:.4f}, {mistakes} mistakes"
-                )
-            if self.tol is not None:
-                stale = 0 if rank_loss / examples < best - self.tol else stale + 1
-                best = min(best, rank_loss / examples)
-                if mistakes == 0 or stale == PATIENCE:
-                    break
-        else:
-            if self.tol is not None:
-                warnings.warn(
-                    f"max_iter={self.max_iter} passes ended before the rank loss stopped improving "
-                    f"by tol={self.tol}; raise max_iter, or set tol=None to run a fixed number",
-                    ConvergenceWarning,
-                    stacklevel=3,  # the caller of the decorated method
-                )
         self._adopt(X, known, state, n_features=rows.n_features)
         return self
 
@@ -260,12 +211,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             state = self._new_state(rows.n_features, len(known))
         else:
             known, state = self.classes_, self._state
-            for name, value in self._settings().items():
-                if value != state.settings[name]:
-                    raise ValueError(
-                        f"{name}={value!r} differs from the {state.settings[name]!r} this model "
-                        "began with, which is built into it; set it back, or call fit"
-                    )
+            state.check_settings(self._settings(), {})
             state.own()
             rows = self._more_rows(X)
             labels, declared = as_labels(y, rows.n_rows)
@@ -275,16 +221,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
                     f"classes={list(declared)} differ from those of the first call: {list(known)}"
                 )
             ranks = encode(labels, known)
-        put_back = state.snapshot(rows.columns, self._append_only, self._overwritten)
-
-        def restore() -> None:
-            put_back()
-            self._clear_free_ends(state)
-
-        with changing(state, restore):
-            if not state.streaming:
-                state.epochs.append([0, 0, 0])
-                state.streaming = True
+        with changing(state, state.snapshot(rows.columns)):
+            state.stream([0, 0, 0])
             self._run_pass(state, rows, ranks, None, 1, 1)
         if first:
             self._adopt(X, known, state, n_features=rows.n_features)
@@ -300,10 +238,6 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         else:
             known = find_classes(labels)
         return rows, encode(labels, known), known
-
-    def _new_state(self, n_features: int, n_ranks: int) -> OnlineState:
-        by_feature, others = self._new_arrays(n_features, n_ranks)
-        return OnlineState(by_feature, others, self._settings())
 
     def _adopt(self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int) -> None:
         named = BaseEstimator()
@@ -328,7 +262,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         marks = checkpoints(state.t, n)
         losses = np.empty_like(marks)
         before = state.counts.copy()
-        record = state.epochs[-1]
+        record = state.log[-1]
         base = list(record)
         block = self._block_rows(rows, state)
         start = 0
@@ -336,7 +270,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             raise_signals()
             stop = min(start + block, n)
             reached = self._learn(state, rows, ranks, order, start, stop, marks, losses)
-            if reached < stop and self._make_room(state):
+            if reached < stop and state.make_room():
                 stop = reached
             elif reached < stop:
                 row = reached if order is None else order[reached]
@@ -346,7 +280,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             start = stop
             record[:] = (base + state.counts - before).tolist()
             report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
-        if not state.is_finite(rows.columns, self._append_only):
+        if not state.is_finite(rows.columns):
             raise ValueError(f"the weights overflowed: {self._overflow_hint}")
         state.curve.extend(zip(marks.tolist(), losses.tolist(), strict=True))
 
@@ -431,7 +365,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     @reads
     def n_iter_(self) -> int:
         """Passes made; all calls of ``partial_fit`` in a row count as one."""
-        return len(self._fitted_state().epochs)
+        return len(self._fitted_state().log)
 
     @property
     @reads
@@ -442,12 +376,12 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         ``average_rank_loss``, the mean over all examples up to its end (the time-averaged loss of
         the papers' figures).
         """
-        epochs = np.array(self._fitted_state().epochs, dtype=np.int64).reshape(-1, 3)
-        totals = epochs.cumsum(axis=0)
+        log = np.array(self._fitted_state().log, dtype=np.int64).reshape(-1, 3)
+        totals = log.cumsum(axis=0)
         return {
-            "examples": epochs[:, 0].tolist(),
-            "mistakes": epochs[:, 2].tolist(),
-            "rank_loss": (epochs[:, 1] / epochs[:, 0]).tolist(),
+            "examples": log[:, 0].tolist(),
+            "mistakes": log[:, 2].tolist(),
+            "rank_loss": (log[:, 1] / log[:, 0]).tolist(),
             "average_rank_loss": (totals[:, 1] / totals[:, 0]).tolist(),
         }
 
@@ -462,15 +396,6 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         curve = np.array(self._fitted_state().curve, dtype=np.float64).reshape(-1, 2)
         curve[:, 1] /= curve[:, 0]
         return curve
-
-    def _fitted_state(self) -> OnlineState:
-        # AttributeError, as for any attribute that a fit has yet to set.
-        if "_state" not in self.__dict__:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        return self._state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -111,12 +112,13 @@ class WidrowHoff(OnlineOrdinalClassifier):
     def _settings(self) -> dict[str, Any]:
         return {"fit_intercept": bool(self.fit_intercept)}
 
-    def _new_arrays(
-        self, n_features: int, n_ranks: int
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> OnlineState:
         # The number of ranks is not in any array's shape, but scoring needs it.
         others = {"intercept": np.zeros(1), "n_ranks": np.array([n_ranks], dtype=np.int64)}
-        return {"weights": np.zeros(n_features)}, others
+        by_feature = {"weights": np.zeros(n_features)}
+        return OnlineState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         if state.others["n_ranks"][0] != n_ranks:
@@ -234,14 +236,12 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     def _settings(self) -> dict[str, Any]:
         return {"average": bool(self.average)}
 
-    def _new_arrays(
-        self, n_features: int, n_ranks: int
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> OnlineState:
         names = ["weights", "weights_sums"] if self.average else ["weights"]
-        return {name: np.zeros((n_features, n_ranks)) for name in names}, {}
-
-    def _row_vectors(self, state: OnlineState) -> int:
-        return state.by_feature["weights"].shape[1]
+        by_feature = {name: np.zeros((n_features, n_ranks)) for name in names}
+        return OnlineState(by_feature, {}, settings=self._settings())
 
     def _bind(self, state: OnlineState) -> Any:
         weights = state.by_feature["weights"]

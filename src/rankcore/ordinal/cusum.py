@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -172,16 +173,13 @@ class CuSumRank(OnlineOrdinalClassifier):
     def _settings(self) -> dict[str, Any]:
         return {"average": bool(self.average), "fit_intercept": bool(self.fit_intercept)}
 
-    def _new_arrays(
-        self, n_features: int, n_ranks: int
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> OnlineState:
         names = ["", "_sums"] if self.average else [""]
         by_feature = {f"weights{name}": np.zeros((n_features, n_ranks - 1)) for name in names}
         others = {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}
-        return by_feature, others
-
-    def _row_vectors(self, state: OnlineState) -> int:
-        return state.others["thresholds"].size
+        return OnlineState(by_feature, others, settings=self._settings())
 
     def _bind(self, state: OnlineState) -> Any:
         thresholds = state.others["thresholds"]

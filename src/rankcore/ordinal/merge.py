@@ -143,9 +143,9 @@ def _mixed(
     if any((state.counts < base.counts).any() for state in states):
         raise ValueError("base has learned from more examples than a model that went on from it")
     new = fresh.counts - base.counts
-    fresh.epochs = [list(epoch) for epoch in base.epochs]
+    fresh.log = [list(figures) for figures in base.log]
     if new[0]:
-        fresh.epochs.append(new.tolist())
+        fresh.log.append(new.tolist())
     for name in model._mixed_arrays:
         arrays = fresh.by_feature if name in fresh.by_feature else fresh.others
         mean = sum(share * state.array(name) for share, state in zip(shares, states, strict=True))
@@ -159,7 +159,7 @@ def _mixed(
                 total = before + sum(_total(state, name) - before for state in states)
                 arrays[name + "_sums"] = fresh.t * mean - total
     model._derive(fresh)
-    if not fresh.is_finite(None, ()):
+    if not fresh.is_finite(None):
         raise ValueError("the sums of the averages overflowed: the models' weights are too large")
     return fresh
 

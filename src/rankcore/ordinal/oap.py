@@ -67,9 +67,9 @@ class OAP(ThresholdClassifier):
                     for name in ["steps", "thresholds", "steps_sums"]
                     if name in state.others
                 },
-                member._settings(),
                 state.others["seen"][j].copy(),
-                epochs=[state.others["seen"][j].tolist()] if state.others["seen"][j, 0] else [],
+                settings=member._settings(),
+                log=[state.others["seen"][j].tolist()] if state.others["seen"][j, 0] else [],
             )
             member.classes_, member.n_features_in_ = self.classes_.copy(), self.n_features_in_
             if hasattr(self, "feature_names_in_"):
@@ -107,13 +107,18 @@ class OAP(ThresholdClassifier):
         # what moved: a number a threshold and row.
         rate = state.settings["tau"] if state.settings["sampling"] == "bernoulli" else 1.0
         often = rate * state.settings["n_estimators"]
-        block = int(super()._block_rows(rows, state) * 32 / max(32.0, often))
+        work = max(rows.n_values, rows.n_rows) * max(1.0, often / 32)
+        block = int(rows.n_rows * self._block_values / work)
         return max(1, min(block, 2**22 // state.others["totals"].size))
 
-    def _new_arrays(
-        self, n_features: int, n_ranks: int, width: int | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        width = width or tile_width(n_features, self.n_estimators)
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> OnlineState:
+        width = tile_width(n_features, self.n_estimators)
+        if like is not None:
+            width = int((0, *like["others.steps"].shape)[-1])
+            if not 4 <= width <= max(MAX_WIDTH, self.n_estimators + 3) or width % 4:
+                raise ValueError(f"its tiles of {width} members are impossible")
         n_tiles = math.ceil(self.n_estimators / width)
         sums = ["", "_sums"] if self.average_members else [""]
         by_feature: dict[str, np.ndarray] = {
@@ -130,15 +135,7 @@ class OAP(ThresholdClassifier):
             "survived": np.zeros(n_tiles * width, dtype=np.int64),
             "seed": as_generator(self.random_state).integers(2**63, size=1),
         }
-        return by_feature, others
-
-    def _like_saved(
-        self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        width = int((0, *saved["others.steps"].shape)[-1])
-        if not 4 <= width <= max(MAX_WIDTH, self.n_estimators + 3) or width % 4:
-            raise ValueError(f"its tiles of {width} members are impossible")
-        return self._new_arrays(n_features, n_ranks, width)
+        return OnlineState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         seen = state.others["seen"]

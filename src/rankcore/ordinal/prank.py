@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -167,9 +168,9 @@ class PRank(ThresholdClassifier):
     def _settings(self) -> dict[str, Any]:
         return {"average": bool(self.average), "threshold_scale": float(self.threshold_scale)}
 
-    def _new_arrays(
-        self, n_features: int, n_ranks: int
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> OnlineState:
         by_feature = {"weights": np.zeros(n_features)}
         others = {
             "steps": np.zeros(n_ranks - 1, dtype=np.int64),
@@ -178,7 +179,7 @@ class PRank(ThresholdClassifier):
         if self.average:
             by_feature["weights_sums"] = np.zeros(n_features)
             others["steps_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
-        return by_feature, others
+        return OnlineState(by_feature, others, settings=self._settings())
 
     def _derive(self, state: OnlineState) -> None:
         state.others["thresholds"] = _scale(state) * state.others["steps"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -19,8 +19,57 @@ from rankcore.ordinal.prank import check_lattice, check_rule
 
 __all__ = ["VotedPRank"]
 
-# Arrays with an entry a past hypothesis.
-KEPT = ("hypotheses", "cuts", "votes", "born")
+# Arrays with one entry per past hypothesis, and how many entries they have at first.
+PER_HYPOTHESIS = ("hypotheses", "cuts", "votes", "born")
+FIRST_ROOM = 16
+
+
+class VotedState(OnlineState):
+    """Also past hypotheses: all of them, with free room at the end, or those of most votes.
+
+    ``others["progress"]`` counts the hypotheses that are kept, the votes of the present one, and
+    the hypotheses that there have been.
+    """
+
+    @property
+    def kept(self) -> int:
+        """Number of past hypotheses."""
+        return int(self.others["progress"][0])
+
+    def _changes(self, name: str, columns: np.ndarray | None) -> Any:
+        if name not in PER_HYPOTHESIS:
+            return super()._changes(name, columns)
+        # Without a limit only the free room is written; with one, all of what is replaced.
+        return None if self.settings["max_hypotheses"] is None else ...
+
+    def snapshot(self, columns: np.ndarray | None) -> Callable[[], None]:
+        """A function that puts the present state back."""
+        put_back = super().snapshot(columns)
+
+        def restore() -> None:
+            put_back()
+            if self.settings["max_hypotheses"] is None:
+                for name in PER_HYPOTHESIS:  # it may be infinity, which no model file accepts
+                    self.array(name)[self.kept :] = 0
+
+        return restore
+
+    def make_room(self) -> bool:
+        """Double the room for past hypotheses, if all are kept and it is used up."""
+        if self.settings["max_hypotheses"] is not None or self.kept < self.others["votes"].size:
+            return False
+        for arrays in (self.by_feature, self.others):
+            for name in arrays.keys() & set(PER_HYPOTHESIS):
+                arrays[name] = np.concatenate([arrays[name], np.zeros_like(arrays[name])])
+        return True
+
+    def copy(self) -> VotedState:
+        """The same arrays again."""
+        by_feature, others = (
+            {name: array.copy() for name, array in arrays.items()}
+            for arrays in (self.by_feature, self.others)
+        )
+        return VotedState(by_feature, others, settings=self.settings)
 
 
 class VotedPRank(VotesRanks):
@@ -117,53 +166,50 @@ class VotedPRank(VotesRanks):
     @reads
     def hypotheses_(self) -> np.ndarray:
         """Directions, oldest first, shape (n_hypotheses, n_features)."""
-        return self._electorate()[0].copy()
+        return self._all_hypotheses()[0].copy()
 
     @property
     @reads
     def hypothesis_thresholds_(self) -> np.ndarray:
         """Thresholds of the hypotheses, shape (n_hypotheses, n_classes - 1)."""
-        return self._electorate()[1].copy()
+        return self._all_hypotheses()[1].copy()
 
     @property
     @reads
     def votes_(self) -> np.ndarray:
         """Votes of the hypotheses, shape (n_hypotheses,)."""
-        return self._electorate()[2].copy()
+        return self._all_hypotheses()[2].copy()
 
-    def _electorate(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _all_hypotheses(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Hypotheses, thresholds and votes, with the present one among them, oldest first.
 
-        Kept until the next example. A queue decides about the present one as after a mistake.
+        Kept until the next example. With ``max_hypotheses`` the present one competes as after a
+        mistake.
         """
         state = self._fitted_state()
 
         def gather() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            past, others = state.by_feature["hypotheses"][:, :, 0], state.others
-            n = others["book"][0]
+            n = state.kept
             if state.settings["max_hypotheses"] is None:
+                past, others = state.by_feature["hypotheses"][:, :, 0], state.others
                 return (
                     np.vstack([past[:n], state.by_feature["weights"]]),
                     np.vstack([others["cuts"][:n], others["thresholds"]]),
-                    np.append(others["votes"][:n], others["book"][1]),
+                    np.append(others["votes"][:n], others["progress"][1]),
                 )
-            closed = OnlineState({}, {}, state.settings)
-            for name, array in state.by_feature.items():
-                closed.by_feature[name] = array.copy()
-            closed.others = {name: array.copy() for name, array in others.items()}
-            self._bind(closed).retire()
-            n = closed.others["book"][0]
-            oldest = np.argsort(closed.others["born"][:n])
+            ended = state.copy()
+            self._bind(ended).end_hypothesis()
+            oldest = np.argsort(ended.others["born"][: ended.kept])
             return (
-                closed.by_feature["hypotheses"][oldest, :, 0],
-                closed.others["cuts"][oldest],
-                closed.others["votes"][oldest],
+                ended.by_feature["hypotheses"][oldest, :, 0],
+                ended.others["cuts"][oldest],
+                ended.others["votes"][oldest],
             )
 
         return state.averaged(gather)
 
     def _tally(self, rows: Rows) -> np.ndarray:
-        hypotheses, cuts, votes = self._electorate()
+        hypotheses, cuts, votes = self._all_hypotheses()
         return count_votes(rows, hypotheses[:, :, None], cuts[:, :, None], votes)  # tiles of one
 
     def _check_params(self) -> None:
@@ -182,70 +228,37 @@ class VotedPRank(VotesRanks):
             "max_hypotheses": limit,
         }
 
-    def _new_arrays(
-        self, n_features: int, n_ranks: int, capacity: int | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        capacity = capacity or self.max_hypotheses or 16
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> VotedState:
+        room = self.max_hypotheses or FIRST_ROOM if like is None else like["others.votes"].size
         by_feature = {
             "weights": np.zeros(n_features),
-            "hypotheses": np.zeros((capacity, n_features, 1)),  # tiles of one
+            "hypotheses": np.zeros((room, n_features, 1)),  # tiles of one
         }
         others = {
             "steps": np.zeros(n_ranks - 1, dtype=np.int64),
             "thresholds": np.zeros(n_ranks - 1),
-            "cuts": np.zeros((capacity, n_ranks - 1)),
-            "votes": np.zeros(capacity, dtype=np.int64),
-            "born": np.zeros(capacity, dtype=np.int64),
-            "book": np.zeros(3, dtype=np.int64),
+            "cuts": np.zeros((room, n_ranks - 1)),
+            "votes": np.zeros(room, dtype=np.int64),
+            "born": np.zeros(room, dtype=np.int64),
+            "progress": np.zeros(3, dtype=np.int64),
         }
-        return by_feature, others
-
-    def _like_saved(
-        self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        return self._new_arrays(n_features, n_ranks, saved["others.votes"].size)
+        return VotedState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         others = state.others
         check_lattice(others["steps"], others["thresholds"], state.settings["threshold_scale"])
-        kept = others["book"][0]
+        kept = others["progress"][0]
         if (
             kept > others["votes"].size
             or (others["votes"] < 0).any()
-            or (others["book"] < 0).any()
+            or (others["progress"] < 0).any()
             or np.unique(others["born"][:kept]).size < kept
         ):
             raise ValueError("its votes or number of hypotheses are impossible")
         if (np.diff(others["cuts"][:kept], axis=1) < 0).any():
             raise ValueError("the thresholds of its hypotheses do not ascend")
-
-    @property
-    def _append_only(self) -> tuple[str, ...]:
-        # A full queue overwrites what it has kept; without a limit nothing ever is.
-        return () if self.max_hypotheses is not None else KEPT
-
-    @property
-    def _overwritten(self) -> tuple[str, ...]:
-        # All columns of one that makes place for another.
-        return () if self.max_hypotheses is None else ("hypotheses",)
-
-    def _clear_free_ends(self, state: OnlineState) -> None:
-        for name in self._append_only:  # it may be infinity, which no model file accepts
-            state.array(name)[state.others["book"][0] :] = 0
-
-    def _make_room(self, state: OnlineState) -> bool:
-        capacity = state.others["votes"].size
-        if state.settings["max_hypotheses"] is not None or state.others["book"][0] < capacity:
-            return False
-        grown = self._new_arrays(
-            len(state.by_feature["weights"]), state.others["steps"].size + 1, 2 * capacity
-        )
-        grown[0]["hypotheses"][:capacity] = state.by_feature["hypotheses"]
-        state.by_feature["hypotheses"] = grown[0]["hypotheses"]
-        for name in ["cuts", "votes", "born"]:
-            grown[1][name][:capacity] = state.others[name]
-            state.others[name] = grown[1][name]
-        return True
 
     def _bind(self, state: OnlineState) -> Any:
         others = state.others
@@ -257,7 +270,7 @@ class VotedPRank(VotesRanks):
             others["cuts"],
             others["votes"],
             others["born"],
-            others["book"],
+            others["progress"],
             state.settings["threshold_scale"] ** 2,
             self.tie == "strict",
             state.settings["count_init"],

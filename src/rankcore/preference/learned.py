@@ -15,7 +15,8 @@ from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places
 from rankcore.preference.quicksort import QuickSort
-from rankcore.ranking._base import SCORE, as_relevance, measure, queries_of
+from rankcore.ranking._base import SCORE, as_relevance, queries_of
+from rankcore.ranking._watch import measure
 
 Floats = NDArray[np.float64]
 

@@ -17,18 +17,32 @@ from rankcore._core.inputs import as_labels, as_rows
 from rankcore._core.model_spec import Specified
 from rankcore._core.numbers import refuse_mask
 from rankcore._core.queries import Queries, group_rows, query_numbers
+from rankcore._core.state import LearnerState
 from rankcore._ext.rows import Rows
+from rankcore.ranking._watch import Validation, measure
 
 # What `score` measures.
 SCORE = "ndcg@10"
 
 
+@dataclass
+class ModelState(LearnerState):
+    """A model that scores rows, and the log of its fit.
+
+    Attributes
+    ----------
+    model : object
+        With a method ``score`` that takes `Rows`.
+    """
+
+    model: Any
+
+
 class Ranker(Specified, BaseEstimator):
     """A learner that gives each row a score by which its query is ordered. Not public.
 
-    A subclass provides ``fit``, ``_scores``, ``_figures`` (the names in its ``history_`` beside
-    that of the measure on held-out rows) and, once fitted, ``_state`` and ``_with_qid``: whether it
-    learned from queries.
+    A subclass provides ``fit``, ``_scores``, ``_figures`` (the names of the figures in its log)
+    and, once fitted, ``_state`` and ``_with_qid``: whether it learned from queries.
     """
 
     n_features_in_: int
@@ -81,8 +95,7 @@ class Ranker(Specified, BaseEstimator):
         check_is_fitted(self)
         rows = self._more_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
-        of = query_numbers(queries)
-        order = np.lexsort((-self._scores(rows, queries), of))
+        order = np.lexsort((-self._scores(rows, queries), query_numbers(queries)))
         places = np.empty(rows.n_rows, dtype=np.int64)
         # `order` goes through the queries one after the other, as their bounds do.
         starts = np.repeat(queries.bounds[:-1], np.diff(queries.bounds))
@@ -122,7 +135,7 @@ class Ranker(Specified, BaseEstimator):
         rows = self._more_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
         labels = as_relevance(y, rows.n_rows)
-        return measure(SCORE, labels, self._scores(rows, queries), query_numbers(queries))
+        return measure(SCORE, labels, self._scores(rows, queries), queries)
 
     def _as_rows(self, X: Any) -> Rows:
         """Check a feature matrix."""
@@ -157,6 +170,14 @@ class Ranker(Specified, BaseEstimator):
         names.n_features_in_ = rows.n_features
         return as_validation(eval_set, eval_qid, eval_group, self.eval_metric, names._more_rows)
 
+    def _shadow(self, X: Any, n_features: int, with_qid: bool, state: LearnerState) -> Self:
+        """A copy of this estimator, fitted with a state: what it will be if all goes well."""
+        shadow = copy(self)
+        shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
+        validate_data(shadow, X, skip_check_array=True, reset=True)  # feature names
+        shadow.n_features_in_, shadow._with_qid, shadow._state = n_features, with_qid, state
+        return shadow
+
     def _become(self, fitted: Self) -> None:
         """Take over what a fit has made, and nothing of an earlier one.
 
@@ -171,100 +192,11 @@ class Ranker(Specified, BaseEstimator):
         name: str = getattr(self.eval_metric, "__name__", "validation")
         return "validation" if name in self._figures else name
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_state" in self.__dict__
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Rows that are held out, and what is measured on them.
-
-    Attributes
-    ----------
-    rows : Rows
-    labels : ndarray of float64
-    queries : Queries
-    metric : str or callable
-    """
-
-    rows: Rows
-    labels: NDArray[np.float64]
-    queries: Queries
-    metric: Any
-
-    def measure(self, scores: NDArray[np.float64]) -> float:
-        """Value of the metric for scores of the rows."""
-        return measure(self.metric, self.labels, scores, query_numbers(self.queries))
-
-    def merit(self, value: Any) -> Any:
-        """What values of the metric are worth, see `merit`."""
-        return merit(self.metric, value)
-
-
-def merit(metric: Any, value: Any) -> Any:
-    """What values of a metric are worth: greater is better, so a loss is negated.
-
-    Parameters
-    ----------
-    metric : str or callable
-        A function is greater for better.
-    value : float or ndarray
-
-    Returns
-    -------
-    float or ndarray
-    """
-    if isinstance(metric, str):
-        from rankcore.metrics.names import greater_is_better
-
-        return value if greater_is_better(metric) else -value
-    return value
-
-
-def measure(metric: Any, labels: Any, scores: Any, qid: Any) -> float:
-    """Measure scores by name or by a function.
-
-    Parameters
-    ----------
-    metric : str or callable
-        A name that `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid.
-    labels, scores, qid : ndarray
-
-    Returns
-    -------
-    float
-    """
-    if callable(metric):
-        value = float(metric(labels, scores, qid))
-    else:
-        from rankcore.metrics import evaluate
-
-        value = float(evaluate(labels, scores, qid=qid, metrics=[metric])[metric])
-    if not np.isfinite(value):
-        raise ValueError(
-            f"the measure {metric!r} gave {value}: it may not be defined for these labels"
-        )
-    return value
-
-
-def check_metric(metric: Any, name: str) -> None:
-    """Raise unless a parameter is a function or the name of a measure.
-
-    Parameters
-    ----------
-    metric : object
-    name : str
-        What error messages call it.
-    """
-    if not callable(metric) and not isinstance(metric, str):
-        raise TypeError(
-            f"{name} must be the name of a measure, such as 'ndcg@10', or a function of labels, "
-            f"scores and qid; found {metric!r}"
-        )
-    if isinstance(metric, str):
-        from rankcore.metrics import evaluate
-
-        evaluate([1.0, 0.0], [1.0, 0.0], metrics=[metric])  # an unknown name says what is near it
+    @property
+    @reads
+    def history_(self) -> dict[str, list[Any]]:
+        """Figures of each pass, round or step, and the measure on held-out rows after it."""
+        return self._fitted_state().history(self._figures)
 
 
 def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
@@ -300,6 +232,15 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
                 "from its neighbours: number the levels"
             )
     return numbers
+
+
+def as_validation_log(values: Any, n: int) -> dict[str, list[float]]:
+    """Values on held-out rows from a file; raise ValueError unless they are of n passes at most."""
+    log = {str(name): [float(value) for value in one] for name, one in values.items()}
+    for name, one in log.items():
+        if len(one) > n or not np.isfinite(one).all():
+            raise ValueError(f"its values of {name} are not those of {n} passes")
+    return log
 
 
 def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import Versioned
 from rankcore._core.model_spec import array_like
+from rankcore._core.state import LearnerState
 from rankcore._ext.pairs import PairState
 
 # Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
@@ -18,7 +18,7 @@ ROOM, ROOM_VALUES = 1024, 2**17
 
 
 @dataclass
-class PairwiseState(Versioned):
+class PairwiseState(LearnerState):
     """All that is saved, resumed and scored with.
 
     Attributes
@@ -30,8 +30,6 @@ class PairwiseState(Versioned):
     counts : ndarray of int64, shape (6,)
         Hypotheses in ``every``; successes of the present hypothesis and of all at the present unit;
         pairs; mistakes; visits of queries.
-    settings : dict
-        Parameters that are built in.
     seed : int
         Of the order of pairs.
     members : list of (ndarray, float, int, float)
@@ -43,28 +41,18 @@ class PairwiseState(Versioned):
     every : tuple of three ndarrays, or None
         Weights, successes and numbers of all hypotheses so far, where none is dropped, with free
         room at the end.
-    epochs : list of [int, int, int, int, int]
+    log : list of [int, int, int, int, int]
         Per pass: pairs, mistakes, hypotheses so far, queries, queries skipped.
-    validation : list of float
-    measure : str, or None
-        The name of what is in it.
-    streaming : bool
-        Whether the last pass is one of ``partial_fit``, which the next call continues.
     """
 
     weights: NDArray[np.float64]
     sums: NDArray[np.float64]
     clock: NDArray[np.float64]
     counts: NDArray[np.int64]
-    settings: dict[str, Any]
     seed: int
     members: list[tuple[NDArray[np.float64], float, int, float]] = field(default_factory=list)
     longest: list[float] = field(default_factory=list)
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
-    epochs: list[list[int]] = field(default_factory=list)
-    validation: list[float] = field(default_factory=list)
-    measure: str | None = None
-    streaming: bool = False
 
     @classmethod
     def new(cls, n_features: int, seed: int, settings: dict[str, Any]) -> Self:
@@ -74,7 +62,7 @@ class PairwiseState(Versioned):
             room = max(1, min(ROOM, ROOM_VALUES // n_features))
             every = (np.empty((room, n_features)), np.empty(room), np.empty(room, dtype=np.int64))
         zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(3)
-        return cls(*zeros, np.zeros(6, dtype=np.int64), settings, seed, every=every)
+        return cls(*zeros, np.zeros(6, dtype=np.int64), seed, every=every, settings=settings)
 
     # ---------------------------------------------------------------- for the kernel
 
@@ -141,38 +129,11 @@ class PairwiseState(Versioned):
             new[k][: len(old[1])] = old[k]
         self.every = new
 
-    # ---------------------------------------------------------------- books
-
-    def begin_pass(self, skipped: int) -> None:
-        """Open the record of a pass."""
-        self.epochs.append([0, 0, 0, 0, skipped])
-
     def tally(self) -> tuple[int, int]:
         """Pairs and mistakes so far."""
         return int(self.counts[3]), int(self.counts[4])
 
-    def check_settings(self, settings: dict[str, Any]) -> None:
-        """Raise if a parameter that is built in has changed."""
-        for name, value in settings.items():
-            if value != self.settings[name]:
-                name, hint = {
-                    "capacity": ("committee_size, or variant or max_hypotheses", ""),
-                    "judged": ("quality", ""),
-                }.get(name, (name, f" ({self.settings[name]!r})"))
-                raise ValueError(
-                    f"{name} differs from what this model began with{hint}, which is built into "
-                    "it; set it back, or call fit"
-                )
-
     # ---------------------------------------------------------------- copies
-
-    def own(self) -> None:
-        """Copy arrays that are read-only, as those of a model that joblib mapped from a file."""
-        for name in ["weights", "sums", "clock", "counts"]:
-            array = getattr(self, name)
-            setattr(self, name, array if array.flags.writeable else array.copy())
-        if self.every is not None and not all(array.flags.writeable for array in self.every):
-            self.every = (self.every[0].copy(), self.every[1].copy(), self.every[2].copy())
 
     def parameters(self) -> tuple[Any, ...]:
         """What learning changes, as it is now. Members and hypotheses are only ever added."""
@@ -186,13 +147,11 @@ class PairwiseState(Versioned):
 
     def snapshot(self) -> Callable[[], None]:
         """A function that puts the present state back."""
-        saved = self.parameters()
-        epochs = [list(epoch) for epoch in self.epochs]
-        validation, streaming = list(self.validation), self.streaming
+        saved, put_back_log = self.parameters(), self.keep_log()
 
         def restore() -> None:
             self.put_back(saved)
-            self.epochs, self.validation, self.streaming = epochs, validation, streaming
+            put_back_log()
 
         return restore
 
@@ -205,8 +164,7 @@ class PairwiseState(Versioned):
             "sums": self.sums,
             "clock": self.clock,
             "counts": self.counts,
-            "epochs": np.array(self.epochs, dtype=np.int64).reshape(-1, 5),
-            "validation": np.array(self.validation, dtype=np.float64),
+            "log": np.array(self.log, dtype=np.int64).reshape(-1, 5),
         }
         if self.every is not None:
             kept = int(self.counts[0])
@@ -228,7 +186,6 @@ class PairwiseState(Versioned):
         n_features: int,
         seed: int,
         settings: dict[str, Any],
-        streaming: bool,
     ) -> Self:
         """The state of a model file.
 
@@ -247,12 +204,8 @@ class PairwiseState(Versioned):
             "born": np.empty(n_members, dtype=np.int64),
         }
         members, successes, born = (array_like(arrays, n, form) for n, form in forms.items())
-        n_epochs = arrays["epochs"].shape[0] if arrays["epochs"].ndim else 0
-        state.epochs = array_like(
-            arrays, "epochs", np.empty((n_epochs, 5), dtype=np.int64)
-        ).tolist()
-        form = np.empty(arrays["validation"].size)
-        state.validation = array_like(arrays, "validation", form).tolist()
+        n_passes = arrays["log"].shape[0] if arrays["log"].ndim else 0
+        state.log = array_like(arrays, "log", np.empty((n_passes, 5), dtype=np.int64)).tolist()
         if settings["capacity"] is None:
             state.every = members, successes, born
         else:
@@ -271,11 +224,9 @@ class PairwiseState(Versioned):
             or counts[4] > counts[3]
             or (successes < 0).any()
             or (state.clock < 0).any()
-            or (np.array(state.epochs) < 0).any()
-            or len(state.validation) > n_epochs
+            or (np.array(state.log) < 0).any()
         ):
             raise ValueError("what it has counted is impossible")
-        state.streaming = streaming
         return state
 
     # ---------------------------------------------------------------- models

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from copy import copy
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_scalar, validate_data
+from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
 from rankcore._core.inputs import as_rows
@@ -20,10 +19,12 @@ from rankcore._core.queries import Queries
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.progress import Progress, report
-from rankcore.ranking._base import Ranker, Validation, check_metric, queries_of
+from rankcore.ranking._base import Ranker, as_validation_log, queries_of
+from rankcore.ranking._committee import Committee, borda, votes
 from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._perceptron_state import PairwiseState
+from rankcore.ranking._watch import Validation, Watch, check_metric
 
 __all__ = ["Committee", "PairwisePerceptron"]
 
@@ -31,23 +32,10 @@ VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
 SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 # Pairs to look at, or as much other work, between two looks at pending signals: some milliseconds.
 BUDGET = 500_000
+# The parameters behind settings of another name.
+SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
 # What is counted in each pass.
 FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
-
-
-class Committee(NamedTuple):
-    """Hypotheses that decide together.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_members, n_features)
-        Best member first.
-    successes : ndarray of float64, shape (n_members,)
-        Pairs that each ranked rightly before its first mistake: what its vote counts.
-    """
-
-    weights: NDArray[np.float64]
-    successes: NDArray[np.float64]
 
 
 class PairwisePerceptron(Ranker):
@@ -270,7 +258,6 @@ class PairwisePerceptron(Ranker):
             interrupted fit leaves the estimator as it was.
         """
         self._check_params()
-        callbacks = list(callbacks or [])
         rows = as_rows(X)
         pairing, skipped = self._pairing(
             rows, y, queries_of(qid, group, rows.n_rows), sample_weight, pairs, pairs_weight
@@ -281,31 +268,29 @@ class PairwisePerceptron(Ranker):
         state = self._new_state(rows.n_features, generator)
         data = self._bind_data(pairing, rows, state, self.max_iter)
         quality = self._quality(validation)
-        shadow = self._shadow(X, rows, state, qid is not None or group is not None)
-        state.measure = None if validation is None else self._metric_name()
-        best, best_epoch, best_merit = None, 0, -np.inf
+        shadow = self._shadow(X, rows.n_features, qid is not None or group is not None, state)
+        watch = Watch(shadow, validation, callbacks)
+        best = None
         for epoch in range(1, self.max_iter + 1):
             sequence = pairing.visited()
             if self.shuffle:
                 generator.shuffle(sequence)
-            state.begin_pass(skipped)
+            state.log.append([0, 0, 0, 0, skipped])
             self._run_pass(state, data, pairing, sequence, quality, epoch, self.max_iter)
             if validation is not None:
-                value = validation.measure(shadow._scores(validation.rows, validation.queries))
-                state.validation.append(value)
-                merit = validation.merit(value)
-                if self.early_stopping_rounds is not None and merit > best_merit:
-                    best, best_epoch, best_merit = state.parameters(), epoch, merit
+                improved = watch.measure(shadow._scores(validation.rows, validation.queries))
+                if improved and self.early_stopping_rounds is not None:
+                    best, shadow.best_iteration_ = state.parameters(), epoch
             if self.verbose:
-                self._tell(state, epoch)
-            stop = [bool(callback(copy(shadow))) for callback in callbacks]
-            stale = best is not None and epoch - best_epoch >= int(self.early_stopping_rounds or 0)
-            if any(stop) or stale or (state.epochs[-1][1] == 0 and validation is None):
+                seen, mistakes = state.log[-1][:2]
+                print(
+                    f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
+                    f"{mistakes} mistakes in {seen} pairs{watch.text()}"
+                )
+            if watch.ends() or (state.log[-1][1] == 0 and validation is None):
                 break
         if best is not None:
             state.put_back(best)
-        if best is not None:
-            shadow.best_iteration_ = best_epoch
         self._become(shadow)
         return self
 
@@ -355,18 +340,16 @@ class PairwisePerceptron(Ranker):
             state = self._new_state(rows.n_features, as_generator(self.random_state))
         else:
             state = self._state
-            state.check_settings(self._settings())
+            state.check_settings(self._settings(), SETTINGS)
             state.own()
         with changing(state, state.snapshot()):
-            if not state.streaming:
-                state.begin_pass(0)
-                state.streaming = True
-            state.epochs[-1][4] += skipped
+            state.stream([0] * len(FIGURES))
+            state.log[-1][4] += skipped
             data = self._bind_data(pairing, rows, state, 1)
             self._run_pass(state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
         if first:
-            shadow = self._shadow(X, rows, state, qid is not None or group is not None)
-            self._become(shadow)
+            with_qid = qid is not None or group is not None
+            self._become(self._shadow(X, rows.n_features, with_qid, state))
         return self
 
     def _pairing(
@@ -421,7 +404,7 @@ class PairwisePerceptron(Ranker):
                 f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
             )
         units = np.ones(n_queries) if self.count == "pair" else 1.0 / pairing.n_pairs
-        record = state.epochs[-1]
+        record = state.log[-1]
         before, base = state.tally(), list(record)
         position, bound = 0, state.bind(self.margin)
         while True:
@@ -481,7 +464,7 @@ class PairwisePerceptron(Ranker):
             "streaming": state.streaming,
             "seed": state.seed,
             "with_qid": self._with_qid,
-            "measure": state.measure,
+            "validation": state.validation,
             "best_iteration": getattr(self, "best_iteration_", None),
         }, state.to_arrays()
 
@@ -494,16 +477,13 @@ class PairwisePerceptron(Ranker):
             raise ValueError(f"its committee has {capacity!r} members")
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ValueError(f"its seed is {seed!r}")
-        measure, best = spec.facts["measure"], spec.facts["best_iteration"]
-        n_measured = spec.arrays["validation"].size
-        if not (isinstance(measure, str) if n_measured else measure is None):
-            raise ValueError(f"its validation is of {measure!r}")
-        if not (best is None or 1 <= int(best) <= n_measured):
+        state = PairwiseState.from_arrays(spec.arrays, n_features, seed, settings)
+        state.streaming = bool(spec.facts["streaming"])
+        state.validation = as_validation_log(spec.facts["validation"], len(state.log))
+        best = spec.facts["best_iteration"]
+        if not (best is None or 1 <= int(best) <= len(state.log)):
             raise ValueError(f"its best pass is {best!r}")
-        self._state = PairwiseState.from_arrays(
-            spec.arrays, n_features, seed, settings, bool(spec.facts["streaming"])
-        )
-        self._state.measure = measure
+        self._state = state
         self.n_features_in_, self._with_qid = n_features, bool(spec.facts["with_qid"])
         if best is not None:
             self.best_iteration_ = int(best)
@@ -534,24 +514,6 @@ class PairwisePerceptron(Ranker):
             return judge.merit(judge.measure(scores))
 
         return value
-
-    def _shadow(self, X: Any, rows: Rows, state: PairwiseState, with_qid: bool) -> Self:
-        """A copy of this estimator, fitted with the state: what it will be if all goes well."""
-        shadow = copy(self)
-        shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
-        validate_data(shadow, X, skip_check_array=True, reset=True)  # feature names
-        shadow.n_features_in_ = rows.n_features
-        shadow._state = state
-        shadow._with_qid = with_qid
-        return shadow
-
-    def _tell(self, state: PairwiseState, epoch: int) -> None:
-        seen, mistakes = state.epochs[-1][:2]
-        value = f", {state.measure} {state.validation[-1]:.4f}" if state.validation else ""
-        print(
-            f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
-            f"{mistakes} mistakes in {seen} pairs{value}"
-        )
 
     def _check_answer(self) -> None:
         """Check the parameters that a fitted model answers by, which may have been set since."""
@@ -628,71 +590,4 @@ class PairwisePerceptron(Ranker):
     @reads
     def n_iter_(self) -> int:
         """Passes made."""
-        return len(self._fitted_state().epochs)
-
-    @property
-    @reads
-    def history_(self) -> dict[str, list[Any]]:
-        """Figures of each pass."""
-        state = self._fitted_state()
-        columns = zip(*state.epochs, strict=True) if state.epochs else [[]] * len(FIGURES)
-        history: dict[str, list[Any]] = {
-            name: list(column) for name, column in zip(FIGURES, columns, strict=True)
-        }
-        if state.measure is not None:
-            history[state.measure] = list(state.validation)
-        return history
-
-    def _fitted_state(self) -> PairwiseState:
-        # AttributeError, as for any attribute that a fit has yet to set.
-        if "_state" not in self.__dict__:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        return self._state
-
-
-def votes(successes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each member counts: its successes, or alike if there are none at all."""
-    return successes if successes.any() else np.ones_like(successes)
-
-
-def borda(
-    rows: Rows, members: NDArray[np.float64], successes: NDArray[np.float64], queries: Queries
-) -> NDArray[np.float64]:
-    """Minus the mean rank that the members give each document within its query.
-
-    Parameters
-    ----------
-    rows : Rows
-    members : ndarray of float64, shape (n_members, n_features)
-    successes : ndarray of float64, shape (n_members,)
-        What each one's vote counts.
-    queries : Queries
-
-    Returns
-    -------
-    ndarray of float64, shape (n_rows,)
-        Documents of equal score share the mean of their ranks.
-
-    Notes
-    -----
-    O(n_members * (n_values + n_rows log n_rows)).
-    """
-    n = rows.n_rows
-    of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
-    starts = np.repeat(queries.bounds[:-1], np.diff(queries.bounds))
-    scores, total = np.empty(n), np.zeros(n)
-    weights = votes(successes)
-    for member, weight in zip(members, weights, strict=True):
-        project(rows, np.ascontiguousarray(member), scores)
-        check_scores(scores)
-        placed = scores if queries.rows is None else scores[queries.rows]
-        order = np.lexsort((-placed, of))
-        new = np.ones(n + 1, dtype=bool)
-        new[1:-1] = (of[1:] != of[:-1]) | (placed[order][1:] != placed[order][:-1])
-        edges = np.flatnonzero(new)
-        middle = np.repeat((edges[:-1] + edges[1:] + 1) / 2, np.diff(edges))
-        total[order] += weight * (middle - starts)
-    total /= weights.sum()
-    if queries.rows is not None:
-        total[queries.rows] = total.copy()
-    return -total
+        return len(self._fitted_state().log)

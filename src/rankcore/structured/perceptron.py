@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-import warnings
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
 from time import perf_counter
@@ -14,12 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from rankcore._core.concurrency import learns
 from rankcore._core.params import STEP_RULES, as_generator, check_flag, check_option, check_real
-from rankcore._core.state import PATIENCE, checkpoints
+from rankcore._core.passes import passes
+from rankcore._core.state import LearnerState, checkpoints
 from rankcore.progress import Progress, report
 from rankcore.structured.task import Array, Pair, Task, dot, features_of
 
@@ -29,15 +27,29 @@ REPORT_SECONDS = 0.005
 
 
 @dataclass
-class _State:
-    """What was learned: weights and, to average, the sums of (examples before) * change."""
+class StructuredState(LearnerState):
+    """Weights and, to average, the sums of (examples before) * change.
 
-    arrays: Array  # one row or two
+    Attributes
+    ----------
+    arrays : ndarray of float64, shape (1, n_parameters) or (2, n_parameters)
+    t : int
+        Examples seen.
+    loss : float
+        Their total loss.
+    curve : list of (int, float)
+        Examples seen and total loss, at the marks of `checkpoints`.
+    """
+
+    arrays: Array
     t: int = 0
     loss: float = 0.0
-    epochs: list[list[float]] = field(default_factory=list)  # examples, total loss, mistakes
     curve: list[tuple[int, float]] = field(default_factory=list)
-    streaming: bool = False
+
+    def copy(self) -> StructuredState:
+        """The same again, to go on from."""
+        log = [list(figures) for figures in self.log]
+        return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log)
 
 
 class StructuredPerceptron(BaseEstimator):
@@ -136,34 +148,13 @@ class StructuredPerceptron(BaseEstimator):
         """
         self._check_params()
         inputs, outputs, size = self._examples(X, Y)
-        state = _State(np.zeros((1 + bool(self.average), size)))
+        state = self._new_state(size)
         order = np.arange(len(inputs), dtype=np.int32)
         generator = as_generator(self.random_state)
-        best, stale = np.inf, 0
-        for epoch in range(1, self.max_iter + 1):
+        for epoch in passes(self, state, "loss"):
             if self.shuffle:
                 generator.shuffle(order)
-            state.epochs.append([0, 0.0, 0])
             self._run_pass(state, inputs, outputs, order.tolist(), epoch, self.max_iter)
-            examples, loss, mistakes = state.epochs[-1]
-            if self.verbose:
-                print(
-                    f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
-                    f"loss {loss / examples:.4f}, {mistakes} mistakes"
-                )
-            if self.tol is not None:
-                stale = 0 if loss / examples < best - self.tol else stale + 1
-                best = min(best, loss / examples)
-                if mistakes == 0 or stale == PATIENCE:
-                    break
-        else:
-            if self.tol is not None:
-                warnings.warn(
-                    f"max_iter={self.max_iter} passes ended before the loss stopped improving by "
-                    f"tol={self.tol}; raise max_iter, or set tol=None to run a fixed number",
-                    ConvergenceWarning,
-                    stacklevel=3,  # the caller of the decorated method
-                )
         return self._adopt(state)
 
     @learns
@@ -176,18 +167,11 @@ class StructuredPerceptron(BaseEstimator):
         """
         self._check_params()
         begun = hasattr(self, "coef_")
-        for name, value in self._built_in.items() if begun else []:
-            if value is not getattr(self, name) and value != getattr(self, name):
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} differs from the {value!r} this model began "
-                    "with, which is built into it; set it back, or call fit"
-                )
+        if begun:
+            self._state.check_settings(self._settings(), {})
         inputs, outputs, size = self._examples(X, Y, fitted=begun)
-        new = _State(np.zeros((1 + bool(self.average), size)))
-        state = deepcopy(self._state) if begun else new
-        if not state.streaming:
-            state.epochs.append([0, 0.0, 0])
-            state.streaming = True
+        state = self._state.copy() if begun else self._new_state(size)
+        state.stream([0, 0.0, 0])
         self._run_pass(state, inputs, outputs, range(len(inputs)), 1, 1)
         return self._adopt(state)
 
@@ -216,6 +200,12 @@ class StructuredPerceptron(BaseEstimator):
         check_scalar(self.verbose, "verbose", Integral, min_val=0)
         if self.tol is not None:
             check_real(self.tol, "tol", 0)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"task": self.task, "average": bool(self.average)}
+
+    def _new_state(self, size: int) -> StructuredState:
+        return StructuredState(np.zeros((1 + bool(self.average), size)), settings=self._settings())
 
     def _examples(
         self, X: Any, Y: Any, fitted: bool = False, labelled: bool = True
@@ -250,10 +240,16 @@ class StructuredPerceptron(BaseEstimator):
         return inputs, outputs, int(size)
 
     def _run_pass(
-        self, state: _State, inputs: Any, outputs: Any, order: Sequence[int], epoch: int, last: int
+        self,
+        state: StructuredState,
+        inputs: Any,
+        outputs: Any,
+        order: Sequence[int],
+        epoch: int,
+        last: int,
     ) -> None:
         marks = set(checkpoints(state.t, len(order)).tolist())
-        record, told = state.epochs[-1], perf_counter()
+        record, reported = state.log[-1], perf_counter()
         for done, i in enumerate(order, 1):
             loss = self._learn(state, inputs[i], outputs[i])
             state.t += 1
@@ -261,11 +257,11 @@ class StructuredPerceptron(BaseEstimator):
             record[:] = record[0] + 1, record[1] + loss, record[2] + (loss > 0)
             if state.t in marks:
                 state.curve.append((state.t, state.loss))
-            if done == len(order) or perf_counter() - told > REPORT_SECONDS:
+            if done == len(order) or perf_counter() - reported > REPORT_SECONDS:
                 report(Progress(epoch, last, done, len(order), record[1] / record[0]))
-                told = perf_counter()
+                reported = perf_counter()
 
-    def _learn(self, state: _State, x: Any, y: Any) -> float:
+    def _learn(self, state: StructuredState, x: Any, y: Any) -> float:
         """Predict, then learn; the loss of the prediction."""
         weights = _read_only(state.arrays[0])
         rival = self.task.argmax(weights, x, None, 0.0)
@@ -316,18 +312,17 @@ class StructuredPerceptron(BaseEstimator):
             )
         return float(loss)
 
-    def _adopt(self, state: _State) -> Self:
+    def _adopt(self, state: StructuredState) -> Self:
         weights = state.arrays[0].copy()
         if len(state.arrays) == 2:
             weights -= state.arrays[1] / state.t
-        examples, losses, mistakes = np.array(state.epochs).T
+        examples, losses, mistakes = np.array(state.log).T
         curve = np.array(state.curve)
         # In one go, so that Ctrl-C finds the old model or the new one.
         self.__dict__.update(
             _state=state,
-            _built_in={"task": self.task, "average": bool(self.average)},
             coef_=weights,
-            n_iter_=len(state.epochs),
+            n_iter_=len(state.log),
             t_=state.t,
             history_={
                 "examples": examples.astype(int).tolist(),

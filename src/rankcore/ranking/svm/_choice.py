@@ -11,8 +11,9 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.concurrency import learns
 from rankcore._core.queries import Queries, query_numbers
-from rankcore.ranking._base import Ranker, as_relevance, check_metric, measure, merit, queries_of
+from rankcore.ranking._base import ModelState, Ranker, as_relevance, queries_of
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
+from rankcore.ranking._watch import check_metric, measure, merit
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._path import along, as_cs
 
@@ -140,7 +141,8 @@ random_state, verbose
         labels = as_relevance(y, data.n_rows)
         everything = make_pairing(data.n_rows, labels, queries, sample_weight)
         check_useful(everything, data.n_rows)
-        shadow = model._shadow(X, data.n_features, qid is not None or group is not None)
+        with_qid = qid is not None or group is not None
+        shadow = model._shadow(X, data.n_features, with_qid, ModelState(None, settings={}))
         scores = []
         for train, test in self._folds(X, labels, numbers, queries):
             with model._problem(data, _part(everything, numbers[train])) as problem:

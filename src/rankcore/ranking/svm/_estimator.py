@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from copy import copy
 from numbers import Integral
 from time import perf_counter
 from typing import Any, Self
@@ -12,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_scalar, validate_data
+from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import learns
 from rankcore._core.inputs import as_rows
@@ -21,9 +20,11 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._core.threads import check_n_jobs, n_threads
-from rankcore.ranking._base import Ranker, check_metric, queries_of
+from rankcore.ranking._base import ModelState, Ranker, queries_of
 from rankcore.ranking._pairs import check_useful, make_pairing
+from rankcore.ranking._watch import Watch, check_metric
 from rankcore.ranking.svm._files import FIGURES, describe, restore
+from rankcore.ranking.svm._look import Look
 from rankcore.ranking.svm._models import (
     KERNELS,
     Kernel,
@@ -34,7 +35,6 @@ from rankcore.ranking.svm._models import (
 )
 from rankcore.ranking.svm._newton import Solution, Step
 from rankcore.ranking.svm._problems import Problem
-from rankcore.ranking.svm._watch import Watch
 
 LOSSES = ("squared_hinge", "hinge")
 
@@ -152,9 +152,9 @@ class RankSVM(Ranker):
     (1.0, array([1, 3, 2]))
     """
 
-    _state: LinearModel | KernelModel
+    _state: ModelState
     _figures = FIGURES
-    _history: dict[str, list[Any]]
+    _figures = FIGURES
     # Newton's steps are few, and what stops early is the path over C.
     early_stopping_rounds = None
 
@@ -257,8 +257,9 @@ class RankSVM(Ranker):
         validation = self._validation(X, data, eval_set, eval_qid, eval_group)
         with self._problem(data, pairing) as problem:
             start = problem.start(self._warm(data.n_rows, data.n_features))
-            shadow = self._shadow(X, data.n_features, qid is not None or group is not None)
-            look = Watch(shadow, problem, validation, list(callbacks or []), begin)
+            with_qid = qid is not None or group is not None
+            shadow = self._shadow(X, data.n_features, with_qid, ModelState(None, settings={}))
+            look = Look(problem, Watch(shadow, validation, callbacks), shadow, begin)
             found = problem.solve(self.C, self.loss, start, self.tol, int(self.max_iter), look)
             shadow._take(problem, found)
         self._warn(found)
@@ -289,32 +290,22 @@ class RankSVM(Ranker):
                 f"X has {n_features} features, but with warm_start the model goes on from "
                 f"{self.n_features_in_}"
             )
-        if isinstance(self._state, KernelModel) and (self._state.support >= n_rows).any():
+        model = self._state.model
+        if isinstance(model, KernelModel) and (model.support >= n_rows).any():
             raise ValueError(
                 f"X has {n_rows} rows, fewer than those that warm_start goes on from: with a "
                 "kernel they must be the same"
             )
-        return self._state
-
-    def _shadow(self, X: Any, n_features: int, with_qid: bool) -> Self:
-        """A copy of this estimator: what it will be if all goes well."""
-        shadow = copy(self)
-        validate_data(shadow, X, skip_check_array=True, reset=True)  # feature names
-        shadow.n_features_in_ = n_features
-        shadow._with_qid = with_qid
-        shadow._history = {name: [] for name in FIGURES}
-        return shadow
+        return model
 
     def _note(self, step: Step, seconds: float) -> None:
-        """Add a step to the history."""
+        """Add a step to the log."""
         share = step.gap / step.objective
-        figures = (step.objective, share, step.gradient_norm, step.products, seconds)
-        for name, value in zip(FIGURES, figures, strict=True):
-            self._history[name].append(value)
+        self._state.log.append([step.objective, share, step.gradient_norm, step.products, seconds])
 
     def _take(self, problem: Problem, found: Solution) -> None:
         """Take over what was found."""
-        self._state = problem.model(found.w)
+        self._state.model = problem.model(found.w)
         self.objective_, self.gap_ = found.objective, found.gap / found.objective
         self.n_iter_ = found.n_iter
 
@@ -370,50 +361,38 @@ class RankSVM(Ranker):
 
     def _summary(self) -> dict[str, Any]:
         summary = {"steps": self.n_iter_, "objective": self.objective_}
-        if isinstance(self._state, KernelModel):
-            summary["documents_with_coefficients"] = self._state.support.size
+        if isinstance(self._state.model, KernelModel):
+            summary["documents_with_coefficients"] = self._state.model.support.size
         return summary
 
     def _scores(self, rows: Any, queries: Queries) -> NDArray[np.float64]:
-        return check_scores(self._fitted_state().score(rows))
+        return check_scores(self._fitted_state().model.score(rows))
 
     @property
     def coef_(self) -> NDArray[np.float64]:
         """The weights of features, shape (n_features,)."""
-        state = self._fitted_state()
-        if isinstance(state, LinearModel):
-            return state.weights.copy()
-        if state.kernel.kind == "linear":
-            return state.weights()
+        model = self._fitted_state().model
+        if isinstance(model, LinearModel):
+            return model.weights.copy()
+        if model.kernel.kind == "linear":
+            return model.weights()
         raise AttributeError("with this kernel there is no coef_; see dual_coef_ and support_")
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
         """The coefficients of documents, shape (n_support,)."""
-        return self._kernel_state().coefficients.copy()
+        return self._kernel_model().coefficients.copy()
 
     @property
     def support_(self) -> NDArray[np.int64]:
         """The rows that have a coefficient, shape (n_support,)."""
-        return self._kernel_state().support.copy()
+        return self._kernel_model().support.copy()
 
-    @property
-    def history_(self) -> dict[str, list[Any]]:
-        """Figures of each step."""
-        self._fitted_state()
-        return {name: list(values) for name, values in self._history.items()}
-
-    def _kernel_state(self) -> KernelModel:
-        state = self._fitted_state()
-        if isinstance(state, LinearModel):
+    def _kernel_model(self) -> KernelModel:
+        model = self._fitted_state().model
+        if isinstance(model, LinearModel):
             raise AttributeError("without a kernel documents have no coefficients; see coef_")
-        return state
-
-    def _fitted_state(self) -> Any:
-        # AttributeError, as for any attribute that a fit has yet to set.
-        if "_state" not in self.__dict__:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        return self._state
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

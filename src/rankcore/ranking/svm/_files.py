@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore.ranking._base import ModelState, as_validation_log
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 
 # What `history_` holds of each step.
@@ -22,10 +23,11 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     TypeError
         If its kernel is a function.
     """
-    state = model._state
+    state = model._state.model
     facts: dict[str, Any] = {
         "with_qid": model._with_qid,
-        "history": model.history_,
+        "log": model._state.log,
+        "validation": model._state.validation,
         "objective": model.objective_,
         "gap": model.gap_,
         "n_iter": model.n_iter_,
@@ -63,24 +65,25 @@ def restore(model: Any, spec: ModelSpec) -> None:
         If the arrays and facts are not those of a ranking SVM.
     """
     document, arrays, n_features = spec.facts, spec.arrays, check_n_features(spec.n_features)
-    history = document["history"]
-    lengths = {len(values) for values in history.values()}
-    if not set(FIGURES) <= history.keys() or len(lengths) != 1:
-        raise ValueError("its history is not that of a ranking SVM")
-    numbers = np.array(list(history.values()), dtype=np.float64)
+    log = [list(figures) for figures in document["log"]]
+    numbers = np.array(log, dtype=np.float64).reshape(len(log), -1)
+    if (log and numbers.shape[1] != len(FIGURES)) or np.isnan(numbers).any():
+        raise ValueError("its log is not that of a ranking SVM")
     objective, gap, steps = document["objective"], document["gap"], document["n_iter"]
-    if np.isnan(numbers).any() or not (objective >= 0 and gap >= 0):
+    if not (objective >= 0 and gap >= 0):
         raise ValueError("its figures are impossible")
-    if not isinstance(steps, int) or not 0 <= steps <= numbers.shape[1]:
+    if not isinstance(steps, int) or not 0 <= steps <= len(log):
         raise ValueError(f"it took {steps!r} steps")
     kernel = document["kernel"]
     if (kernel is None) != (model.kernel is None):
         raise ValueError("its kernel is not that of its parameters")
+    found: LinearModel | KernelModel
     if kernel is None:
-        model._state = LinearModel(_vector(arrays, "weights", n_features))
+        found = LinearModel(_vector(arrays, "weights", n_features))
     else:
-        model._state = _kernel_model(model, kernel, n_features, arrays)
-    model._history = {name: list(history[name]) for name in history}
+        found = _kernel_model(model, kernel, n_features, arrays)
+    validation = as_validation_log(document["validation"], len(log))
+    model._state = ModelState(found, settings={}, log=log, validation=validation)
     model.objective_, model.gap_, model.n_iter_ = float(objective), float(gap), steps
     model.n_features_in_, model._with_qid = n_features, bool(document["with_qid"])
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import Versioned
 from rankcore._core.inputs import as_rows
 from rankcore._ext.rows import Rows, project
 
@@ -150,7 +149,7 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
 
 
 @dataclass(frozen=True)
-class LinearModel(Versioned):
+class LinearModel:
     """Scores that are sums over features.
 
     Attributes
@@ -168,7 +167,7 @@ class LinearModel(Versioned):
 
 
 @dataclass(frozen=True)
-class KernelModel(Versioned):
+class KernelModel:
     """Scores that are sums over documents.
 
     Attributes

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
 from rankcore.metrics.tables import Table
-from rankcore.ranking._base import queries_of
+from rankcore.ranking._base import ModelState, queries_of
 from rankcore.ranking._pairs import check_useful, make_pairing
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._problems import Problem
@@ -134,7 +134,8 @@ def ranksvm_path(
     pairing = make_pairing(data.n_rows, y, queries, sample_weight, pairs, pairs_weight)
     check_useful(pairing, data.n_rows)
     held = model._validation(X, data, eval_set, eval_qid, eval_group)
-    shadow = model._shadow(X, data.n_features, qid is not None or group is not None)
+    with_qid = qid is not None or group is not None
+    shadow = model._shadow(X, data.n_features, with_qid, ModelState(None, settings={}))
     fitted, values = [], []
     with model._problem(data, pairing) as problem:
         for one in along(shadow, problem, values_of_c):
@@ -180,7 +181,7 @@ def along(shadow: RankSVM, problem: Problem, Cs: Floats) -> Iterator[RankSVM]:
     w = problem.start(None)
     for C in Cs.tolist():
         one = copy(shadow)
-        one.C, one._history = C, {name: [] for name in shadow._history}
+        one.C, one._state = C, ModelState(None, settings={})
         begin = perf_counter()
 
         def look(_: Any, step: Any, one: RankSVM = one, begin: float = begin) -> bool:
@@ -195,5 +196,5 @@ def along(shadow: RankSVM, problem: Problem, Cs: Floats) -> Iterator[RankSVM]:
 
 
 def _length(problem: Problem, model: RankSVM) -> float:
-    w = problem.start(model._state)
+    w = problem.start(model._state.model)
     return float(np.sqrt(max(problem.space.dot(w, w), 0.0)))

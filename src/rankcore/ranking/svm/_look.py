@@ -1,0 +1,48 @@
+"""What a fit shows of each step: figures, held-out rows, callbacks."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.progress import Progress, report
+from rankcore.ranking._watch import Watch
+from rankcore.ranking.svm._newton import Step
+from rankcore.ranking.svm._problems import Problem
+
+
+class Look:
+    """Keeps the log of a model that is being fitted, and makes the model if somebody watches.
+
+    Parameters
+    ----------
+    problem : Problem
+    watch : Watch
+    shadow : RankSVM
+        What the estimator will be if all goes well.
+    begin : float
+        When the fit began, by `time.perf_counter`.
+    """
+
+    def __init__(self, problem: Problem, watch: Watch, shadow: Any, begin: float) -> None:
+        self._problem, self._watch, self._shadow, self._begin = problem, watch, shadow, begin
+
+    def __call__(self, w: NDArray[np.float64], step: Step) -> bool:
+        model, state, watch = self._shadow, self._shadow._state, self._watch
+        model._note(step, perf_counter() - self._begin)
+        n, share = len(state.log), step.gap / step.objective
+        if watch.used:
+            state.model = self._problem.model(w)
+            model.objective_, model.gap_, model.n_iter_ = step.objective, share, n
+        if watch.validation is not None:
+            watch.measure(model._scores(watch.validation.rows, watch.validation.queries))
+        report(Progress(n, int(model.max_iter), 1, 1, share, "gap", "steps"))
+        if model.verbose:
+            print(
+                f"[{type(model).__name__}] step {n}: objective {step.objective:.8g}, at most "
+                f"{share:.1e} of it above the minimum{watch.text()}"
+            )
+        return watch.ends()
