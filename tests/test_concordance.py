@@ -258,24 +258,26 @@ MEASURES = [
 @pytest.mark.parametrize("measure", MEASURES)
 def test_bad_labels_and_scores_are_named(measure):
     for odd in (math.nan, math.inf, -math.inf):
-        with pytest.raises(ValueError, match="s must be finite.* query 'b'"):
+        with pytest.raises(ValueError, match="y_score must be finite.* query 'b'"):
             measure([1, 0, 1], [1, 2, odd], qid=["a", "a", "b"])
-        with pytest.raises(ValueError, match="y must be finite"):
+        with pytest.raises(ValueError, match="y_true must be finite"):
             measure([1, 0, odd], [1, 2, 3])
         with (
             mock.patch.object(auc_module, "_HUGE", 1),
-            pytest.raises(ValueError, match="s must be finite"),
+            pytest.raises(ValueError, match="y_score must be finite"),
         ):
             measure([1, 0, 1], [1, 2, odd])
-    with pytest.raises(ValueError, match="y and s must have the same length; found 2 and 3"):
+    with pytest.raises(
+        ValueError, match="y_true and y_score must have the same length; found 2 and 3"
+    ):
         measure([1, 0], [1, 2, 3])
-    with pytest.raises(ValueError, match="y and s are empty"):
+    with pytest.raises(ValueError, match="y_true and y_score are empty"):
         measure(np.zeros(0), np.zeros(0))
-    with pytest.raises(ValueError, match="s must have one dimension"):
+    with pytest.raises(ValueError, match="y_score must have one dimension"):
         measure([1, 0], [[1, 2]])
-    with pytest.raises(TypeError, match="y must be real numbers"):
+    with pytest.raises(TypeError, match="y_true must be real numbers"):
         measure(["a", "b"], [1, 2])
-    with pytest.raises(TypeError, match="s must be real numbers"):
+    with pytest.raises(TypeError, match="y_score must be real numbers"):
         measure([1, 0], [1j, 2])
 
 
@@ -475,7 +477,7 @@ def test_margin_loss_of_huge_scores():
     assert margin_loss([0, 1], [1e308, -1e308]) == 1
     with pytest.raises(ValueError, match="too large to be summed.*query 0"):
         margin_loss([1, 1, 0], [1e308, 1.1e308, 0.9e308], rho=1e308)
-    with pytest.raises(ValueError, match="s must be finite"):
+    with pytest.raises(ValueError, match="y_score must be finite"):
         margin_loss(None, [1, math.nan], pairs=[[0, 1]])
 
 

@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.strategies import examples
 
 from rankcore.metrics import (
     Convention,
@@ -182,3 +185,44 @@ def test_skipped_queries_are_not_counted():
     assert skipping["mrr"] == 1
     assert math.isnan(skipping.per_query["mrr"][1])
     assert str(skipping).splitlines()[1].split() == ["mrr", "1.0000", "1"]
+
+
+@settings(max_examples=examples(150))
+@given(
+    st.integers(1, 60),
+    st.integers(1, 4),
+    st.integers(1, 40),
+    st.sampled_from(["average", "first", "last", "optimistic", "pessimistic"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_many_measures_are_those_of_each_alone(n, n_queries, levels, ties, apart, named, seed):
+    """Together they share one sort, which must leave equal scores in their order."""
+    rng = np.random.default_rng(seed)
+    y, s = rng.integers(0, 3, n), rng.integers(0, levels, n) / 7
+    qid = rng.integers(0, n_queries, n) if apart else np.sort(rng.integers(0, n_queries, n))
+    names = ["ndcg", "dcg@3", "map", "P@2", "auc", "misranking", "kendall_tau"]
+    options = {
+        "qid": qid,
+        "convention": Convention(ties=ties, empty="skip"),
+        "docid": rng.permutation(n) if named else None,
+    }
+    together = evaluate(y, s, metrics=names, **options)
+    for name in names:
+        alone = evaluate(y, s, metrics=name, **options)
+        np.testing.assert_array_equal(together.per_query[name], alone.per_query[name])
+        np.testing.assert_array_equal(together.qid, alone.qid)
+
+
+@pytest.mark.parametrize("convention", ["trec_eval", "lightgbm", "letor4"])
+def test_many_measures_of_long_queries_are_those_of_each_alone(convention):
+    rng = np.random.default_rng(1)
+    y, s = rng.integers(0, 5, 30_000), rng.normal(size=30_000).astype(np.float32).astype(float)
+    s[::3] = s[1::3] + 1e-12  # equal in single precision alone
+    qid = rng.integers(0, 3, 30_000)
+    names = ["ndcg", "ndcg@10", "map", "auc", "misranking", "kendall_tau"]
+    together = evaluate(y, s, qid=qid, metrics=names, convention=convention)
+    for name in names:
+        alone = evaluate(y, s, qid=qid, metrics=name, convention=convention)
+        np.testing.assert_array_equal(together.per_query[name], alone.per_query[name])

@@ -147,7 +147,7 @@ def test_evaluations_are_compared_on_common_queries():
 
 
 def test_evaluations_that_mean_different_things_are_not_compared():
-    arguments = {"y": Y, "s": SYSTEMS["good"], "qid": QID, "metrics": "ndcg"}
+    arguments = {"y_true": Y, "y_score": SYSTEMS["good"], "qid": QID, "metrics": "ndcg"}
     table = np.array([0.0, 1.0, 3.0])
     plain = evaluate(**arguments, convention=Convention(gain=table))
     same = evaluate(**arguments, convention=Convention(gain=table.copy()))
@@ -189,7 +189,7 @@ def test_intervals_cover():
 )
 def test_bad_arguments(options, error, message):
     with pytest.raises(error, match=message):
-        compare(**({"scores": SYSTEMS, "y": Y, "qid": QID} | options))
+        compare(**({"scores": SYSTEMS, "y_true": Y, "qid": QID} | options))
 
 
 def test_tables():

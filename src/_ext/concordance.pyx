@@ -20,6 +20,7 @@ from rankcore._ext._by_score cimport (
     allocate,
     data_of,
     find_levels,
+    gather,
     load,
     longest_query,
     sort_descending,
@@ -216,6 +217,51 @@ def count_pairs(
             i += 1
         free(room.block)
     return trouble, i
+
+
+def sort_queries(
+    const double[::1] scores not None,
+    const int64_t[::1] rows,
+    const int64_t[::1] bounds not None,
+    int64_t first,
+    int64_t last,
+    int64_t[::1] sorted_rows not None,
+):
+    """Sort the rows of the queries from ``first`` up to ``last`` by descending score.
+
+    Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
+    these places. They are put at the same places of ``sorted_rows``; equal scores keep their order.
+    The GIL is released.
+    """
+    cdef Room room
+    cdef int64_t i, k, start, n, n_rows = scores.shape[0]
+    cdef int64_t longest = longest_query(bounds, first, last, n_rows)
+    cdef const double *score
+    cdef const int64_t *row = NULL
+    cdef bint whole = True
+    if sorted_rows.shape[0] != n_rows or (rows is not None and rows.shape[0] != n_rows):
+        raise ValueError("scores and rows differ in length")
+    if first == last or longest == 0:
+        return
+    if rows is not None:
+        row = &rows[0]
+    if not allocate(&room, longest):
+        raise MemoryError()
+    with nogil:
+        for i in range(first, last):
+            start, n = bounds[i], bounds[i + 1] - bounds[i]
+            score = gather(&scores[0], row, room.score, start, n, n_rows)
+            whole = score != NULL
+            if not whole:
+                break
+            sort_descending(&room, score, n)
+            for k in range(n):
+                sorted_rows[start + k] = start + room.place[k]
+                if row:
+                    sorted_rows[start + k] = row[sorted_rows[start + k]]
+        free(room.block)
+    if not whole:
+        raise IndexError("rows names a row that there is not")
 
 
 cdef struct Node:

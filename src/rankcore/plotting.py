@@ -127,14 +127,14 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
     return ax
 
 
-def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None) -> Any:
+def plot_roc(y_true: Any, y_score: Any, *, rel: float = 1.0, name: str = "", ax: Any = None) -> Any:
     """Draw the ROC curve with the band that ties leave open.
 
     Parameters
     ----------
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         Labels; positive from ``rel`` on.
-    s : array-like of numbers, shape (n,)
+    y_score : array-like of numbers, shape (n,)
         Scores.
     rel : float
         The smallest positive label.
@@ -157,10 +157,10 @@ def plot_roc(y: Any, s: Any, *, rel: float = 1.0, name: str = "", ax: Any = None
         If Matplotlib is not installed.
     """
     areas = [
-        cast(float, auc_score(y, s, rel=rel, ties=ties, empty="raise"))
+        cast(float, auc_score(y_true, y_score, rel=rel, ties=ties, empty="raise"))
         for ties in ("half", "pessimistic", "optimistic")
     ]
-    labels, scores = as_vector(y, "y"), as_vector(s, "s")
+    labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
     order = np.argsort(-scores, kind="stable")
     positive = labels[order] >= rel
     last = np.append(np.flatnonzero(np.diff(scores[order])), positive.size - 1)

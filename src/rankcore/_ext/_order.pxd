@@ -70,14 +70,21 @@ cdef inline bint order(
     if n <= SMALL:
         return _insertion(key, place, n)
     low = high = key[place[0]]
-    for i in range(1, n):
+    for i in range(1, n):  # of what is in order already, no more is asked
+        element = key[place[i]]
+        if element < high:
+            break
+        ties |= element == high
+        high = element
+    else:
+        return ties
+    ties = False
+    for i in range(i, n):
         element = key[place[i]]
         if element < low:
             low = element
         if element > high:
             high = element
-    if low == high:
-        return True
     length = _bit_length(n)
     digit = min(DIGIT, length)
     passes = 2 if length <= 14 else PASSES

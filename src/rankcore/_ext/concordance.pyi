@@ -23,3 +23,11 @@ def margin_losses(
     rho: float,
     values: NDArray[np.float64],
 ) -> tuple[int, int]: ...
+def sort_queries(
+    scores: NDArray[np.float64],
+    rows: NDArray[np.int64] | None,
+    bounds: NDArray[np.int64],
+    first: int,
+    last: int,
+    sorted_rows: NDArray[np.int64],
+) -> None: ...

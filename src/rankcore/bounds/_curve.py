@@ -86,8 +86,8 @@ class MarginCurve:
 
 
 def margin_curve(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     group: Any = None,
@@ -99,9 +99,9 @@ def margin_curve(
 
     Parameters
     ----------
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         Labels: all pairs of a query with different labels are compared.
-    s : array-like of numbers, shape (n,)
+    y_score : array-like of numbers, shape (n,)
         Scores; finite.
     qid : array-like, shape (n,), optional
         The query of each row, of any type and in any order. None: all rows are of one query.
@@ -136,10 +136,10 @@ def margin_curve(
     >>> curve.losses, curve.misranking
     (array([0.    , 0.25  , 0.6875]), 0.0)
     """
-    scores = as_vector(s, "s")
-    labels = as_relevance(y, scores.size)
+    scores = as_vector(y_score, "y_score")
+    labels = as_relevance(y_true, scores.size)
     if not np.isfinite(scores).all():
-        raise ValueError("s must be finite")
+        raise ValueError("y_score must be finite")
     if balance not in (None, "query"):
         raise ValueError(f"balance must be 'query' or None; found {balance!r}")
     pairing = pair_by_label(labels, queries_of(qid, group, scores.size), None, True)

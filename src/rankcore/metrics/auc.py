@@ -14,6 +14,7 @@ from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
 from rankcore._core.queries import group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import auc as kernels
 from rankcore.metrics.evaluate_queries import named
+from rankcore.metrics.judged import check_lengths
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 
@@ -30,8 +31,8 @@ _SAMPLES_EACH = 16
 
 
 def auc_score(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     rel: float = 1.0,
@@ -49,9 +50,9 @@ def auc_score(
 
     Parameters
     ----------
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         True labels; any finite numbers.
-    s : array-like of numbers, shape (n,)
+    y_score : array-like of numbers, shape (n,)
         Scores, greater for more likely positive; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. Pairs are within queries, and the
@@ -103,15 +104,10 @@ def auc_score(
     >>> round(rc.metrics.auc_score(y, s, ties="pessimistic"), 4)
     0.6667
     """
-    labels, scores = _numbers(y, "y"), _numbers(s, "s")
-    if labels.size != scores.size:
-        raise ValueError(
-            f"y and s must have the same length; found {labels.size} and {scores.size}"
-        )
-    if labels.size == 0:
-        raise ValueError("y and s are empty; a measure needs at least one row")
+    labels, scores = _numbers(y_true, "y_true"), _numbers(y_score, "y_score")
+    check_lengths(labels, scores)
     if not _is_finite(labels):
-        raise ValueError("y must be finite")
+        raise ValueError("y_true must be finite")
     if not isinstance(rel, Real) or rel != rel or _is_beyond(rel):
         raise ValueError(f"rel must be a number, the smallest positive label; found {rel!r}")
     if ties not in _TIES:
@@ -196,7 +192,7 @@ def _areas(
 ) -> PerQuery:
     """AUC of every query."""
     n = scores.size
-    scores = as_vector(scores, "s")
+    scores = as_vector(scores, "y_score")
     queries = group_rows(qid, n)
     mark = np.empty(n, dtype=marks.dtype)
     for start in range(0, n, _BLOCK):
@@ -206,7 +202,7 @@ def _areas(
     def run(first: int, last: int) -> None:
         odd = kernels.sum_pairs(scores, mark, queries.rows, queries.bounds, first, last, sums)
         if odd >= 0:
-            raise ValueError(f"s must be finite, in {named(queries.ids[odd])}")
+            raise ValueError(f"y_score must be finite, in {named(queries.ids[odd])}")
 
     run_blocks(run, queries.bounds, n_jobs)
     greater, greater_low, equal, equal_low, positive, negative = sums.T
@@ -232,7 +228,7 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
         for i in range(first, last):
             for _, _, part in parts(i):
                 if not kernels.count_buckets(part, *splitters, counts[i]):
-                    raise ValueError("s must be finite")
+                    raise ValueError("y_score must be finite")
 
     run_blocks(count, edges, n_jobs)
     ends = counts.T.ravel().cumsum()

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import Floats, as_reals, as_vector, refuse_mask
-from rankcore._core.queries import Queries, group_rows, run_blocks
+from rankcore._core.numbers import Floats, as_reals, refuse_mask
+from rankcore._core.queries import Queries, run_blocks
 from rankcore._ext import measures as kernels
 from rankcore.metrics.conventions import Convention
+from rankcore.metrics.judged import Judged
 from rankcore.metrics.names import LARGEST_CUT, Measure
 
 _GAINED = {"dcg", "ndcg"}
@@ -36,47 +37,38 @@ _MEASURE = np.dtype(
 
 
 def measure_queries(
-    y: Any,
-    s: Any,
+    data: Judged,
     measures: Sequence[Measure],
     convention: Convention,
     *,
-    qid: Any = None,
-    docid: Any = None,
+    rows: NDArray[np.int64] | None = None,
     retrieved: Any = None,
     n_jobs: int | None = None,
-) -> tuple[Queries, Floats]:
+) -> Floats:
     """Values of measures for every query; each query is sorted once.
 
     Parameters
     ----------
-    y, s : array-like of numbers, shape (n,)
-        Labels and scores.
+    data : Judged
     measures : sequence of Measure
         What to measure.
     convention : Convention
         What holds where a measure does not say otherwise.
-    qid, docid, retrieved, n_jobs
+    rows : ndarray of int64, shape (n,), optional
+        The rows query by query, those of each in the order that breaks ties (`rows_by_id`).
+    retrieved, n_jobs
         As `rankcore.metrics.evaluate`.
 
     Returns
     -------
-    queries : Queries
-    values : ndarray, shape (n_measures, n_queries)
+    ndarray, shape (n_measures, n_queries)
         NaN where the convention leaves a query out.
     """
-    labels, scores = as_vector(y, "y"), as_vector(s, "s")
-    if labels.size != scores.size:
-        raise ValueError(
-            f"y and s must have the same length; found {labels.size} and {scores.size}"
-        )
-    if labels.size == 0:
-        raise ValueError("y and s are empty; a measure needs at least one document")
+    labels, scores, queries = data.labels, data.scores, data.queries
     if convention.single_precision:
         with np.errstate(over="ignore"):  # reported as infinite, with its query
             scores = scores.astype(np.float32).astype(np.float64)
-    queries = group_rows(qid, labels.size)
-    rows = queries.rows if docid is None else _rows_by_id(queries, docid)
+    rows = queries.rows if rows is None else rows
     mask = None if retrieved is None else _as_mask(retrieved, labels.size)
     if convention.cutoff is not None:
         measures = [
@@ -110,7 +102,7 @@ def measure_queries(
     run_blocks(run, queries.bounds, n_jobs)
     for measure, value in zip(measures, values, strict=True):
         _settle(value, measure, convention, queries, sizes)
-    return queries, values
+    return values
 
 
 def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
@@ -143,7 +135,7 @@ def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
     return int(k)
 
 
-def _rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
+def rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
     """Rows query by query, those of each in ascending order of their document ids."""
     refuse_mask(docid, "docid")
     ids = np.asarray(docid)
@@ -230,13 +222,13 @@ def _complaint(trouble: str, query: Any, convention: Convention) -> Exception:
     if trouble == "memory":
         return MemoryError(f"{named(query)} is too long for the memory there is")
     what = {
-        "score": "s must be finite" + " as float32" * convention.single_precision,
-        "label": "y must be finite",
+        "score": "y_score must be finite" + " as float32" * convention.single_precision,
+        "label": "y_true must be finite",
         "gain": "gain must be finite for every label",
         "negative": "ndcg is not defined for negative gains: shift the labels, or choose another "
         "gain; found one",
-        "huge": "y must be labels whose gains do not add up beyond float64 (choose gain='linear', "
-        "or a table)",
+        "huge": "y_true must be labels whose gains do not add up beyond float64 (choose "
+        "gain='linear', or a table)",
     }
     return ValueError(f"{what[trouble]}, in {named(query)}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
-from rankcore.metrics.evaluate_queries import measure_queries
+from rankcore.metrics.evaluate_queries import measure_queries, rows_by_id
+from rankcore.metrics.judged import judged
 from rankcore.metrics.names import Measure, parse
-from rankcore.metrics.pairwise import kendall_tau, pairwise_misranking
+from rankcore.metrics.pairwise import PairCounts, count_pairs
 from rankcore.metrics.tables import Table
 
-_PAIR_MEASURES: dict[str, Callable[..., Any]] = {
-    "auc": auc_score,
-    "misranking": pairwise_misranking,
-    "kendall_tau": kendall_tau,
-}
+_COUNTED = {"misranking": PairCounts.misranking, "kendall_tau": PairCounts.kendall_tau}
+_OF_PAIRS = {"auc", *_COUNTED}
 
 
 class Evaluation(Mapping[str, float]):
@@ -109,8 +107,8 @@ class Evaluation(Mapping[str, float]):
 
 
 def evaluate(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     metrics: str | Iterable[str] = ("ndcg@10", "map", "mrr", "P@5"),
@@ -124,9 +122,9 @@ def evaluate(
 
     Parameters
     ----------
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         True labels, greater for more relevant; any finite numbers.
-    s : array-like of numbers, shape (n,)
+    y_score : array-like of numbers, shape (n,)
         Scores, greater for higher in the ranking; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. None: all rows are one query.
@@ -185,33 +183,37 @@ def evaluate(
     """
     measures = _parse_all(metrics)
     meant = resolve(convention)
-    ranking = {name: m for name, m in measures.items() if m.kind not in _PAIR_MEASURES}
+    data = judged(y_true, y_score, qid)
+    ids = data.queries.ids
+    rows = None if docid is None else rows_by_id(data.queries, docid)
+    ranking = {name: m for name, m in measures.items() if m.kind not in _OF_PAIRS}
+    of_pairs = {name: m for name, m in measures.items() if m.kind in _OF_PAIRS}
+    if of_pairs and retrieved is not None:
+        raise ValueError(
+            f"{next(iter(of_pairs))} compares the scores of all documents, and some were not "
+            "retrieved"
+        )
+    walks = len({"pairs" if m.kind in _COUNTED else m.kind for m in of_pairs.values()})
+    if walks + bool(ranking) > 1 and not meant.single_precision:
+        data, rows = data.sorted(rows, n_jobs), None
     per_query: dict[str, NDArray[np.float64]] = {}
     if ranking:
-        queries, values = measure_queries(
-            y,
-            s,
-            list(ranking.values()),
-            meant,
-            qid=qid,
-            docid=docid,
-            retrieved=retrieved,
-            n_jobs=n_jobs,
+        values = measure_queries(
+            data, list(ranking.values()), meant, rows=rows, retrieved=retrieved, n_jobs=n_jobs
         )
-        ids = queries.ids
         per_query.update(zip(ranking, values, strict=True))
-    for name, m in measures.items():
-        if m.kind in _PAIR_MEASURES:
-            if retrieved is not None:
-                raise ValueError(
-                    f"{name} compares the scores of all documents, and some were not retrieved"
-                )
-            options = {}
-            if m.kind == "auc":
-                options["rel"] = meant.rel if m.rel is None else m.rel
-            ids, per_query[name] = _PAIR_MEASURES[m.kind](
-                y, s, qid=qid, per_query=True, n_jobs=n_jobs, **options
+    grouped = None if qid is None else data.queries  # one huge query has a way of its own
+    counts = None
+    for name, m in of_pairs.items():
+        if m.kind == "auc":
+            rel = meant.rel if m.rel is None else m.rel
+            area: Any = auc_score(
+                data.labels, data.scores, qid=grouped, rel=rel, per_query=True, n_jobs=n_jobs
             )
+            per_query[name] = area[1]
+            continue
+        counts = counts or count_pairs(data, n_jobs)
+        per_query[name] = _COUNTED[m.kind](counts)
     return Evaluation({name: per_query[name] for name in measures}, ids, meant, query_weight)
 
 

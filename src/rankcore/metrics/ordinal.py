@@ -14,12 +14,12 @@ from rankcore._core.numbers import Floats, as_weights, refuse_mask, scaled, weig
 LARGEST_TABLE = 4096
 
 
-def rank_loss(y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None) -> float:
+def rank_loss(y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: Any = None) -> float:
     """Mean distance between true and predicted ranks (mean absolute error).
 
     Parameters
     ----------
-    y, predicted : array-like, shape (n,)
+    y_true, y_pred : array-like, shape (n,)
         True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
         any labels.
     labels : array-like, shape (k,), optional
@@ -48,19 +48,19 @@ def rank_loss(y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any 
     >>> rank_loss(["low", "high"], ["mid", "high"], labels=["low", "mid", "high"])
     0.5
     """
-    truth, guess = _ranks(y, predicted, labels)
+    truth, guess = _ranks(y_true, y_pred, labels)
     distance = _distance(truth, guess)
     return weighted_mean(distance, _weights(sample_weight, distance.size))
 
 
 def accuracy_within(
-    y: Any, predicted: Any, d: float = 1, *, labels: Any = None, sample_weight: Any = None
+    y_true: Any, y_pred: Any, d: float = 1, *, labels: Any = None, sample_weight: Any = None
 ) -> float:
     """Share of predictions at most ``d`` ranks off.
 
     Parameters
     ----------
-    y, predicted, labels, sample_weight
+    y_true, y_pred, labels, sample_weight
         As `rank_loss`.
     d : float
         Distance that still counts as right; 0 is plain accuracy.
@@ -84,13 +84,13 @@ def accuracy_within(
     if not d >= 0:
         raise ValueError(f"d must be at least 0, found {d!r}")
     d = min(d, float(np.finfo(np.float64).max))  # no distance is greater
-    truth, guess = _ranks(y, predicted, labels)
+    truth, guess = _ranks(y_true, y_pred, labels)
     within = _distance(truth, guess) <= d
     return weighted_mean(within, _weights(sample_weight, within.size))
 
 
 def macro_rank_loss(
-    y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: Any = None
 ) -> float:
     """Rank loss of each true rank, averaged over ranks (Baccianella, Esuli and Sebastiani 2009).
 
@@ -99,14 +99,14 @@ def macro_rank_loss(
 
     Parameters
     ----------
-    y, predicted, labels, sample_weight
+    y_true, y_pred, labels, sample_weight
         As `rank_loss`.
 
     Returns
     -------
     float
-        At least 0, which is perfect. Ranks that do not occur in ``y``, or weigh nothing, are left
-        out.
+        At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing, are
+        left out.
 
     Raises
     ------
@@ -119,24 +119,24 @@ def macro_rank_loss(
     >>> macro_rank_loss([1, 1, 1, 3], [1, 1, 1, 1])
     1.0
     """
-    return weighted_mean(_losses_by_rank(y, predicted, labels, sample_weight), None)
+    return weighted_mean(_losses_by_rank(y_true, y_pred, labels, sample_weight), None)
 
 
 def max_rank_loss(
-    y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: Any = None
 ) -> float:
     """Rank loss of the true rank that is predicted worst (Cruz-Ramírez et al. 2014).
 
     Parameters
     ----------
-    y, predicted, labels, sample_weight
+    y_true, y_pred, labels, sample_weight
         As `rank_loss`.
 
     Returns
     -------
     float
-        At least 0, which is perfect. Ranks that do not occur in ``y``, or weigh nothing, are left
-        out.
+        At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing, are
+        left out.
 
     Raises
     ------
@@ -149,11 +149,11 @@ def max_rank_loss(
     >>> max_rank_loss([1, 1, 1, 3], [1, 1, 1, 1])
     2.0
     """
-    return float(_losses_by_rank(y, predicted, labels, sample_weight).max())
+    return float(_losses_by_rank(y_true, y_pred, labels, sample_weight).max())
 
 
 def quadratic_weighted_kappa(
-    y: Any, predicted: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: Any = None
 ) -> float:
     """Cohen's kappa with quadratic weights (Cohen, 1968).
 
@@ -162,10 +162,10 @@ def quadratic_weighted_kappa(
 
     Parameters
     ----------
-    y, predicted : array-like, shape (n,)
+    y_true, y_pred : array-like, shape (n,)
         True and predicted labels.
     labels : array-like, shape (k,), optional
-        All labels, lowest first. None: the numbers that occur in ``y`` or ``predicted``, in their
+        All labels, lowest first. None: the numbers that occur in ``y_true`` or ``y_pred``, in their
         order; the distance of two is by how many places they differ.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights of the rows.
@@ -187,11 +187,11 @@ def quadratic_weighted_kappa(
     >>> round(quadratic_weighted_kappa([1, 2, 3, 3], [1, 2, 2, 3]), 4)
     0.8
     """
-    truth, guess = _columns(y, predicted)
+    truth, guess = _columns(y_true, y_pred)
     known = _known(truth, guess, labels)
     a, b = (
         _places(name, x, known).astype(np.float64)
-        for name, x in (("y", truth), ("predicted", guess))
+        for name, x in (("y_true", truth), ("y_pred", guess))
     )
     weights = _weights(sample_weight, a.size)
     if weights is not None:
@@ -207,8 +207,8 @@ def quadratic_weighted_kappa(
 
 
 def ranked_probability_score(
-    y: Any,
-    proba: Any,
+    y_true: Any,
+    y_proba: Any,
     *,
     labels: Any = None,
     normalize: bool = False,
@@ -222,13 +222,13 @@ def ranked_probability_score(
 
     Parameters
     ----------
-    y : array-like, shape (n,)
+    y_true : array-like, shape (n,)
         True labels.
-    proba : array-like of numbers, shape (n, k)
+    y_proba : array-like of numbers, shape (n, k)
         Probabilities of the ranks, lowest first; each row adds up to 1.
     labels : array-like, shape (k,), optional
-        The labels of the columns, lowest first. None: the distinct numbers in ``y``, which must be
-        k then.
+        The labels of the columns, lowest first. None: the distinct numbers in ``y_true``, which
+        must be k then.
     normalize : bool
         Whether to divide by the number of thresholds, k - 1, so that 1 is the worst.
     sample_weight : array-like, shape (n,), optional
@@ -250,31 +250,31 @@ def ranked_probability_score(
     Examples
     --------
     >>> from rankcore.metrics import ranked_probability_score
-    >>> y, proba = [1, 3], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
-    >>> ranked_probability_score(y, proba, labels=[1, 2, 3])
+    >>> y, y_proba = [1, 3], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
+    >>> ranked_probability_score(y, y_proba, labels=[1, 2, 3])
     0.25
     """
-    truth = _column("y", y)
-    refuse_mask(proba, "proba")
-    table = np.asarray(proba)
+    truth = _column("y_true", y_true)
+    refuse_mask(y_proba, "y_proba")
+    table = np.asarray(y_proba)
     if table.dtype.kind not in "biuf":
-        raise TypeError(f"proba must be real numbers, found {table.dtype}")
+        raise TypeError(f"y_proba must be real numbers, found {table.dtype}")
     if table.ndim != 2 or table.shape[0] != truth.size or table.shape[1] < 2:
         raise ValueError(
-            f"proba must have a row for each of the {truth.size} labels and a column for each of "
+            f"y_proba must have a row for each of the {truth.size} labels and a column for each of "
             f"two or more ranks; found shape {table.shape}"
         )
     table = table.astype(np.float64, copy=False)
     known = _known(truth, truth, labels)
     if known.size != table.shape[1]:
         raise ValueError(
-            f"proba has {table.shape[1]} columns for {known.size} labels"
-            + (" in y; name all of them in labels=" if labels is None else "")
+            f"y_proba has {table.shape[1]} columns for {known.size} labels"
+            + (" in y_true; name all of them in labels=" if labels is None else "")
         )
-    place = _places("y", truth, known)
+    place = _places("y_true", truth, known)
     # Probabilities computed as float32 add up to 1 only that nearly.
     if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= 1e-5).all()):
-        raise ValueError("proba must not be negative, and each row must add up to 1")
+        raise ValueError("y_proba must not be negative, and each row must add up to 1")
     below = np.cumsum(table[:, :-1], axis=1)
     below -= place[:, None] <= np.arange(known.size - 1)
     scores = (below**2).sum(axis=1) / (known.size - 1 if normalize else 1)
@@ -282,8 +282,8 @@ def ranked_probability_score(
 
 
 def confusion_by_rank(
-    y: Any,
-    predicted: Any,
+    y_true: Any,
+    y_pred: Any,
     *,
     labels: Any = None,
     normalize: str | None = None,
@@ -293,10 +293,10 @@ def confusion_by_rank(
 
     Parameters
     ----------
-    y, predicted : array-like, shape (n,)
+    y_true, y_pred : array-like, shape (n,)
         True and predicted labels.
     labels : array-like, shape (k,), optional
-        All labels, lowest first. None: the numbers that occur in ``y`` or ``predicted``.
+        All labels, lowest first. None: the numbers that occur in ``y_true`` or ``y_pred``.
     normalize : {"true", "pred", "all"}, optional
         Make every row, every column, or everything add up to 1; what has nothing in it stays 0.
     sample_weight : array-like, shape (n,), optional
@@ -321,7 +321,7 @@ def confusion_by_rank(
     """
     if normalize not in (None, "true", "pred", "all"):
         raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; found {normalize!r}")
-    truth, guess = _columns(y, predicted)
+    truth, guess = _columns(y_true, y_pred)
     known = _known(truth, guess, labels)
     k = known.size
     if k > LARGEST_TABLE:
@@ -329,7 +329,7 @@ def confusion_by_rank(
             f"labels must list at most {LARGEST_TABLE} labels: the table has a cell for each two; "
             f"found {k}"
         )
-    rows, columns = _places("y", truth, known), _places("predicted", guess, known)
+    rows, columns = _places("y_true", truth, known), _places("y_pred", guess, known)
     cell = rows * k + columns
     weights = _weights(sample_weight, truth.size)
     if weights is not None and normalize is not None:
@@ -358,13 +358,13 @@ def _distance(truth: Floats, guess: Floats) -> Floats:
     with np.errstate(over="ignore"):
         distance = np.abs(truth - guess)
     if not np.isfinite(distance).all():
-        raise ValueError("y and predicted are further apart than float64 has numbers: scale both")
+        raise ValueError("y_true and y_pred are further apart than float64 has numbers: scale both")
     return distance
 
 
-def _losses_by_rank(y: Any, predicted: Any, labels: Any, sample_weight: Any) -> Floats:
+def _losses_by_rank(y_true: Any, y_pred: Any, labels: Any, sample_weight: Any) -> Floats:
     """Rank loss of every true rank that occurs."""
-    truth, guess = _ranks(y, predicted, labels)
+    truth, guess = _ranks(y_true, y_pred, labels)
     weights = _weights(sample_weight, truth.size)
     if weights is None:
         weights = np.ones(truth.size)
@@ -378,23 +378,23 @@ def _losses_by_rank(y: Any, predicted: Any, labels: Any, sample_weight: Any) -> 
     return np.ldexp(sums[occurs] / total[occurs], far)
 
 
-def _ranks(y: Any, predicted: Any, labels: Any) -> tuple[Floats, Floats]:
+def _ranks(y_true: Any, y_pred: Any, labels: Any) -> tuple[Floats, Floats]:
     """True and predicted ranks as numbers."""
-    truth, guess = _columns(y, predicted)
+    truth, guess = _columns(y_true, y_pred)
     if labels is None:
-        return _as_numbers("y", truth), _as_numbers("predicted", guess)
+        return _as_numbers("y_true", truth), _as_numbers("y_pred", guess)
     known = _known(truth, guess, labels)
     return (
-        _places("y", truth, known).astype(np.float64),
-        _places("predicted", guess, known).astype(np.float64),
+        _places("y_true", truth, known).astype(np.float64),
+        _places("y_pred", guess, known).astype(np.float64),
     )
 
 
-def _columns(y: Any, predicted: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    truth, guess = _column("y", y), _column("predicted", predicted)
+def _columns(y_true: Any, y_pred: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    truth, guess = _column("y_true", y_true), _column("y_pred", y_pred)
     if truth.size != guess.size:
         raise ValueError(
-            f"y and predicted must have the same length; found {truth.size} and {guess.size}"
+            f"y_true and y_pred must have the same length; found {truth.size} and {guess.size}"
         )
     return truth, guess
 
@@ -427,14 +427,14 @@ def _as_numbers(name: str, x: NDArray[Any]) -> Floats:
 def _known(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
     """The labels that there are, lowest first."""
     if labels is None:
-        return np.union1d(_as_numbers("y", truth), _as_numbers("predicted", guess))
+        return np.union1d(_as_numbers("y_true", truth), _as_numbers("y_pred", guess))
     refuse_mask(labels, "labels")
     known = np.asarray(labels)
     if known.ndim != 1 or known.size == 0:
         raise ValueError(f"labels must list the labels, lowest first; found {labels!r}")
     if np.unique(known).size != known.size:
         raise ValueError(f"labels repeats a label: {known.tolist()}")
-    for name, x in (("y", truth), ("predicted", guess)):
+    for name, x in (("y_true", truth), ("y_pred", guess)):
         if (x.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
             raise TypeError(f"{name} has {x.dtype} labels, and labels are {known.dtype}")
     return known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -14,6 +15,7 @@ from rankcore._core.numbers import as_vector, as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries, group_rows, query_mean, run_blocks
 from rankcore._ext import concordance as kernels
 from rankcore.metrics.evaluate_queries import named
+from rankcore.metrics.judged import Judged, judged
 
 Floats = NDArray[np.float64]
 PerQuery = tuple[NDArray[Any], Floats]
@@ -23,8 +25,8 @@ _TIES = {"error": 2, "half": 1, "correct": 0}
 
 
 def pairwise_misranking(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     ties: str = "error",
@@ -41,9 +43,9 @@ def pairwise_misranking(
 
     Parameters
     ----------
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         True labels, greater for better, of any number of levels; finite.
-    s : array-like of numbers, shape (n,)
+    y_score : array-like of numbers, shape (n,)
         Scores, greater for higher in the ranking; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order; pairs are within queries. None: all
@@ -88,24 +90,22 @@ def pairwise_misranking(
         raise ValueError(f"ties must be one of {sorted(_TIES)}; found {ties!r}")
     if pooled and per_query:
         raise ValueError("pooled makes one value of all queries, per_query one of each; choose one")
-    queries, counts = _count_pairs(y, s, qid, n_jobs)
-    pairs, discordant, tied, _ = counts.T
-    errors = discordant + 0.5 * _TIES[ties] * tied
-    with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
-        values = errors / pairs
+    data = judged(y_true, y_score, qid)
+    counts = count_pairs(data, n_jobs)
+    values = counts.misranking(ties)
     if per_query:
-        return queries.ids, values
+        return data.queries.ids, values
     mean = query_mean(values, query_weight)
     if not pooled or math.isnan(mean):
         return mean
-    weights = as_weights(query_weight, "query_weight", {"query": pairs.size})
-    weights = np.ones(pairs.size) if weights is None else scaled(weights)
-    return float((weights * errors).sum() / (weights * pairs).sum())
+    weights = as_weights(query_weight, "query_weight", {"query": values.size})
+    weights = np.ones(values.size) if weights is None else scaled(weights)
+    return float((weights * counts.errors(ties)).sum() / (weights * counts.pairs).sum())
 
 
 def kendall_tau(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     per_query: bool = False,
@@ -119,7 +119,7 @@ def kendall_tau(
 
     Parameters
     ----------
-    y, s, qid, per_query, query_weight, n_jobs
+    y_true, y_score, qid, per_query, query_weight, n_jobs
         As `pairwise_misranking`.
 
     Returns
@@ -143,17 +143,14 @@ def kendall_tau(
     >>> round(rc.metrics.kendall_tau([1, 2, 3, 4], [0.1, 0.4, 0.3, 0.9]), 4)
     0.6667
     """
-    queries, counts = _count_pairs(y, s, qid, n_jobs)
-    pairs, discordant, tied, apart = counts.T
-    with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
-        # One root of the product: of a square it is exact, so that a perfect order gets 1.
-        values = (pairs - tied - 2 * discordant) / np.sqrt(pairs * apart.astype(np.float64))
-    return (queries.ids, values) if per_query else query_mean(values, query_weight)
+    data = judged(y_true, y_score, qid)
+    values = count_pairs(data, n_jobs).kendall_tau()
+    return (data.queries.ids, values) if per_query else query_mean(values, query_weight)
 
 
 def margin_loss(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     rho: float = 1.0,
     *,
     qid: Any = None,
@@ -171,10 +168,10 @@ def margin_loss(
 
     Parameters
     ----------
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         True labels, greater for better: all pairs with different labels are compared. Not looked
         at, and may be None, if there are ``pairs``.
-    s : array-like of numbers, shape (n,)
+    y_score : array-like of numbers, shape (n,)
         Scores; finite.
     rho : float
         The margin, above 0.
@@ -217,41 +214,25 @@ def margin_loss(
     if not isinstance(rho, Real) or not 0 < rho < math.inf:
         raise ValueError(f"rho must be a positive number; found {rho!r}")
     if pairs is not None:
-        queries, values = _margin_of_pairs(s, float(rho), qid, pairs, pairs_weight)
+        queries, values = _margin_of_pairs(y_score, float(rho), qid, pairs, pairs_weight)
         return (queries.ids, values) if per_query else query_mean(values, query_weight)
     if pairs_weight is not None:
         raise ValueError("pairs_weight weighs pairs; name them in pairs=")
-    labels, scores, queries = as_queries(y, s, qid)
-    values = np.empty(len(queries.ids))
-    run_kernel(kernels.margin_losses, labels, scores, queries, n_jobs, float(rho), values)
-    return (queries.ids, values) if per_query else query_mean(values, query_weight)
-
-
-def as_queries(y: Any, s: Any, qid: Any) -> tuple[Floats, Floats, Queries]:
-    """Check labels and scores, but not yet whether they are finite, and group them."""
-    labels, scores = as_vector(y, "y"), as_vector(s, "s")
-    if labels.size != scores.size:
-        raise ValueError(
-            f"y and s must have the same length; found {labels.size} and {scores.size}"
-        )
-    if labels.size == 0:
-        raise ValueError("y and s are empty; a measure needs at least one row")
-    return labels, scores, group_rows(qid, labels.size)
+    data = judged(y_true, y_score, qid)
+    values = np.empty(data.queries.ids.size)
+    run_kernel(kernels.margin_losses, data, n_jobs, float(rho), values)
+    return (data.queries.ids, values) if per_query else query_mean(values, query_weight)
 
 
 def run_kernel(
-    kernel: Callable[..., tuple[int, int]],
-    labels: Floats,
-    scores: Floats,
-    queries: Queries,
-    n_jobs: int | None,
-    *arguments: Any,
+    kernel: Callable[..., tuple[int, int]], data: Judged, n_jobs: int | None, *arguments: Any
 ) -> None:
     """Run a kernel over all queries, and turn what it found wrong into an exception."""
+    queries = data.queries
 
     def run(first: int, last: int) -> None:
         trouble, query = kernel(
-            scores, labels, queries.rows, queries.bounds, first, last, *arguments
+            data.scores, data.labels, queries.rows, queries.bounds, first, last, *arguments
         )
         if trouble:
             raise _complaint(kernels.TROUBLES[trouble], named(queries.ids[query]))
@@ -263,26 +244,70 @@ def _complaint(trouble: str, query: str) -> Exception:
     if trouble == "memory":
         return MemoryError(f"{query} is too long for the memory there is")
     what = {
-        "score": "s must be finite",
-        "label": "y must be finite",
-        "huge": "s and rho are too large to be summed as float64: divide both by one number;",
+        "score": "y_score must be finite",
+        "label": "y_true must be finite",
+        "huge": "y_score and rho are too large to be summed as float64: divide both by one number;",
     }
     return ValueError(f"{what[trouble]}, in {query}")
 
 
-def _count_pairs(y: Any, s: Any, qid: Any, n_jobs: int | None) -> tuple[Queries, NDArray[np.int64]]:
-    labels, scores, queries = as_queries(y, s, qid)
-    counts = np.empty((len(queries.ids), kernels.N_COLUMNS), dtype=np.int64)
-    run_kernel(kernels.count_pairs, labels, scores, queries, n_jobs, counts)
-    return queries, counts
+@dataclass(frozen=True)
+class PairCounts:
+    """Pairs of the rows of each query.
+
+    Attributes
+    ----------
+    pairs, discordant, tied : ndarray of int64, shape (n_queries,)
+        With different labels, and how many of these are in the wrong order or of one score.
+    apart : ndarray of int64, shape (n_queries,)
+        With different scores.
+    """
+
+    pairs: NDArray[np.int64]
+    discordant: NDArray[np.int64]
+    tied: NDArray[np.int64]
+    apart: NDArray[np.int64]
+
+    def errors(self, ties: str) -> Floats:
+        """Pairs in the wrong order, and what those of one score count."""
+        return np.asarray(self.discordant + 0.5 * _TIES[ties] * self.tied)
+
+    def misranking(self, ties: str = "error") -> Floats:
+        """Share of the pairs with different labels that are in the wrong order; NaN without any."""
+        with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
+            return np.asarray(self.errors(ties) / self.pairs)
+
+    def kendall_tau(self) -> Floats:
+        """Kendall's tau-b; NaN if all labels or all scores are equal."""
+        with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
+            # One root of the product: of a square it is exact, so that a perfect order gets 1.
+            scale = np.sqrt(self.pairs * self.apart.astype(np.float64))
+            return np.asarray((self.pairs - self.tied - 2 * self.discordant) / scale)
+
+
+def count_pairs(data: Judged, n_jobs: int | None) -> PairCounts:
+    """Count the pairs of every query.
+
+    Parameters
+    ----------
+    data : Judged
+    n_jobs : int or None
+
+    Returns
+    -------
+    PairCounts
+    """
+    counts = np.empty((data.queries.ids.size, kernels.N_COLUMNS), dtype=np.int64)
+    run_kernel(kernels.count_pairs, data, n_jobs, counts)
+    return PairCounts(*counts.T)
 
 
 def _margin_of_pairs(
-    s: Any, rho: float, qid: Any, pairs: Any, pairs_weight: Any
+    y_score: Any, rho: float, qid: Any, pairs: Any, pairs_weight: Any
 ) -> tuple[Queries, Floats]:
-    scores = as_vector(s, "s")
+    scores = as_vector(y_score, "y_score")
     if not np.isfinite(scores).all():
-        raise ValueError("s must be finite")
+        raise ValueError("y_score must be finite")
     refuse_mask(pairs, "pairs")
     rows = np.asarray(pairs)
     if rows.dtype.kind not in "iu":

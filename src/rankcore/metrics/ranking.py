@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from rankcore._core.queries import query_mean
 from rankcore.metrics.conventions import Convention, resolve
-from rankcore.metrics.evaluate_queries import as_cutoff, measure_queries
+from rankcore.metrics.evaluate_queries import as_cutoff, measure_queries, rows_by_id
+from rankcore.metrics.judged import judged
 from rankcore.metrics.names import Measure
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
@@ -18,8 +19,8 @@ Gain = str | Sequence[float] | Callable[[NDArray[np.float64]], Any]
 
 
 def ndcg_score(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     k: int | None = None,
@@ -39,9 +40,9 @@ def ndcg_score(
 
     Parameters
     ----------
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         True labels, greater for more relevant; any finite numbers.
-    s : array-like of numbers, shape (n,)
+    y_score : array-like of numbers, shape (n,)
         Scores, greater for higher in the ranking; finite.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. None: all rows are one query.
@@ -97,13 +98,21 @@ def ndcg_score(
     """
     meant = resolve(convention, gain=gain, discount=discount, ties=ties, empty=empty)
     return _mean_or_values(
-        Measure("ndcg", k=as_cutoff(k)), meant, y, s, qid, per_query, query_weight, docid, n_jobs
+        Measure("ndcg", k=as_cutoff(k)),
+        meant,
+        y_true,
+        y_score,
+        qid,
+        per_query,
+        query_weight,
+        docid,
+        n_jobs,
     )
 
 
 def dcg_score(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     k: int | None = None,
@@ -122,7 +131,7 @@ def dcg_score(
     ----------
     k : int, optional
         Positions looked at; None: all.
-    y, s, qid, gain, discount, ties, convention, per_query, query_weight, docid, n_jobs
+    y_true, y_score, qid, gain, discount, ties, convention, per_query, query_weight, docid, n_jobs
         As `ndcg_score`.
 
     Returns
@@ -147,13 +156,21 @@ def dcg_score(
     """
     meant = resolve(convention, gain=gain, discount=discount, ties=ties)
     return _mean_or_values(
-        Measure("dcg", k=as_cutoff(k)), meant, y, s, qid, per_query, query_weight, docid, n_jobs
+        Measure("dcg", k=as_cutoff(k)),
+        meant,
+        y_true,
+        y_score,
+        qid,
+        per_query,
+        query_weight,
+        docid,
+        n_jobs,
     )
 
 
 def average_precision(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     k: int | None = None,
@@ -176,7 +193,7 @@ def average_precision(
         Positions looked at; None: all.
     rel : float, optional
         The smallest label that is relevant; None: the convention's, 1.
-    y, s, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
+    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
         As `ndcg_score`.
 
     Returns
@@ -205,8 +222,8 @@ def average_precision(
     return _mean_or_values(
         Measure("average_precision", k=as_cutoff(k)),
         meant,
-        y,
-        s,
+        y_true,
+        y_score,
         qid,
         per_query,
         query_weight,
@@ -216,8 +233,8 @@ def average_precision(
 
 
 def precision_at_k(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     k: int,
     *,
     qid: Any = None,
@@ -240,7 +257,7 @@ def precision_at_k(
         Positions looked at, at least 1.
     rel : float, optional
         The smallest label that is relevant; None: the convention's, 1.
-    y, s, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
+    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
         As `ndcg_score`.
 
     Returns
@@ -267,8 +284,8 @@ def precision_at_k(
     return _mean_or_values(
         Measure("precision", k=as_cutoff(k, needed=True)),
         meant,
-        y,
-        s,
+        y_true,
+        y_score,
         qid,
         per_query,
         query_weight,
@@ -278,8 +295,8 @@ def precision_at_k(
 
 
 def recall_at_k(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     k: int,
     *,
     qid: Any = None,
@@ -300,7 +317,7 @@ def recall_at_k(
         Positions looked at, at least 1.
     rel : float, optional
         The smallest label that is relevant; None: the convention's, 1.
-    y, s, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
+    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
         As `ndcg_score`.
 
     Returns
@@ -327,8 +344,8 @@ def recall_at_k(
     return _mean_or_values(
         Measure("recall", k=as_cutoff(k, needed=True)),
         meant,
-        y,
-        s,
+        y_true,
+        y_score,
         qid,
         per_query,
         query_weight,
@@ -338,8 +355,8 @@ def recall_at_k(
 
 
 def hit_rate(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     k: int,
     *,
     qid: Any = None,
@@ -362,7 +379,7 @@ def hit_rate(
         Positions looked at, at least 1.
     rel : float, optional
         The smallest label that is relevant; None: the convention's, 1.
-    y, s, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
+    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
         As `ndcg_score`.
 
     Returns
@@ -389,8 +406,8 @@ def hit_rate(
     return _mean_or_values(
         Measure("hit", k=as_cutoff(k, needed=True)),
         meant,
-        y,
-        s,
+        y_true,
+        y_score,
         qid,
         per_query,
         query_weight,
@@ -400,8 +417,8 @@ def hit_rate(
 
 
 def r_precision(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     rel: float | None = None,
@@ -419,7 +436,7 @@ def r_precision(
     ----------
     rel : float, optional
         The smallest label that is relevant; None: the convention's, 1.
-    y, s, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
+    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
         As `ndcg_score`.
 
     Returns
@@ -444,13 +461,13 @@ def r_precision(
     """
     meant = resolve(convention, rel=rel, ties=ties, empty=empty)
     return _mean_or_values(
-        Measure("r_precision"), meant, y, s, qid, per_query, query_weight, docid, n_jobs
+        Measure("r_precision"), meant, y_true, y_score, qid, per_query, query_weight, docid, n_jobs
     )
 
 
 def reciprocal_rank(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     *,
     qid: Any = None,
     k: int | None = None,
@@ -473,7 +490,7 @@ def reciprocal_rank(
         Positions looked at; None: all.
     rel : float, optional
         The smallest label that is relevant; None: the convention's, 1.
-    y, s, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
+    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
         As `ndcg_score`.
 
     Returns
@@ -500,8 +517,8 @@ def reciprocal_rank(
     return _mean_or_values(
         Measure("reciprocal_rank", k=as_cutoff(k)),
         meant,
-        y,
-        s,
+        y_true,
+        y_score,
         qid,
         per_query,
         query_weight,
@@ -511,8 +528,8 @@ def reciprocal_rank(
 
 
 def phi_measure(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     Z: int | None = None,
     m: int | None = None,
     *,
@@ -541,7 +558,7 @@ def phi_measure(
         How many relevant documents are looked at; None: all.
     rel : float, optional
         The smallest label that is relevant; None: the convention's, 1.
-    y, s, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
+    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
         As `ndcg_score`.
 
     Returns
@@ -569,8 +586,8 @@ def phi_measure(
     return _mean_or_values(
         Measure("phi", Z=as_cutoff(Z, "Z"), m=as_cutoff(m, "m")),
         meant,
-        y,
-        s,
+        y_true,
+        y_score,
         qid,
         per_query,
         query_weight,
@@ -582,15 +599,15 @@ def phi_measure(
 def _mean_or_values(
     measure: Measure,
     convention: Convention,
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     qid: Any,
     per_query: bool,
     query_weight: Any,
     docid: Any,
     n_jobs: int | None,
 ) -> float | PerQuery:
-    queries, values = measure_queries(
-        y, s, [measure], convention, qid=qid, docid=docid, n_jobs=n_jobs
-    )
-    return (queries.ids, values[0]) if per_query else query_mean(values[0], query_weight)
+    data = judged(y_true, y_score, qid)
+    rows = None if docid is None else rows_by_id(data.queries, docid)
+    (values,) = measure_queries(data, [measure], convention, rows=rows, n_jobs=n_jobs)
+    return (data.queries.ids, values) if per_query else query_mean(values, query_weight)

@@ -195,7 +195,7 @@ class Comparison:
 
 def compare(
     scores: Mapping[str, Any],
-    y: Any,
+    y_true: Any,
     *,
     qid: Any,
     metrics: str | Iterable[str] = ("ndcg@10", "map"),
@@ -217,7 +217,7 @@ def compare(
     ----------
     scores : mapping of str to array-like, shape (n,)
         The scores of each system, by its name; at least two.
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         True labels.
     qid : array-like, shape (n,)
         The query of each row.
@@ -276,7 +276,9 @@ def compare(
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     meant = resolve(convention)
     evaluations = {
-        system: evaluate(y, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs)
+        system: evaluate(
+            y_true, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs
+        )
         for system, s in scores.items()
     }
     return compare_evaluations(

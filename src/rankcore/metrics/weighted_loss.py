@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rankcore._core.queries import query_mean
 from rankcore._ext import weighted_loss as kernels
 from rankcore.metrics.evaluate_queries import as_cutoff, named
-from rankcore.metrics.pairwise import PerQuery, as_queries, run_kernel
+from rankcore.metrics.judged import judged
+from rankcore.metrics.pairwise import PerQuery, run_kernel
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -32,8 +33,8 @@ _NAMED = {"unit": False, "top_k": True, "bipartite": True, **dict.fromkeys(_VALU
 
 
 def weighted_ranking_loss(
-    y: Any,
-    s: Any,
+    y_true: Any,
+    y_score: Any,
     w: Any = "unit",
     *,
     qid: Any = None,
@@ -49,10 +50,10 @@ def weighted_ranking_loss(
 
     Parameters
     ----------
-    y : array-like of numbers, shape (n,)
+    y_true : array-like of numbers, shape (n,)
         True labels, greater for better; finite. A row's position is one more than there are rows
         with greater labels, so that equal labels share one: a pair of them never counts.
-    s : array-like of numbers, shape (n,)
+    y_score : array-like of numbers, shape (n,)
         Scores, greater for higher in the ranking; finite. Equal scores stand in the order of the
         rows.
     w : str, (str, int), array-like of shape (m, m), or callable
@@ -109,7 +110,8 @@ def weighted_ranking_loss(
     0.058333
     """
     named_weight = _named_weight(w)
-    labels, scores, queries = as_queries(y, s, qid)
+    data = judged(y_true, y_score, qid)
+    labels, scores, queries = data.labels, data.scores, data.queries
     values = np.empty(len(queries.ids))
     if named_weight is not None:
         name, m = named_weight
@@ -120,9 +122,7 @@ def weighted_ranking_loss(
         k, split = m if name == "top_k" else _ALL, m if name == "bipartite" else 0
         run_kernel(
             kernels.position_losses,
-            labels,
-            scores,
-            queries,
+            data,
             n_jobs,
             k,
             split,
@@ -175,7 +175,7 @@ def _lookup(w: Any, longest: int) -> Weigh:
 def _loss(weigh: Weigh, labels: Floats, scores: Floats, query: str) -> float:
     """Loss of one query, pair by pair."""
     n = labels.size
-    for name, x in (("s", scores), ("y", labels)):
+    for name, x in (("y_score", scores), ("y_true", labels)):
         if not np.isfinite(x).all():
             raise ValueError(f"{name} must be finite, in {query}")
     if n < 2:

@@ -1,0 +1,82 @@
+"""Labels, scores and queries of rows: checked once, and handed down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats, as_vector
+from rankcore._core.queries import Queries, group_rows, run_blocks
+from rankcore._ext.concordance import sort_queries
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows that were judged and scored.
+
+    Attributes
+    ----------
+    labels, scores : ndarray of float64, shape (n,)
+        Whether they are finite is found out by the kernels.
+    queries : Queries
+    """
+
+    labels: Floats
+    scores: Floats
+    queries: Queries
+
+    def sorted(self, rows: NDArray[np.int64] | None, n_jobs: int | None) -> Judged:
+        """The same, each query by descending score: no kernel that follows has to sort them.
+
+        Parameters
+        ----------
+        rows : ndarray of int64, or None
+            The rows query by query, in the order that equal scores keep. None: that of ``queries``.
+        n_jobs : int or None
+        """
+        rows = self.queries.rows if rows is None else rows
+        order = np.empty(self.scores.size, dtype=np.int64)
+
+        def run(first: int, last: int) -> None:
+            sort_queries(self.scores, rows, self.queries.bounds, first, last, order)
+
+        run_blocks(run, self.queries.bounds, n_jobs)
+        queries = Queries(self.queries.ids, self.queries.bounds, None)
+        return Judged(self.labels[order], self.scores[order], queries)
+
+
+def judged(y_true: Any, y_score: Any, qid: Any) -> Judged:
+    """Check labels and scores, and group them by query.
+
+    Parameters
+    ----------
+    y_true, y_score : array-like of numbers, shape (n,)
+    qid : array-like, shape (n,), Queries, or None
+
+    Returns
+    -------
+    Judged
+
+    Raises
+    ------
+    ValueError
+        For different lengths, no rows, or ids that do not fit them.
+    TypeError
+        For labels or scores that are not real numbers.
+    """
+    labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
+    check_lengths(labels, scores)
+    return Judged(labels, scores, group_rows(qid, labels.size))
+
+
+def check_lengths(labels: NDArray[Any], scores: NDArray[Any]) -> None:
+    """Raise ValueError unless there are as many labels as scores, and some."""
+    if labels.size != scores.size:
+        raise ValueError(
+            f"y_true and y_score must have the same length; found {labels.size} and {scores.size}"
+        )
+    if labels.size == 0:
+        raise ValueError("y_true and y_score are empty; a measure requires at least one row")
