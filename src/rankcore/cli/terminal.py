@@ -143,3 +143,8 @@ def _as_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_as_text, value))
     return str(value)
+
+
+def complain(message: str) -> None:
+    """Print one line on standard error."""
+    print("rankcore:", " ".join(message.split()), file=sys.stderr)

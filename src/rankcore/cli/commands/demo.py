@@ -1,0 +1,50 @@
+"""``rankcore demo``: the learners compared on data that needs no file."""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from rankcore.cli.files import JsonOption, check_writable
+from rankcore.cli.terminal import print_facts
+
+
+def demo(
+    png: Annotated[
+        Path | None,
+        typer.Option(help="Where to draw the loss curve.", show_default="rankcore-demo.png"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the demo and show it."""
+    path = png or Path("rankcore-demo.png")
+    if png is not None:
+        check_writable(png)
+
+    from rankcore.cli import demo as demonstration
+
+    result = demonstration.run()
+    written = None
+    try:
+        demonstration.write_png(result, path)
+        written, note = str(path), f"The loss curve as a picture: {path}"
+    except ImportError:
+        note = "For the loss curve as a picture: pip install 'rankcore[plot]'"
+    except OSError as error:
+        if png is not None:
+            raise
+        note = f"The loss curve as a picture: cannot write {path} ({error.strerror}); try --png"
+    if as_json:
+        curves = {name: curve.tolist() for name, curve in result.curves.items()}
+        print_facts({**asdict(result), "curves": curves, "png": written}, as_json)
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # the plot's dots, in an ASCII locale
+    demonstration.show(result, Console())
+    print(note)

@@ -1,0 +1,169 @@
+"""``rankcore evaluate``: a model measured on data, or TREC runs on judgments."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from zipfile import is_zipfile
+
+import typer
+from rich.console import Console
+
+from rankcore.cli.files import (
+    JsonOption,
+    QuietOption,
+    ZeroBasedOption,
+    load_both,
+    needed_queries,
+    ranks_queries,
+)
+from rankcore.cli.terminal import label_text, print_facts
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def evaluate(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL|RUN", help="File written by train, or a TREC run."),
+    ],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA|QRELS",
+            help="Data for a model (svmlight/LETOR), qrels for a run; also gzip or bzip2; "
+            "- for stdin.",
+        ),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help="Ranking measure: ndcg@10, map, P.5,10 ... (repeatable)."
+        ),
+    ] = None,
+    convention: Annotated[
+        str | None,
+        typer.Option(
+            help="What ranking measures mean: trec_eval, sklearn, lightgbm ...",
+            show_default="trec_eval for a run",
+        ),
+    ] = None,
+    rel: Annotated[
+        float | None, typer.Option("--rel", "-l", help="The smallest relevant label.")
+    ] = None,
+    per_query: Annotated[
+        bool,
+        typer.Option("--per-query", "-q", help="Also the values of every query of a run."),
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option("--complete", "-c", help="Count judged queries that a run lacks, as 0."),
+    ] = False,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Another run, to test the difference (repeatable)."),
+    ] = None,
+    zero_based: ZeroBasedOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a model or a run, whichever the file holds."""
+    from rankcore.cli import trec as runs
+
+    if model.is_fifo():
+        raise ValueError(
+            f"{model} is a pipe, but a model or a run is looked into before it is read: write it "
+            "to a file; judgments and data may come from -"
+        )
+    if runs.is_run(model):
+        evaluations = runs.evaluate_runs(
+            [model, *(compare or [])],
+            data,
+            metrics=metric or runs.MEASURES,
+            convention=convention or "trec_eval",
+            rel=rel,
+            complete=complete,
+        )
+        _print_runs(evaluations, bool(compare), per_query, as_json)
+        return
+    if model.is_file() and not is_zipfile(model):
+        raise ValueError(
+            f"{model} is not a rankcore model file, or it is damaged; nor is it a TREC run "
+            "(query Q0 document rank score tag), which comes first, before its judgments"
+        )
+    if per_query or compare or complete:
+        raise ValueError(
+            f"{model} is not a TREC run (query Q0 document rank score tag), which "
+            "--per-query, --complete and --compare are about"
+        )
+    learned, X, y, qid = load_both(model, data, zero_based, quiet)
+    if metric or ranks_queries(learned):
+        from rankcore.metrics.conventions import resolve
+
+        found = runs.evaluate_scores(
+            learned, X, y, needed_queries(qid, data), metric, resolve(convention, rel=rel)
+        )
+        measured = runs.means(found) if as_json else found
+        print_facts({"examples": X.shape[0], "queries": found.qid.size, **measured}, as_json)
+    elif convention is not None or rel is not None:
+        raise ValueError("--convention and --rel are about ranking measures: ask for one (-m)")
+    else:
+        _print_ordinal(learned, X, y, str(model), data, as_json)
+
+
+def _print_runs(
+    evaluations: dict[str, Any], compared: bool, per_query: bool, as_json: bool
+) -> None:
+    """Print the measures of runs as trec_eval does, and their comparison."""
+    from rankcore.cli import trec as runs
+
+    comparison = runs.compared(evaluations) if compared else None
+    if as_json:
+        print_facts(runs.as_object(evaluations, comparison, per_query), as_json)
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # ids that are not UTF-8 come out as read
+    for name, evaluation in evaluations.items():
+        if compared:
+            print(f"{'runid':<22}\tall\t{name}")
+        sys.stdout.writelines(f"{line}\n" for line in runs.lines(evaluation, per_query))
+    if comparison is not None:
+        if sys.stdout.isatty():
+            Console().print(comparison)
+        else:
+            print(comparison)
+
+
+def _print_ordinal(
+    learned: Any, X: Any, y: np.ndarray, model: str, data: str, as_json: bool
+) -> None:
+    """Print measures of the predictions beside those of the best constant answer."""
+    import numpy as np
+
+    from rankcore._core.inputs import encode
+    from rankcore.cli.svmlight import title
+    from rankcore.metrics import accuracy_within, rank_loss
+
+    classes = learned.classes_
+    unknown = sorted(set(y.tolist()) - set(classes.tolist()))
+    if unknown:
+        raise ValueError(
+            f"{title(data)} has the label {label_text(unknown[0])}, which {model} does not "
+            f"know; its classes are {', '.join(map(label_text, classes.tolist()))}"
+        )
+    ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)
+    # No single answer has a smaller rank loss than the median rank of the data at hand.
+    constant = np.full(ranks.shape, np.median(ranks))
+    print_facts(
+        {
+            "examples": ranks.size,
+            "rank_loss": rank_loss(ranks, predicted),
+            "accuracy": accuracy_within(ranks, predicted, 0),
+            "within_1_rank": accuracy_within(ranks, predicted, 1),
+            "rank_loss_of_best_constant": rank_loss(ranks, constant),
+        },
+        as_json,
+    )

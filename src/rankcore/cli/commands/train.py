@@ -1,0 +1,133 @@
+"""``rankcore train``: learn a model from a file."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankcore.cli.files import (
+    DataArgument,
+    JsonOption,
+    QuietOption,
+    ZeroBasedOption,
+    check_writable,
+    needed_queries,
+    read_data,
+)
+from rankcore.cli.registry import LEARNERS, RANKERS, Learner, find_learner
+from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def train(
+    data: DataArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")
+    ],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="; ".join(f"{item.name}: {item.summary}" for item in [*LEARNERS, *RANKERS]) + "."
+        ),
+    ] = LEARNERS[0].name,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the data, or rounds.")
+    ] = None,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Visit the examples in a new order in each pass.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; may be repeated."),
+    ] = None,
+    zero_based: ZeroBasedOption = False,
+    features: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of features, if DATA may lack the last of them."),
+    ] = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit a learner to a file and save it."""
+    learner = find_learner(model)
+    estimator = _make(learner, epochs, shuffle, seed, set_ or [])
+    check_writable(output, data)
+
+    import rankcore
+
+    with progress_bar(quiet) as bar:
+        X, y, qid = read_data(data, zero_based, features, "--features", bar)
+        queries = {"qid": needed_queries(qid, data)} if learner.ranks_queries else {}
+        start = perf_counter()
+        try:
+            _fit(estimator, X, y, bar, **queries)
+            seconds = perf_counter() - start
+            rankcore.save(estimator, output)
+        except TypeError as error:  # a parameter of a wrong type
+            raise ValueError(str(error)) from error
+    facts = {"model": model, "examples": X.shape[0], "features": X.shape[1]}
+    if learner.ranks_queries:
+        facts["queries"] = len(set(queries["qid"].tolist()))
+    facts |= estimator._fit_summary()
+    print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
+
+
+def _make(
+    learner: Learner, epochs: int | None, shuffle: bool, seed: int, settings: list[str]
+) -> Any:
+    """The estimator that the options ask for, its parameters such as a file can hold."""
+    from rankcore.io.model_file import check_params
+
+    known = learner.accepts()
+    params: dict[str, Any] = {}
+    if "random_state" in known:
+        params["random_state"] = seed
+    if epochs is not None:
+        params["max_iter" if "max_iter" in known else "n_estimators"] = epochs
+    if shuffle:
+        if "shuffle" not in known:
+            raise ValueError(
+                f"--shuffle is not for {learner.name}, which looks at all examples in each round"
+            )
+        params["shuffle"] = True
+    params.update(_parse_setting(text) for text in settings)
+    estimator = learner.make(**params)
+    try:
+        check_params(estimator)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    return estimator
+
+
+def _parse_setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return name, value  # a word, or what no parameter accepts
+
+
+def _fit(estimator: Any, X: Any, y: np.ndarray, bar: ProgressBar, **queries: Any) -> None:
+    from rankcore.progress import watch
+
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for the result
+        watch(bar.learning) if bar.visible else nullcontext(),
+    ):
+        warnings.simplefilter("always")
+        estimator.fit(X, y, **queries)
+    for warning in caught:
+        complain(f"warning: {warning.message}")
