@@ -18,7 +18,7 @@ from rankcore._ext._columns cimport Binned, binned_of, sweep
 from rankcore.core cimport rc_row, rc_rows, rc_rows_get
 
 cdef extern from "_histograms.h" nogil:
-    void RC_ASK(const void *address) noexcept
+    void RC_FETCH_(const void *address) noexcept
 
 cdef enum:
     # Rows ahead of the one that is walked through: their lists are asked for.
@@ -195,7 +195,7 @@ def walk(
     with nogil:
         for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
             if k + AHEAD < binned.bounds[feature + 1]:
-                RC_ASK(&cells[starts[binned.rows[k + AHEAD]]])
+                RC_FETCH_(&cells[starts[binned.rows[k + AHEAD]]])
             row = binned.rows[k]
             if not changed[row]:
                 continue
@@ -264,8 +264,8 @@ def spread(
             if k + AHEAD < binned.bounds[feature + 1]:
                 row = taken[binned.rows[k + AHEAD]]
                 if 0 <= row < X.n_rows:
-                    RC_ASK(X.indices + X.indptr[row])
-                    RC_ASK(X.indices + X.indptr[row] + 16)
+                    RC_FETCH_(X.indices + X.indptr[row])
+                    RC_FETCH_(X.indices + X.indptr[row] + 16)
             row = binned.rows[k]
             if not changed[row]:
                 continue

@@ -8,30 +8,10 @@
 
 #include "rankcore.h"
 
-#include <string.h>
+#include "_vectors.h"
 
-/* Compiled for the baseline and for wider registers, and chosen when the module is loaded. Only
- * where the loader can choose (glibc), and not under the sanitizers, which start too late. */
-#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define RC_WIDE_ __attribute__((target_clones("avx512f", "avx2", "default")))
-#define RC_INLINED_ static inline __attribute__((always_inline))
-#else
-#define RC_WIDE_
-#define RC_INLINED_ static inline
-#endif
-
-/* Numbers side by side, split by the compiler into whatever registers there are. GCC and Clang
- * know such types; left to themselves they miss half of these loops. Elsewhere they are arrays. */
-#if defined(__GNUC__)
-typedef double rc_eight __attribute__((vector_size(64)));
-typedef double rc_four __attribute__((vector_size(32)));
-typedef float rc_four_f32 __attribute__((vector_size(16)));
-typedef int64_t rc_four_flags __attribute__((vector_size(32)));
-typedef int32_t rc_four_i32 __attribute__((vector_size(16)));
-#define RC_LOAD_(to, from) memcpy(&(to), from, sizeof(to))
-#define RC_STORE_(to, from) memcpy(to, &(from), sizeof(from))
-#endif
+/* Documents are padded to panels of 8; pairs come in batches. */
+enum { RC_PANEL = 8, RC_DEPTH = 256, RC_BATCH = 256, RC_LINES = 8 };
 
 #define RC_ADD4_(TYPE)                                                                   \
     do {                                                                                 \
@@ -46,8 +26,8 @@ typedef int32_t rc_four_i32 __attribute__((vector_size(16)));
     } while (0)
 
 /* w += by[k] * row docs[k], for k < n in this order; rows of a zero are left out. */
-RC_WIDE_ static void rc_add_docs(const rc_rows *X, const int64_t *docs, const double *by, int64_t n,
-                                 double *restrict w)
+RC_CLONES_ static void rc_add_docs(const rc_rows *X, const int64_t *docs, const double *by,
+                                   int64_t n, double *restrict w)
 {
     int64_t k = 0, f;
     while (k < n) {

@@ -8,12 +8,7 @@
 
 #include <stdint.h>
 
-/* Asks for memory that is read soon; never faults. */
-#if defined(__GNUC__) || defined(__clang__)
-#define RC_ASK(address) __builtin_prefetch(address)
-#else
-#define RC_ASK(address) ((void)0)
-#endif
+#include "_vectors.h"
 
 enum { RC_LANES = 8, RC_CODES = 256 };
 

@@ -13,7 +13,8 @@
 
 #include "rankcore.h"
 
-#include "_clones.h"
+#include "_random.h"
+#include "_vectors.h"
 
 /* A unit is what is handled at once: four lanes where the compiler has vectors (it splits them for
  * narrower registers), else one. A comparison yields all ones or zeros; RC_IF_ is its second
@@ -27,7 +28,6 @@ typedef double rc_line_ __attribute__((vector_size(64), aligned(8), may_alias));
 #define RC_WHERE_(comparison) ((rc_mask_)(comparison))
 #define RC_IF_(mask, a) ((rc_unit_)((mask) & (rc_mask_)(a)))
 #define RC_ANY_(mask) (((mask)[0] | (mask)[1] | (mask)[2] | (mask)[3]) != 0)
-#define RC_FETCH_(address) __builtin_prefetch((const void *)(address))
 #else
 #define RC_UNIT_ 1
 #define RC_LINE_ 1
@@ -37,20 +37,11 @@ typedef int64_t rc_mask_;
 #define RC_WHERE_(comparison) (-(rc_mask_)(comparison))
 #define RC_IF_(mask, a) ((mask) ? (a) : 0.0)
 #define RC_ANY_(mask) ((mask) != 0)
-#define RC_FETCH_(address) ((void)(address))
 #endif
 #define RC_AT_(p) (*(rc_unit_ *)(p))
 #define RC_OF_(p) (*(const rc_unit_ *)(p))
 
 /* ------------------------------------------------------------------------ draws */
-
-/* The finaliser of splitmix64 (Steele, Lea and Flood 2014): a good hash of 64 bits. */
-RC_INLINE_ uint64_t rc_mix_(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
 
 /* Writes how often each of the members first .. first + n - 1 takes the example at time t: once for
  * each entry of `cumulative` (at most 2**32) that its 32-bit draw reaches. Two members share the 64
@@ -60,11 +51,11 @@ RC_INLINE_ int64_t rc_draws_(uint64_t seed, int64_t t, int64_t first, int64_t n,
                              const uint64_t *cumulative, int64_t n_cumulative, uint64_t *draws,
                              int64_t *times)
 {
-    const uint64_t key = rc_mix_(seed + UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(t + 1));
+    const uint64_t key = rc_mix(seed + UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(t + 1));
     int64_t p, i, j, most = 0;
     for (p = 0; p < (n + 1) / 2; p++) {
         const uint64_t pair = (uint64_t)(first / 2 + p + 1);
-        const uint64_t bits = rc_mix_(key ^ (UINT64_C(0xD1342543DE82EF95) * pair));
+        const uint64_t bits = rc_mix(key ^ (UINT64_C(0xD1342543DE82EF95) * pair));
         draws[2 * p] = bits & UINT32_MAX;
         draws[2 * p + 1] = bits >> 32;
         times[2 * p] = times[2 * p + 1] = 0;

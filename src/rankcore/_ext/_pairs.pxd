@@ -5,21 +5,34 @@ from libc.string cimport memcpy
 from rankcore.core cimport rc_axpy, rc_dot, rc_pair_state, rc_row, rc_rows
 
 
-cdef extern from "_pairs.h" nogil:
+cdef extern from "_docs.h" nogil:
     enum:
         RC_PANEL
         RC_DEPTH
         RC_BATCH
 
-    ctypedef struct rc_level:
-        double first_pair
-        double width
-        double inverse
-        double origin
+    void rc_add_docs(
+        const rc_rows *X, const int64_t *docs, const double *by, int64_t n, double *w
+    ) noexcept
 
-    ctypedef struct rc_walk:
-        double n
 
+cdef extern from "_pairs.h" nogil:
+    void rc_score_docs(
+        const rc_rows *X, const int64_t *docs, int64_t n, const double *w, double *scores
+    ) noexcept
+    void rc_add_difference(
+        double *weights, const double *x, const double *y, double a, int64_t n
+    ) noexcept
+    void rc_unfold_docs(
+        const rc_rows *X, const int64_t *docs, int64_t n, int64_t width, double *unfolded
+    ) noexcept
+    int64_t rc_next_wrong(
+        const double *unfolded, int64_t width, const double *weights, const int32_t *winners,
+        const int32_t *losers, int64_t at, int64_t stop, double margin,
+    ) noexcept
+
+
+cdef extern from "_gram.h" nogil:
     ctypedef struct rc_ahead:
         const char *next
         const char *stop
@@ -42,20 +55,6 @@ cdef extern from "_pairs.h" nogil:
         rc_ahead gram_ahead
         rc_ahead rows_ahead
 
-    int64_t rc_gram_batch(
-        rc_gram_visit *visit, const int32_t *winners, const int32_t *losers, const double *steps,
-        double eta, int64_t at, int64_t stop,
-    ) noexcept
-    int64_t rc_gram_scan(
-        rc_gram_visit *visit, const double *labels, const double *weights, double eta, int64_t i,
-        int64_t j, int64_t *seen,
-    ) noexcept
-    void rc_score_docs(
-        const rc_rows *X, const int64_t *docs, int64_t n, const double *w, double *scores
-    ) noexcept
-    void rc_add_docs(
-        const rc_rows *X, const int64_t *docs, const double *by, int64_t n, double *w
-    ) noexcept
     void rc_pack_docs(
         const rc_rows *X, const int64_t *docs, int64_t n, int64_t first, int64_t depth,
         double *panels,
@@ -64,18 +63,31 @@ cdef extern from "_pairs.h" nogil:
         const double *panels, int64_t p, int64_t n_padded, int64_t depth, double *G
     ) noexcept
     void rc_mirror_panel(double *G, int64_t p, int64_t n_padded) noexcept
-    void rc_add_difference(
-        double *weights, const double *x, const double *y, double a, int64_t n
+    int64_t rc_gram_batch(
+        rc_gram_visit *visit, const int32_t *winners, const int32_t *losers, const double *steps,
+        double eta, int64_t at, int64_t stop,
     ) noexcept
-    void rc_unfold_docs(
-        const rc_rows *X, const int64_t *docs, int64_t n, int64_t width, double *unfolded
+    int64_t rc_gram_scan(
+        rc_gram_visit *visit, const double *labels, const double *weights, double eta, int64_t i,
+        int64_t j, int64_t *seen,
     ) noexcept
-    int64_t rc_next_wrong(
-        const double *unfolded, int64_t width, const double *weights, const int32_t *winners,
-        const int32_t *losers, int64_t at, int64_t stop, double margin,
-    ) noexcept
+
+
+cdef extern from "_random.h" nogil:
     uint64_t rc_stream(uint64_t seed, uint64_t visit) noexcept
     int64_t rc_below(uint64_t *state, int64_t n) noexcept
+
+
+cdef extern from "_walk.h" nogil:
+    ctypedef struct rc_level:
+        double first_pair
+        double width
+        double inverse
+        double origin
+
+    ctypedef struct rc_walk:
+        double n
+
     void rc_walk_start(rc_walk *walk, uint64_t n, uint64_t *state) noexcept
     void rc_walk_numbers(rc_walk *walk, double *numbers) noexcept
     void rc_walk_pairs(

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* glibc's headers define what _clones.h asks for, so they come first. */
-#include "_clones.h"
+#include "_vectors.h"
 #include "_finite.h"
 
 /* How many numbers are at least `least`. */

@@ -5,8 +5,6 @@
 #include "_docs.h"
 
 #if defined(__GNUC__)
-typedef float rc_eight_f32 __attribute__((vector_size(32)));
-
 #define RC_STREAM_(TYPE, EIGHT)                                                        \
     do {                                                                               \
         const TYPE *v = (const TYPE *)X->data + docs[k] * X->stride;                   \
@@ -30,8 +28,8 @@ typedef float rc_eight_f32 __attribute__((vector_size(32)));
 /* scores[k] = row docs[k] times w, for k < n. Dense rows one after the other, in sixteen partial
  * sums: memory is read in order, which is twice as fast as four rows at a time (rc_score_docs, for
  * rows in a cache). O(values). */
-RC_WIDE_ static void rc_stream_docs(const rc_rows *X, const int64_t *docs, int64_t n,
-                                    const double *w, double *scores)
+RC_CLONES_ static void rc_stream_docs(const rc_rows *X, const int64_t *docs, int64_t n,
+                                      const double *w, double *scores)
 {
     int64_t k;
     for (k = 0; k < n; k++) {

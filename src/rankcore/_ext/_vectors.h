@@ -1,0 +1,45 @@
+/* What the vector loops share: clones for wider registers, lanes, and asking memory ahead. Private.
+ *
+ * Inner loops that pay for wider registers are compiled for the baseline and for these, and chosen
+ * when the module is loaded; which one runs changes no number. Only where the loader can choose
+ * (glibc), and not under the sanitizers, which start too late. */
+#ifndef RANKCORE_VECTORS_H
+#define RANKCORE_VECTORS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GLIBC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if __GNUC__ >= 12
+#define RC_CLONES_ __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define RC_CLONES_ __attribute__((target_clones("avx2", "default")))
+#endif
+#else
+#define RC_CLONES_
+#endif
+
+#if defined(__GNUC__)
+#define RC_INLINE_ static inline __attribute__((always_inline))
+#else
+#define RC_INLINE_ static inline
+#endif
+
+/* Numbers side by side, split by the compiler into whatever registers there are. GCC and Clang
+ * know such types; left to themselves they miss half of these loops. Elsewhere they are arrays. */
+#if defined(__GNUC__)
+typedef double rc_eight __attribute__((vector_size(64)));
+typedef double rc_four __attribute__((vector_size(32)));
+typedef float rc_eight_f32 __attribute__((vector_size(32)));
+typedef float rc_four_f32 __attribute__((vector_size(16)));
+typedef int64_t rc_four_flags __attribute__((vector_size(32)));
+typedef int32_t rc_four_i32 __attribute__((vector_size(16)));
+#define RC_LOAD_(to, from) memcpy(&(to), from, sizeof(to))
+#define RC_STORE_(to, from) memcpy(to, &(from), sizeof(from))
+#define RC_FETCH_(address) __builtin_prefetch((const void *)(address))
+#else
+#define RC_FETCH_(address) ((void)(address))
+#endif
+
+#endif /* RANKCORE_VECTORS_H */
