@@ -20,29 +20,22 @@ With GRAM a pair costs a comparison, and a mistake n_docs multiplications in vec
 the same to the bit when they are computed again.
 """
 
-from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._pair_checks cimport check_queries
+from rankcore._ext._pair_state cimport count_by, successes
 from rankcore._ext._pairs cimport (
     RC_BATCH,
     RC_DEPTH,
     RC_PANEL,
-    count_by,
-    enter,
-    least,
-    move,
-    end_hypothesis,
-    place,
     rc_ahead,
     rc_level,
     rc_score_docs,
     rc_unfold_docs,
-    so_far,
-    successes,
 )
 from rankcore._ext._visit cimport (
     CANDIDATE,
@@ -65,7 +58,7 @@ from rankcore._ext._visit cimport (
     make_gram,
     scan,
 )
-from rankcore.core cimport RC_FLOAT32, rc_dot, rc_pair_state, rc_row, rc_rows
+from rankcore.core cimport RC_FLOAT32, rc_pair_state, rc_rows
 
 WAYS = {"plain": PLAIN, "lazy": LAZY, "packed": PACKED, "gram": GRAM}
 OUTCOMES = {
@@ -75,60 +68,6 @@ OUTCOMES = {
     "candidate": CANDIDATE,
     "overflowed": OVERFLOWED,
 }
-
-
-# ------------------------------------------------------------------------------ single pairs
-
-
-cdef int32_t pair_update(
-    rc_pair_state *m, rc_row winner, rc_row loser, double step, double unit
-) noexcept nogil:
-    cdef double difference = rc_dot(winner, m.weights) - rc_dot(loser, m.weights)
-    cdef int64_t at
-    if difference - difference != 0:
-        return -1
-    count_by(m, unit)
-    m.n_pairs += 1
-    if difference > m.margin:
-        m.run += 1
-        m.right += 1
-        return 0
-    at = place(m, least(m))
-    if at >= 0:
-        memcpy(enter(m, at), m.weights, m.n_features * sizeof(double))
-    move(m, winner, loser, step)
-    end_hypothesis(m)
-    return 1
-
-
-cdef int32_t pair_average(const rc_pair_state *m, double *weights) noexcept nogil:
-    cdef int64_t f
-    cdef double total = so_far(m)
-    if m.weight_sums == NULL:
-        return -1
-    for f in range(m.n_features):
-        weights[f] = m.weights[f]
-        if total > 0:
-            weights[f] -= m.weight_sums[f] / total
-    return 0
-
-
-cdef int32_t pair_committee(const rc_pair_state *m, double *weights) noexcept nogil:
-    cdef int64_t k, f, last = place(m, least(m)), n = m.kept + (last == m.kept)
-    cdef const double *member
-    cdef double total = 0, count
-    if m.capacity == 0:
-        return -1
-    for k in range(n):
-        total += successes(m) if k == last else m.successes[k]
-    memset(weights, 0, m.n_features * sizeof(double))
-    for k in range(n):
-        count = successes(m) if k == last else m.successes[k]
-        count = count / total if total > 0 else 1.0 / n
-        member = m.weights if k == last else m.members + k * m.n_features
-        for f in range(m.n_features):
-            weights[f] += count * member[f]
-    return 0
 
 
 # ------------------------------------------------------------------------------ states
@@ -270,73 +209,24 @@ cdef class PairData:
         self.n_pairs, self.ways, self.cached, self.cache = n_pairs, ways, cached, cache
         self.lexicographic = lexicographic
         self.seed = seed
-        self.check()
-        self.allot()
-
-    cdef int check(self) except -1:
-        """Raise unless no kernel can be led outside the arrays."""
-        cdef int64_t n_docs = self.docs.shape[0], n_queries = self.bounds.shape[0] - 1
-        cdef int64_t q, k, n, room = self.cache.shape[0], n_listed = 0
-        cdef bint good = (
-            self.rows.canonical
-            and n_queries >= 0
-            and self.bounds[0] == 0
-            and self.bounds[n_queries] == n_docs
-            and self.labels.shape[0] == n_docs
-            and self.n_pairs.shape[0] == n_queries
-            and self.ways.shape[0] == n_queries
-            and self.cached.shape[0] == n_queries
-            and (self.doc_weights is None or self.doc_weights.shape[0] == n_docs)
+        check_queries(
+            rows.canonical,
+            self.X,
+            docs,
+            bounds,
+            labels,
+            doc_weights,
+            pair_bounds,
+            winners,
+            losers,
+            pair_weights,
+            n_pairs,
+            ways,
+            cached,
+            cache.shape[0],
+            lexicographic,
         )
-        if self.winners is not None:
-            n_listed = self.winners.shape[0]
-            good = good and (
-                self.losers is not None
-                and self.pair_bounds is not None
-                and self.losers.shape[0] == n_listed
-                and self.pair_bounds.shape[0] == n_queries + 1
-                and self.pair_bounds[0] == 0
-                and self.pair_bounds[n_queries] == n_listed
-                and (self.pair_weights is None or self.pair_weights.shape[0] == n_listed)
-            )
-        if not good:
-            raise ValueError("the arrays of the queries do not fit together")
-        for k in range(n_docs):
-            good = good and 0 <= self.docs[k] < self.X.n_rows
-        for q in range(n_queries):
-            n = self.bounds[q + 1] - self.bounds[q]
-            good = good and 0 <= n < 2**31 and self.ways[q] <= GRAM
-            good = good and (self.ways[q] != PACKED or self.X.indptr == NULL)
-            k = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
-            good = good and -1 <= self.cached[q] <= room
-            if good and self.cached[q] >= 0:
-                good = self.cached[q] + k * k <= room
-            if good and self.winners is not None:
-                good = 0 <= self.pair_bounds[q] <= self.pair_bounds[q + 1] <= n_listed and (
-                    self.n_pairs[q] == self.pair_bounds[q + 1] - self.pair_bounds[q]
-                )
-                if good:
-                    for k in range(self.pair_bounds[q], self.pair_bounds[q + 1]):
-                        good = good and 0 <= self.winners[k] < n and 0 <= self.losers[k] < n
-            elif good:
-                good = self.n_pairs[q] == self.count(q)
-        if not good:
-            raise ValueError("the queries name documents or pairs that do not exist")
-        return 0
-
-    cdef int64_t count(self, int64_t q) except -1:
-        """How many pairs a query's labels make; -1 and no exception is not possible."""
-        cdef int64_t first = self.bounds[q], stop = self.bounds[q + 1], k, start, total = 0
-        if self.lexicographic:
-            return self.n_pairs[q]  # found by counting as the visit goes along
-        start = first
-        for k in range(first + 1, stop):
-            if self.labels[k] > self.labels[k - 1]:
-                raise ValueError("labels must descend for a walk over their pairs")
-            if self.labels[k] < self.labels[k - 1]:
-                total += (k - start) * (stop - k)
-                start = k
-        return total
+        self.allot()
 
     cdef int allot(self) except -1:
         """Working memory for the largest query."""
@@ -356,22 +246,22 @@ cdef class PairData:
         self.memory = []
         self.own_gram = np.zeros(max(gram * gram, 1))
         self.v.X = self.X
-        self.v.lexicographic = self.lexicographic
+        self.v.order.lexicographic = self.lexicographic
         self.v.scores = self.doubles(largest)
         self.v.alpha = self.doubles(largest)
         self.v.beta = self.doubles(largest)
         self.v.padded_labels = self.doubles(largest)
         self.v.stamps = <int64_t *> self.doubles(largest)
-        self.v.names = <int32_t *> self.doubles(largest)
-        self.v.levels = <rc_level *> self.doubles((largest + 8) * sizeof(rc_level) // 8)
-        self.v.panels = self.doubles(depth if gram else 1)
-        self.v.width = (self.X.n_features + RC_PANEL - 1) // RC_PANEL * RC_PANEL
-        self.v.unfolded = self.doubles(max(packed * self.v.width, 1))
-        self.v.weights = self.doubles(self.v.width if packed else 1)
-        self.v.numbers = self.doubles(RC_BATCH)
-        self.v.steps = self.doubles(RC_BATCH)
-        self.v.batch_winners = <int32_t *> self.doubles(RC_BATCH)
-        self.v.batch_losers = <int32_t *> self.doubles(RC_BATCH)
+        self.v.order.names = <int32_t *> self.doubles(largest)
+        self.v.order.levels = <rc_level *> self.doubles((largest + 8) * sizeof(rc_level) // 8)
+        self.v.gram.panels = self.doubles(depth if gram else 1)
+        self.v.packed.width = (self.X.n_features + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+        self.v.packed.unfolded = self.doubles(max(packed * self.v.packed.width, 1))
+        self.v.packed.weights = self.doubles(self.v.packed.width if packed else 1)
+        self.v.batch.numbers = self.doubles(RC_BATCH)
+        self.v.batch.steps = self.doubles(RC_BATCH)
+        self.v.batch.winners = <int32_t *> self.doubles(RC_BATCH)
+        self.v.batch.losers = <int32_t *> self.doubles(RC_BATCH)
         self.ready = np.zeros(max(self.bounds.shape[0] - 1, 1), dtype=np.uint8)
         if self.X.indptr == NULL:
             self.v.row_work = self.X.n_features // 64
@@ -394,53 +284,52 @@ cdef class PairData:
         cdef Visit *v = &self.v
         cdef int64_t k
         cdef double sum = 0
-        v.query = q
-        v.n = self.bounds[q + 1] - self.bounds[q]
-        v.padded = (v.n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
-        v.left = self.n_pairs[q]
+        v.query.n = self.bounds[q + 1] - self.bounds[q]
+        v.query.padded = (v.query.n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
+        v.order.left = self.n_pairs[q]
         v.eta = eta
         v.way = <Way> self.ways[q]
-        v.making = NULL
-        v.docs = &self.docs[self.bounds[q]]
-        v.labels = &self.labels[self.bounds[q]]
-        v.doc_weights = NULL
+        v.gram.making = NULL
+        v.query.docs = &self.docs[self.bounds[q]]
+        v.query.labels = &self.labels[self.bounds[q]]
+        v.query.doc_weights = NULL
         if self.doc_weights is not None:
-            v.doc_weights = &self.doc_weights[self.bounds[q]]
-        v.winners = v.losers = NULL
-        v.pair_weights = NULL
+            v.query.doc_weights = &self.doc_weights[self.bounds[q]]
+        v.query.winners = v.query.losers = NULL
+        v.query.pair_weights = NULL
         if self.winners is not None:
-            v.winners = &self.winners[self.pair_bounds[q]]
-            v.losers = &self.losers[self.pair_bounds[q]]
+            v.query.winners = &self.winners[self.pair_bounds[q]]
+            v.query.losers = &self.losers[self.pair_bounds[q]]
             if self.pair_weights is not None:
-                v.pair_weights = &self.pair_weights[self.pair_bounds[q]]
-        v.at = v.filled = v.i = v.j = v.listed = v.mistakes = 0
+                v.query.pair_weights = &self.pair_weights[self.pair_bounds[q]]
+        v.batch.at = v.batch.filled = v.order.i = v.order.j = v.order.listed = v.mistakes = 0
         v.version = 1
         v.judged = False
-        self.waiting += v.n * self.v.row_work
+        self.waiting += v.query.n * self.v.row_work
         count_by(&state.m, unit)
         if v.way == PACKED:
-            rc_unfold_docs(self.X, v.docs, v.n, v.width, v.unfolded)
-            memcpy(v.weights, state.m.weights, self.X.n_features * sizeof(double))
-            memset(v.beta, 0, v.padded * sizeof(double))
+            rc_unfold_docs(self.X, v.query.docs, v.query.n, v.packed.width, v.packed.unfolded)
+            memcpy(v.packed.weights, state.m.weights, self.X.n_features * sizeof(double))
+            memset(v.beta, 0, v.query.padded * sizeof(double))
         elif v.way != PLAIN:
-            rc_score_docs(self.X, v.docs, v.n, state.m.weights, v.scores)
-            for k in range(v.n):
+            rc_score_docs(self.X, v.query.docs, v.query.n, state.m.weights, v.scores)
+            for k in range(v.query.n):
                 sum += v.scores[k] - v.scores[k]
                 v.stamps[k] = 1
         if v.way == GRAM:
-            for k in range(v.n, v.padded):
+            for k in range(v.query.n, v.query.padded):
                 v.scores[k] = 0
-            memset(v.alpha, 0, v.padded * sizeof(double))
-            memset(v.beta, 0, v.padded * sizeof(double))
-            v.gram.scores = v.scores
+            memset(v.alpha, 0, v.query.padded * sizeof(double))
+            memset(v.beta, 0, v.query.padded * sizeof(double))
+            v.gram.visit.scores = v.scores
             self.find_gram(q)
-            v.gram.padded = v.padded
-            v.gram.alpha = v.alpha
-            v.gram.beta = v.beta
-            v.gram.margin = state.m.margin
+            v.gram.visit.padded = v.query.padded
+            v.gram.visit.alpha = v.alpha
+            v.gram.visit.beta = v.beta
+            v.gram.visit.margin = state.m.margin
             if self.winners is None and self.lexicographic:
-                for k in range(v.padded):
-                    v.padded_labels[k] = v.labels[k] if k < v.n else INFINITY
+                for k in range(v.query.padded):
+                    v.padded_labels[k] = v.query.labels[k] if k < v.query.n else INFINITY
         if not self.lexicographic:
             begin_walk(v, self.seed, <uint64_t> state.counts[5])
         v.open = sum == 0
@@ -451,19 +340,19 @@ cdef class PairData:
         cdef double *G = &self.own_gram[0]
         if self.cached[q] >= 0:
             G = &self.cache[self.cached[q]]
-        self.v.gram.G = G
-        self.v.making = NULL
+        self.v.gram.visit.G = G
+        self.v.gram.making = NULL
         if self.cached[q] < 0 or not self.ready[q]:
-            self.v.making = G
-            self.v.made = 0
+            self.v.gram.making = G
+            self.v.gram.made = 0
 
     cdef bint has_gram(self, int64_t q, int64_t *budget) noexcept nogil:
         """Go on making the Gram matrix that the visit needs; whether it has it now."""
-        if self.v.making == NULL:
+        if self.v.gram.making == NULL:
             return True
         if not make_gram(&self.v, budget):
             return False
-        self.v.making = NULL
+        self.v.gram.making = NULL
         if self.cached[q] >= 0:
             self.ready[q] = True
         return True
@@ -473,7 +362,7 @@ cdef class PairData:
         cdef int64_t work = seen + 1 + self.waiting, n_scores = 0
         self.waiting = 0
         if self.v.way == LAZY:  # a pair renews two scores at most, a mistake all
-            n_scores = min(seen, failed * self.v.n)
+            n_scores = min(seen, failed * self.v.query.n)
         elif self.v.way != GRAM:
             n_scores = seen
         return work + n_scores * self.v.row_work
@@ -481,8 +370,9 @@ cdef class PairData:
     cdef void look_ahead(self, int64_t q) noexcept nogil:
         """Say what the visit of query q, which is to come next, will read."""
         cdef int64_t first = self.bounds[q], stop = self.bounds[q + 1], padded, size = 8
-        cdef rc_ahead *gram = &self.v.gram.gram_ahead
-        cdef rc_ahead *rows = &self.v.gram.rows_ahead
+        cdef int64_t k, row
+        cdef rc_ahead *gram = &self.v.gram.visit.gram_ahead
+        cdef rc_ahead *rows = &self.v.gram.visit.rows_ahead
         gram.next = gram.stop = rows.next = rows.stop = NULL
         if stop == first:
             return
@@ -493,15 +383,11 @@ cdef class PairData:
         if self.X.indptr == NULL:
             size = 4 if self.X.dtype == RC_FLOAT32 else 8
             size *= self.X.stride
-            rows.next = <const char *> self.X.data + self.smallest(first, stop) * size
+            row = self.docs[first]  # the first row of a query, whose rows are mostly neighbours
+            for k in range(first + 1, stop):
+                row = min(row, self.docs[k])
+            rows.next = <const char *> self.X.data + row * size
             rows.stop = rows.next + (stop - first) * size
-
-    cdef int64_t smallest(self, int64_t first, int64_t stop) noexcept nogil:
-        """The first row of a query, whose rows are mostly neighbours."""
-        cdef int64_t k, row = self.docs[first]
-        for k in range(first + 1, stop):
-            row = min(row, self.docs[k])
-        return row
 
 
 def learn(
@@ -567,16 +453,16 @@ def learn(
             data.look_ahead(sequence[start + 1] if start + 1 < sequence.shape[0] else k)
             while True:
                 seen, failed = state.m.n_pairs, state.m.n_mistakes
-                if data.lexicographic and data.v.way == GRAM and data.v.winners == NULL:
-                    if data.v.i == data.v.n:
+                if data.lexicographic and data.v.way == GRAM and data.v.query.winners == NULL:
+                    if data.v.order.i == data.v.query.n:
                         break
                     outcome = scan(&data.v, &state.m)
                 else:
-                    if data.v.at == data.v.filled:
-                        if data.v.left == 0:
+                    if data.v.batch.at == data.v.batch.filled:
+                        if data.v.order.left == 0:
                             break
                         fill(&data.v)
-                        if data.v.filled == 0:
+                        if data.v.batch.filled == 0:
                             break
                     outcome = batch(&data.v, &state.m)
                 budget -= data.work(state.m.n_pairs - seen, state.m.n_mistakes - failed)
@@ -617,10 +503,3 @@ def candidate(PairState state not None, PairData data not None, double[::1] out 
     copy_hypothesis(&data.v, &state.m, &out[0])
     data.v.judged = True
     return successes(&state.m)
-
-
-c_functions = {
-    "pair_update": PyCapsule_New(<void *> &pair_update, "pair_update", NULL),
-    "pair_average": PyCapsule_New(<void *> &pair_average, "pair_average", NULL),
-    "pair_committee": PyCapsule_New(<void *> &pair_committee, "pair_committee", NULL),
-}

@@ -1,8 +1,7 @@
-# What a mistake and a success do to a pairwise perceptron's state, once for all its loops. Private.
+# The vector loops of pairwise perceptrons, see the headers. Private.
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memcpy
 
-from rankcore.core cimport rc_axpy, rc_dot, rc_pair_state, rc_row, rc_rows
+from rankcore.core cimport rc_rows
 
 
 cdef extern from "_docs.h" nogil:
@@ -94,73 +93,3 @@ cdef extern from "_walk.h" nogil:
         const double *numbers, const rc_level *levels, int64_t n_levels, int64_t n,
         int32_t *winners, int32_t *losers,
     ) noexcept
-
-
-cdef inline double successes(const rc_pair_state *m) noexcept nogil:
-    """What the present hypothesis has counted."""
-    return m.streak + <double> m.run * m.unit
-
-
-cdef inline void count_by(rc_pair_state *m, double unit) noexcept nogil:
-    """Count successes by another unit from here on.
-
-    Whole numbers of one unit are kept as such until then: the sum is the same whether successes
-    come one at a time or many at once.
-    """
-    if unit != m.unit:
-        m.streak += <double> m.run * m.unit
-        m.total += <double> m.right * m.unit
-        m.run = m.right = 0
-        m.unit = unit
-
-
-cdef inline int64_t least(const rc_pair_state *m) noexcept nogil:
-    """The member of fewest successes; of equal ones the youngest."""
-    cdef int64_t k, found = 0
-    for k in range(1, m.kept):
-        if m.successes[k] < m.successes[found] or (
-            m.successes[k] == m.successes[found] and m.born[k] > m.born[found]
-        ):
-            found = k
-    return found
-
-
-cdef inline int64_t place(const rc_pair_state *m, int64_t weakest) noexcept nogil:
-    """Where the present hypothesis goes: a free place, that of the weakest, or nowhere (-1)."""
-    if m.kept < m.capacity:
-        return m.kept
-    if m.capacity == 0 or not successes(m) > m.successes[weakest]:
-        return -1
-    return weakest
-
-
-cdef inline double *enter(rc_pair_state *m, int64_t at) noexcept nogil:
-    """Note a new member; where its weights go."""
-    m.successes[at] = successes(m)
-    m.born[at] = m.n_mistakes
-    if at == m.kept:
-        m.kept += 1
-    return m.members + at * m.n_features
-
-
-cdef inline void end_hypothesis(rc_pair_state *m) noexcept nogil:
-    """A mistake has ended the present hypothesis; the next one begins."""
-    m.streak = 0.0
-    m.run = 0
-    m.n_mistakes += 1
-
-
-cdef inline double so_far(const rc_pair_state *m) noexcept nogil:
-    """What all hypotheses have counted."""
-    return m.total + <double> m.right * m.unit
-
-
-cdef inline void move(rc_pair_state *m, rc_row winner, rc_row loser, double step) noexcept nogil:
-    """Move the weights, and the sums of which the average is made."""
-    cdef double before
-    rc_axpy(winner, step, m.weights)
-    rc_axpy(loser, -step, m.weights)
-    if m.weight_sums != NULL:
-        before = so_far(m) * step
-        rc_axpy(winner, before, m.weight_sums)
-        rc_axpy(loser, -before, m.weight_sums)

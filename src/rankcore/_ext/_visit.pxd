@@ -3,13 +3,11 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from rankcore._ext._pair_state cimport end_hypothesis, enter, move, so_far, successes
 from rankcore._ext._pairs cimport (
     RC_BATCH,
     RC_DEPTH,
     RC_PANEL,
-    enter,
-    move,
-    end_hypothesis,
     rc_add_difference,
     rc_add_docs,
     rc_below,
@@ -27,8 +25,6 @@ from rankcore._ext._pairs cimport (
     rc_walk_numbers,
     rc_walk_pairs,
     rc_walk_start,
-    so_far,
-    successes,
 )
 from rankcore.core cimport rc_axpy, rc_dot, rc_pair_state, rc_row, rc_rows, rc_rows_get
 
@@ -47,6 +43,54 @@ cdef enum Outcome:
     OVERFLOWED
 
 
+cdef struct QueryPairs:
+    # The query being visited
+    int64_t n  # documents
+    int64_t padded
+    const int64_t *docs
+    const double *labels  # padded
+    const double *doc_weights
+    const int32_t *winners  # a list of pairs, or NULL
+    const int32_t *losers
+    const double *pair_weights
+
+
+cdef struct Batch:
+    # Pairs that are looked at together: RC_BATCH numbers in each array
+    double *numbers
+    double *steps
+    int32_t *winners
+    int32_t *losers
+    int64_t at
+    int64_t filled
+
+
+cdef struct Order:
+    # Which pairs come next
+    bint lexicographic
+    int64_t left  # pairs not yet in a batch
+    int64_t i, j  # in lexicographic order
+    int64_t listed  # in the list
+    int32_t *names  # documents in the order of the walk
+    rc_level *levels
+    int64_t n_levels
+    rc_walk walk
+
+
+cdef struct Packed:
+    # Documents as doubles, width apart
+    int64_t width  # features, padded
+    double *unfolded
+    double *weights  # width
+
+
+cdef struct Gram:
+    rc_gram_visit visit
+    double *panels
+    double *making  # a matrix that is not yet whole, or NULL
+    int64_t made  # steps towards it
+
+
 cdef struct Visit:
     # Working memory, for the largest query
     const rc_rows *X
@@ -55,45 +99,20 @@ cdef struct Visit:
     double *beta  # the same times the successes before each
     double *padded_labels
     int64_t *stamps  # version of the weights that a score is of
-    int32_t *names  # documents in the order of the walk
-    rc_level *levels
-    double *panels
     int64_t row_work  # in units of `learn`'s budget: that of a row
-    int64_t width  # features, padded
-    double *unfolded  # documents as doubles, width apart
-    double *weights  # width
-    double *numbers  # RC_BATCH, as the other parts of a batch
-    double *steps
-    int32_t *batch_winners
-    int32_t *batch_losers
-    bint lexicographic
-    # The query being visited
+    # How far the visit has come
     bint open
-    double *making  # a Gram matrix that is not yet whole, or NULL
-    int64_t made  # steps towards it
     Way way
-    int64_t query
-    int64_t n  # documents
-    int64_t padded
-    int64_t left  # pairs not yet in a batch
     double eta
-    const int64_t *docs
-    const double *labels  # padded
-    const double *doc_weights
-    const int32_t *winners  # a list of pairs, or NULL
-    const int32_t *losers
-    const double *pair_weights
-    # Where it is
-    int64_t at, filled  # in the batch
-    int64_t i, j  # in lexicographic order
-    int64_t listed  # in the list
-    int64_t n_levels
     int64_t version  # of the weights
     int64_t mistakes
     double judge_above  # successes beyond which a hypothesis is the caller's to judge
     bint judged  # the present one was
-    rc_walk walk
-    rc_gram_visit gram
+    QueryPairs query
+    Batch batch
+    Order order
+    Packed packed
+    Gram gram
 
 
 cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept nogil:
@@ -103,33 +122,33 @@ cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept n
     cdef double pairs = 0
     cdef int32_t name
     cdef rc_level *level
-    if v.winners == NULL:
-        for k in range(v.n):
-            v.names[k] = <int32_t> k
-        for k in range(1, v.n + 1):
-            if k < v.n and v.labels[k] == v.labels[first]:
+    if v.query.winners == NULL:
+        for k in range(v.query.n):
+            v.order.names[k] = <int32_t> k
+        for k in range(1, v.query.n + 1):
+            if k < v.query.n and v.query.labels[k] == v.query.labels[first]:
                 continue
             i = k - 1
             while i > first:
                 j = first + rc_below(&stream, i - first + 1)
-                name = v.names[i]
-                v.names[i] = v.names[j]
-                v.names[j] = name
+                name = v.order.names[i]
+                v.order.names[i] = v.order.names[j]
+                v.order.names[j] = name
                 i -= 1
-            if k < v.n:
-                level = &v.levels[n_levels]
+            if k < v.query.n:
+                level = &v.order.levels[n_levels]
                 level.first_pair = pairs
-                level.width = <double> (v.n - k)
+                level.width = <double> (v.query.n - k)
                 level.inverse = 1.0 / level.width
                 level.origin = pairs - <double> first * level.width
                 pairs += <double> (k - first) * level.width
                 n_levels += 1
             first = k
-    v.n_levels = n_levels
+    v.order.n_levels = n_levels
     for k in range(n_levels, 8):
-        v.levels[k].first_pair = INFINITY
-    if v.left:
-        rc_walk_start(&v.walk, <uint64_t> v.left, &stream)
+        v.order.levels[k].first_pair = INFINITY
+    if v.order.left:
+        rc_walk_start(&v.order.walk, <uint64_t> v.order.left, &stream)
 
 
 cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
@@ -138,39 +157,39 @@ cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
     A step is a panel of 8 documents for some features, later to be mirrored, or a sparse document.
     A unit of the budget takes about as long as 64 products of numbers one by one.
     """
-    cdef int64_t p = v.padded, n_panels = p // RC_PANEL, depth = 0, first, i, j, step
+    cdef int64_t p = v.query.padded, n_panels = p // RC_PANEL, depth = 0, first, i, j, step
     cdef int64_t n_blocks = (v.X.n_features + RC_DEPTH - 1) // RC_DEPTH
     cdef bint dense = v.X.indptr == NULL
-    cdef int64_t n_steps = (n_blocks + 1) * n_panels if dense else v.n
-    cdef double *G = v.making
+    cdef int64_t n_steps = (n_blocks + 1) * n_panels if dense else v.query.n
+    cdef double *G = v.gram.making
     cdef rc_row x
-    while v.made < n_steps and budget[0] > 0:
-        step = v.made % n_panels if dense else v.made
-        first = v.made // n_panels * RC_DEPTH
+    while v.gram.made < n_steps and budget[0] > 0:
+        step = v.gram.made % n_panels if dense else v.gram.made
+        first = v.gram.made // n_panels * RC_DEPTH
         if not dense:  # each row in turn is spread out, and back to zeros afterwards
-            x = rc_rows_get(v.X, v.docs[step])
-            rc_axpy(x, 1.0, v.panels)
-            for j in range(step, v.n):
-                G[step * p + j] = rc_dot(rc_rows_get(v.X, v.docs[j]), v.panels)
+            x = rc_rows_get(v.X, v.query.docs[step])
+            rc_axpy(x, 1.0, v.gram.panels)
+            for j in range(step, v.query.n):
+                G[step * p + j] = rc_dot(rc_rows_get(v.X, v.query.docs[j]), v.gram.panels)
                 G[j * p + step] = G[step * p + j]
-            rc_axpy(x, -1.0, v.panels)
-            for j in range(v.n, p):
+            rc_axpy(x, -1.0, v.gram.panels)
+            for j in range(v.query.n, p):
                 G[step * p + j] = 0
-            budget[0] -= (v.n - step) * (1 + v.row_work)
+            budget[0] -= (v.query.n - step) * (1 + v.row_work)
         elif first < v.X.n_features:
             depth = min(<int64_t> RC_DEPTH, v.X.n_features - first)
             if step == 0:
-                rc_pack_docs(v.X, v.docs, v.n, first, depth, v.panels)
+                rc_pack_docs(v.X, v.query.docs, v.query.n, first, depth, v.gram.panels)
             if first == 0:
                 for i in range(step * RC_PANEL, (step + 1) * RC_PANEL):
                     memset(G + i * p + step * RC_PANEL, 0, (p - step * RC_PANEL) * sizeof(double))
-            rc_gram_panel(v.panels, step, p, depth, G)
+            rc_gram_panel(v.gram.panels, step, p, depth, G)
             budget[0] -= (n_panels - step) * (1 + depth // 4)
         else:
             rc_mirror_panel(G, step, p)
             budget[0] -= (n_panels - step) * 4
-        v.made += 1
-    return v.made == n_steps
+        v.gram.made += 1
+    return v.gram.made == n_steps
 
 
 cdef inline bint may_overflow(const rc_pair_state *m) noexcept nogil:
@@ -189,16 +208,16 @@ cdef inline bint close_visit(Visit *v, rc_pair_state *m) noexcept nogil:
     cdef bint scored = v.way == LAZY or v.way == GRAM
     if v.way >= PACKED and v.mistakes:
         if v.way == GRAM:
-            rc_add_docs(v.X, v.docs, v.alpha, v.n, m.weights)
+            rc_add_docs(v.X, v.query.docs, v.alpha, v.query.n, m.weights)
         else:
-            memcpy(m.weights, v.weights, m.n_features * sizeof(double))
+            memcpy(m.weights, v.packed.weights, m.n_features * sizeof(double))
         if m.weight_sums != NULL:
-            rc_add_docs(v.X, v.docs, v.beta, v.n, m.weight_sums)
+            rc_add_docs(v.X, v.query.docs, v.beta, v.query.n, m.weight_sums)
     if not scored and v.mistakes and (v.way == PLAIN or may_overflow(m)):
-        rc_score_docs(v.X, v.docs, v.n, m.weights, v.scores)
+        rc_score_docs(v.X, v.query.docs, v.query.n, m.weights, v.scores)
         scored = True
     if scored:
-        for k in range(v.n):
+        for k in range(v.query.n):
             sum += v.scores[k] - v.scores[k]
     v.open = False
     return sum == 0
@@ -206,42 +225,45 @@ cdef inline bint close_visit(Visit *v, rc_pair_state *m) noexcept nogil:
 
 cdef inline void fill(Visit *v) noexcept nogil:
     """Put the next pairs and their steps into the batch."""
-    cdef int64_t n = min(v.left, <int64_t> RC_BATCH), k = 0, at
-    cdef int32_t *winners = v.batch_winners
-    cdef int32_t *losers = v.batch_losers
-    cdef const int32_t *names = v.names
-    if not v.lexicographic:
-        rc_walk_numbers(&v.walk, v.numbers)
-    if v.winners != NULL:
+    cdef int64_t n = min(v.order.left, <int64_t> RC_BATCH), k = 0, at
+    cdef int32_t *winners = v.batch.winners
+    cdef int32_t *losers = v.batch.losers
+    cdef const int32_t *names = v.order.names
+    cdef const double *weights = v.query.doc_weights
+    if not v.order.lexicographic:
+        rc_walk_numbers(&v.order.walk, v.batch.numbers)
+    if v.query.winners != NULL:
         for k in range(n):
-            at = v.listed + k if v.lexicographic else <int64_t> v.numbers[k]
-            winners[k] = v.winners[at]
-            losers[k] = v.losers[at]
-            v.steps[k] = v.eta if v.pair_weights == NULL else v.eta * v.pair_weights[at]
-        v.listed += n
-    elif not v.lexicographic:
-        rc_walk_pairs(v.numbers, v.levels, v.n_levels, v.n, winners, losers)
+            at = v.order.listed + k if v.order.lexicographic else <int64_t> v.batch.numbers[k]
+            winners[k] = v.query.winners[at]
+            losers[k] = v.query.losers[at]
+            v.batch.steps[k] = v.eta
+            if v.query.pair_weights != NULL:
+                v.batch.steps[k] *= v.query.pair_weights[at]
+        v.order.listed += n
+    elif not v.order.lexicographic:
+        rc_walk_pairs(v.batch.numbers, v.order.levels, v.order.n_levels, v.query.n, winners, losers)
         for k in range(n):
             winners[k] = names[winners[k]]
             losers[k] = names[losers[k]]
     else:
-        while k < n and v.i < v.n:
-            while k < n and v.j < v.n:
-                if v.labels[v.j] < v.labels[v.i]:
-                    winners[k] = <int32_t> v.i
-                    losers[k] = <int32_t> v.j
+        while k < n and v.order.i < v.query.n:
+            while k < n and v.order.j < v.query.n:
+                if v.query.labels[v.order.j] < v.query.labels[v.order.i]:
+                    winners[k] = <int32_t> v.order.i
+                    losers[k] = <int32_t> v.order.j
                     k += 1
-                v.j += 1
-            if v.j == v.n:
-                v.i += 1
-                v.j = 0
+                v.order.j += 1
+            if v.order.j == v.query.n:
+                v.order.i += 1
+                v.order.j = 0
         n = k
-    if v.winners == NULL and v.doc_weights != NULL:
+    if v.query.winners == NULL and v.query.doc_weights != NULL:
         for k in range(n):
-            v.steps[k] = v.eta * (v.doc_weights[winners[k]] * v.doc_weights[losers[k]])
-    v.at = 0
-    v.filled = n
-    v.left -= n
+            v.batch.steps[k] = v.eta * (weights[winners[k]] * weights[losers[k]])
+    v.batch.at = 0
+    v.batch.filled = n
+    v.order.left -= n
 
 
 cdef inline void copy_hypothesis(
@@ -249,11 +271,11 @@ cdef inline void copy_hypothesis(
 ) noexcept nogil:
     """The present hypothesis."""
     if v.open and v.way == PACKED:
-        memcpy(to, v.weights, m.n_features * sizeof(double))
+        memcpy(to, v.packed.weights, m.n_features * sizeof(double))
         return
     memcpy(to, m.weights, m.n_features * sizeof(double))
     if v.open and v.way == GRAM and v.mistakes:
-        rc_add_docs(v.X, v.docs, v.alpha, v.n, to)
+        rc_add_docs(v.X, v.query.docs, v.alpha, v.query.n, to)
 
 
 cdef inline Outcome judge(Visit *v, rc_pair_state *m) noexcept nogil:
@@ -274,16 +296,18 @@ cdef inline void mistake(
 ) noexcept nogil:
     """End the present hypothesis and move the weights."""
     cdef double before
+    cdef const double *documents = v.packed.unfolded
+    cdef int64_t width = v.packed.width
     if v.way == PACKED:
         rc_add_difference(
-            v.weights, v.unfolded + i * v.width, v.unfolded + j * v.width, step, v.width
+            v.packed.weights, documents + i * width, documents + j * width, step, width
         )
         if m.weight_sums != NULL:
             before = so_far(m) * step
             v.beta[i] += before
             v.beta[j] -= before
     else:
-        move(m, rc_rows_get(v.X, v.docs[i]), rc_rows_get(v.X, v.docs[j]), step)
+        move(m, rc_rows_get(v.X, v.query.docs[i]), rc_rows_get(v.X, v.query.docs[j]), step)
         v.version += 1
     end_hypothesis(m)
     v.judged = False
@@ -292,31 +316,31 @@ cdef inline void mistake(
 
 cdef inline void enter_gram(Visit *v, const rc_pair_state *m) noexcept nogil:
     """Let the loops over a Gram matrix count on from the state."""
-    v.gram.streak = m.streak
-    v.gram.total = m.total
-    v.gram.unit = m.unit
-    v.gram.run = m.run
-    v.gram.right = m.right
-    v.gram.mistakes = 0
-    v.gram.judge_above = -1 if m.capacity else v.judge_above
-    v.gram.judged = v.judged
+    v.gram.visit.streak = m.streak
+    v.gram.visit.total = m.total
+    v.gram.visit.unit = m.unit
+    v.gram.visit.run = m.run
+    v.gram.visit.right = m.right
+    v.gram.visit.mistakes = 0
+    v.gram.visit.judge_above = -1 if m.capacity else v.judge_above
+    v.gram.visit.judged = v.judged
 
 
 cdef inline void leave_gram(Visit *v, rc_pair_state *m) noexcept nogil:
     """Take over what they have counted."""
-    m.streak = v.gram.streak
-    m.run = v.gram.run
-    m.right = v.gram.right
-    m.n_mistakes += v.gram.mistakes
-    v.mistakes += v.gram.mistakes
-    v.judged = v.gram.judged
+    m.streak = v.gram.visit.streak
+    m.run = v.gram.visit.run
+    m.right = v.gram.visit.right
+    m.n_mistakes += v.gram.visit.mistakes
+    v.mistakes += v.gram.visit.mistakes
+    v.judged = v.gram.visit.judged
 
 
 cdef inline double renewed(Visit *v, const rc_pair_state *m, int64_t k) noexcept nogil:
     """A score of the present weights, computed where that was not done yet."""
     if v.stamps[k] != v.version:
         v.stamps[k] = v.version
-        v.scores[k] = rc_dot(rc_rows_get(v.X, v.docs[k]), m.weights)
+        v.scores[k] = rc_dot(rc_rows_get(v.X, v.query.docs[k]), m.weights)
     return v.scores[k]
 
 
@@ -326,8 +350,8 @@ cdef inline bint violated(
     """Whether a pair is ranked wrongly, looked up in one of the slower ways."""
     if v.way == PLAIN:
         return not (
-            rc_dot(rc_rows_get(v.X, v.docs[i]), m.weights)
-            - rc_dot(rc_rows_get(v.X, v.docs[j]), m.weights)
+            rc_dot(rc_rows_get(v.X, v.query.docs[i]), m.weights)
+            - rc_dot(rc_rows_get(v.X, v.query.docs[j]), m.weights)
             > m.margin
         )
     return not (renewed(v, m, i) - renewed(v, m, j) > m.margin)
@@ -335,31 +359,32 @@ cdef inline bint violated(
 
 cdef inline Outcome batch(Visit *v, rc_pair_state *m) noexcept nogil:
     """Look at the pairs of the batch."""
-    cdef const int32_t *winners = v.batch_winners
-    cdef const int32_t *losers = v.batch_losers
-    cdef int64_t at, filled = v.filled
+    cdef const int32_t *winners = v.batch.winners
+    cdef const int32_t *losers = v.batch.losers
+    cdef int64_t at, filled = v.batch.filled
     cdef const double *steps = NULL
     cdef Outcome outcome
-    if v.pair_weights != NULL or v.doc_weights != NULL:
-        steps = v.steps
+    if v.query.pair_weights != NULL or v.query.doc_weights != NULL:
+        steps = v.batch.steps
     while True:
-        at = v.at
+        at = v.batch.at
         if v.way == GRAM:
             enter_gram(v, m)
-            at = rc_gram_batch(&v.gram, winners, losers, steps, v.eta, at, filled)
+            at = rc_gram_batch(&v.gram.visit, winners, losers, steps, v.eta, at, filled)
             leave_gram(v, m)
         else:
             if v.way == PACKED:
                 at = rc_next_wrong(
-                    v.unfolded, v.width, v.weights, winners, losers, at, filled, m.margin
+                    v.packed.unfolded, v.packed.width, v.packed.weights, winners, losers, at,
+                    filled, m.margin,
                 )
             else:
                 while at < filled and not violated(v, m, winners[at], losers[at]):
                     at += 1
-            m.run += at - v.at
-            m.right += at - v.at
-        m.n_pairs += at - v.at
-        v.at = at
+            m.run += at - v.batch.at
+            m.right += at - v.batch.at
+        m.n_pairs += at - v.batch.at
+        v.batch.at = at
         if at == filled:
             return REACHED
         outcome = judge(v, m)
@@ -368,24 +393,24 @@ cdef inline Outcome batch(Visit *v, rc_pair_state *m) noexcept nogil:
         if v.way != GRAM:
             mistake(v, m, winners[at], losers[at], v.eta if steps == NULL else steps[at])
             m.n_pairs += 1
-            v.at += 1
+            v.batch.at += 1
 
 
 cdef inline Outcome scan(Visit *v, rc_pair_state *m) noexcept nogil:
-    """Look at the pairs of the winner v.i, in lexicographic order."""
+    """Look at the pairs of the winner v.order.i, in lexicographic order."""
     cdef int64_t seen
     cdef Outcome outcome
     while True:
         seen = 0
         enter_gram(v, m)
-        v.j = rc_gram_scan(
-            &v.gram, v.padded_labels, v.doc_weights, v.eta, v.i, v.j, &seen
+        v.order.j = rc_gram_scan(
+            &v.gram.visit, v.padded_labels, v.query.doc_weights, v.eta, v.order.i, v.order.j, &seen
         )
         leave_gram(v, m)
         m.n_pairs += seen
-        if v.j == v.padded:
-            v.i += 1
-            v.j = 0
+        if v.order.j == v.query.padded:
+            v.order.i += 1
+            v.order.j = 0
             return REACHED
         outcome = judge(v, m)
         if outcome != REACHED:

@@ -1,4 +1,4 @@
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,6 @@ from rankcore._ext.rows import Rows
 WAYS: dict[str, int]
 OUTCOMES: dict[str, int]
 # C functions for the table of capi.pyx.
-c_functions: dict[str, Any]
 
 @final
 class PairState:

@@ -1,0 +1,3 @@
+from typing import Any
+
+c_functions: dict[str, Any]
