@@ -112,7 +112,7 @@ def draws(
 # ------------------------------------------------------------------------------ members
 
 
-cdef struct Members:
+cdef struct Tile:
     int64_t *steps  # (n_ranks - 1) * width, as are the next two
     double *thresholds
     int64_t *step_sums  # or NULL
@@ -120,7 +120,7 @@ cdef struct Members:
     int64_t *survived
 
 
-cdef void _begin(const Members *members, const rc_lanes *m) noexcept nogil:
+cdef void _begin(const Tile *members, const rc_lanes *m) noexcept nogil:
     """Set the lanes to what the members are."""
     cdef int64_t r, j
     for r in range(m.n_ranks - 1):
@@ -135,7 +135,7 @@ cdef void _begin(const Members *members, const rc_lanes *m) noexcept nogil:
         m.times[j] = 0
 
 
-cdef void _end(const Members *members, const rc_lanes *m) noexcept nogil:
+cdef void _end(const Tile *members, const rc_lanes *m) noexcept nogil:
     """Set the members to what the lanes have become."""
     cdef int64_t r, j, at, lane, steps
     for r in range(m.n_ranks - 1):
@@ -157,7 +157,89 @@ cdef void _end(const Members *members, const rc_lanes *m) noexcept nogil:
         members.survived[j] = <int64_t> m.survived[j]
 
 
+@final
+cdef class Members:
+    """The members of an ensemble, whose arrays were checked.
+
+    Arrays of n_tiles tiles of ``width`` members side by side, a multiple of 4; the lanes beyond
+    ``n_members`` are padding.
+
+    Parameters
+    ----------
+    weights, weight_sums : float64 arrays, shape (n_tiles, n_features, width)
+        The sums, those of the steps too, are None unless averaging.
+    steps, thresholds, step_sums : int64 and float64 arrays, shape (n_tiles, n_ranks - 1, width)
+    seen : int64 array, shape (n_tiles * width, 3)
+        Examples drawn, their total rank loss, mistakes.
+    survived : int64 array, shape (n_tiles * width,)
+        Examples ranked rightly since the last mistake.
+    n_members : int
+    scale, strict
+        As in ``PRankState``.
+    """
+
+    cdef double[:, :, ::1] weights, thresholds, weight_sums
+    cdef int64_t[:, :, ::1] steps, step_sums
+    cdef int64_t[:, ::1] seen
+    cdef int64_t[::1] survived
+    cdef int64_t n_members
+    cdef double scale
+    cdef bint strict
+
+    def __init__(
+        self,
+        double[:, :, ::1] weights not None,
+        double[:, :, ::1] weight_sums,
+        int64_t[:, :, ::1] steps not None,
+        double[:, :, ::1] thresholds not None,
+        int64_t[:, :, ::1] step_sums,
+        int64_t[:, ::1] seen not None,
+        int64_t[::1] survived not None,
+        int64_t n_members,
+        double scale,
+        bint strict,
+    ):
+        cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = steps.shape[1]
+        if (
+            tasks < 1
+            or width < 4
+            or width % 4
+            or weights.shape[1] < 1
+            or not 1 <= n_members <= n_tiles * width
+            or not _same_shape(steps.shape, n_tiles, tasks, width)
+            or not _same_shape(thresholds.shape, n_tiles, tasks, width)
+            or seen.shape[0] != n_tiles * width
+            or seen.shape[1] != 3
+            or survived.shape[0] != n_tiles * width
+            or (weight_sums is None) != (step_sums is None)
+            or (
+                weight_sums is not None
+                and not _same_shape(weight_sums.shape, n_tiles, weights.shape[1], width)
+            )
+            or (step_sums is not None and not _same_shape(step_sums.shape, n_tiles, tasks, width))
+        ):
+            raise ValueError("the arrays of the members do not fit together")
+        self.weights, self.weight_sums = weights, weight_sums
+        self.steps, self.thresholds, self.step_sums = steps, thresholds, step_sums
+        self.seen, self.survived = seen, survived
+        self.n_members, self.scale, self.strict = n_members, scale, strict
+
+    cdef void place(self, int64_t member, int64_t last, Tile *tile, rc_lanes *m) noexcept nogil:
+        """Point to the members from one on, as many as are in its tile."""
+        cdef int64_t width = self.weights.shape[2]
+        cdef int64_t t = member // width, lane = member % width
+        m.n = min(last - member, width - lane)
+        m.weights = &self.weights[t, 0, lane]
+        m.weight_sums = &self.weight_sums[t, 0, lane] if self.weight_sums is not None else NULL
+        tile.steps = &self.steps[t, 0, lane]
+        tile.thresholds = &self.thresholds[t, 0, lane]
+        tile.step_sums = &self.step_sums[t, 0, lane] if self.step_sums is not None else NULL
+        tile.seen = <rc_counts *> &self.seen[member, 0]
+        tile.survived = &self.survived[member]
+
+
 def learn_members(
+    Members members not None,
     object rows not None,
     const int32_t[::1] ranks not None,
     const int32_t[::1] order,
@@ -166,45 +248,24 @@ def learn_members(
     int64_t t,
     uint64_t seed,
     const uint64_t[::1] cumulative not None,
-    int64_t n_members,
     int64_t first,
     int64_t last,
-    double[:, :, ::1] weights not None,
-    int64_t[:, :, ::1] steps not None,
-    double[:, :, ::1] thresholds not None,
-    double[:, :, ::1] weight_sums,
-    int64_t[:, :, ::1] step_sums,
-    int64_t[:, ::1] seen not None,
-    int64_t[::1] survived not None,
-    double scale,
-    bint strict,
     int32_t[:, ::1] moved not None,
 ):
     """Let the members first .. last - 1 learn what they draw of a block of examples.
 
     Parameters
     ----------
+    members : Members
+        In and out.
     rows, ranks, order, start, stop
         In. As in ``online_loop.learn``.
     t : int
         In. Examples seen before position start.
     seed, cumulative
         In. Who draws what, see `draws`.
-    n_members : int
-        In. The lanes beyond are padding.
     first, last : int
         In. Range of the members, padding included: multiples of 4.
-    weights, weight_sums : float64 arrays, shape (n_tiles, n_features, width)
-        In and out. The width is a multiple of 4. The sums, those of the steps too, are None unless
-        averaging.
-    steps, thresholds, step_sums : int64 and float64 arrays, shape (n_tiles, n_ranks - 1, width)
-        In and out.
-    seen : int64 array, shape (n_tiles * width, 3)
-        In and out. Examples drawn, their total rank loss, mistakes.
-    survived : int64 array, shape (n_tiles * width,)
-        In and out. Examples ranked rightly since the last mistake.
-    scale, strict
-        In. As in ``PRankState``.
     moved : int32 array, shape (stop - start, n_ranks - 1)
         In and out. The members' threshold steps are added.
 
@@ -214,9 +275,9 @@ def learn_members(
         ``stop``, or a position whose score overflowed for some member.
     """
     cdef const rc_rows *X = checked_rows(rows)
-    cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = moved.shape[1]
-    cdef int64_t i, tile, lane, member = first, reached = stop
-    cdef Members members
+    cdef int64_t width = members.weights.shape[2], tasks = moved.shape[1]
+    cdef int64_t i, member = first, reached = stop
+    cdef Tile tile
     cdef rc_lanes m
     cdef rc_lesson lesson
     if (
@@ -225,31 +286,15 @@ def learn_members(
         or (order is not None and order.shape[0] != X.n_rows)
         or not 0 <= start <= stop <= X.n_rows
         or moved.shape[0] != stop - start
-        or tasks < 1
-        or width < 4
-        or width % 4
-        or not 0 <= first <= last <= n_tiles * width
+        or tasks != members.steps.shape[1]
+        or members.weights.shape[1] != X.n_features
+        or not 0 <= first <= last <= members.weights.shape[0] * width
         or first % 4
         or last % 4
-        or not 1 <= n_members <= n_tiles * width
-        or weights.shape[1] != X.n_features
-        or not _same_shape(steps.shape, n_tiles, tasks, width)
-        or not _same_shape(thresholds.shape, n_tiles, tasks, width)
-        or seen.shape[0] != n_tiles * width
-        or seen.shape[1] != 3
-        or survived.shape[0] != n_tiles * width
         or cumulative.shape[0] < 1
-        or (weight_sums is None) != (step_sums is None)
-        or (
-            weight_sums is not None
-            and not _same_shape(weight_sums.shape, n_tiles, X.n_features, width)
-        )
-        or (step_sums is not None and not _same_shape(step_sums.shape, n_tiles, tasks, width))
     ):
         raise ValueError("rows, ranks, order, range and members do not fit together")
-    cdef const int32_t *visits = NULL
     if order is not None:
-        visits = &order[0]
         for i in range(start, stop):
             if not 0 <= order[i] < X.n_rows:
                 raise ValueError(f"order has no row {order[i]}")
@@ -271,14 +316,14 @@ def learn_members(
     m.wrong = m.scores + width
     m.changes = m.wrong + width
     m.steps = m.changes + width
-    m.late = m.steps + tasks * width if step_sums is not None else NULL
+    m.late = m.steps + tasks * width if members.step_sums is not None else NULL
     m.width = width
-    m.scale = scale
+    m.scale = members.scale
     m.n_ranks = <int32_t> tasks + 1
-    m.ties_err = not strict
+    m.ties_err = not members.strict
     lesson.rows = X
     lesson.ranks = &ranks[0]
-    lesson.order = visits
+    lesson.order = &order[0] if order is not None else NULL
     lesson.start = start
     lesson.stop = stop
     lesson.t = t
@@ -291,27 +336,18 @@ def learn_members(
     )
     with nogil:
         while member < last:
-            tile = member // width
-            lane = member % width
-            m.n = min(last - member, width - lane)
-            m.weights = &weights[tile, 0, lane]
-            m.weight_sums = &weight_sums[tile, 0, lane] if weight_sums is not None else NULL
-            members.steps = &steps[tile, 0, lane]
-            members.thresholds = &thresholds[tile, 0, lane]
-            members.step_sums = &step_sums[tile, 0, lane] if step_sums is not None else NULL
-            members.seen = <rc_counts *> &seen[member, 0]
-            members.survived = &survived[member]
+            members.place(member, last, &tile, &m)
             lesson.first = member
-            lesson.n = max(0, min(m.n, n_members - member))
+            lesson.n = max(0, min(m.n, members.n_members - member))
             if fetch:
                 rc_lane_fetch(m.weights, X.n_features, m.n, width)
                 if m.weight_sums != NULL:
                     rc_lane_fetch(m.weight_sums, X.n_features, m.n, width)
-            _begin(&members, &m)
+            _begin(&tile, &m)
             reached = rc_lane_learn(&m, &lesson)
             if reached < stop:
                 break
-            _end(&members, &m)
+            _end(&tile, &m)
             member += m.n
     return reached
 

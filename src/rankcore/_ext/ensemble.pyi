@@ -6,7 +6,24 @@ from numpy.typing import NDArray
 from rankcore._ext.rows import Rows
 
 def draws(seed: int, t: int, cumulative: NDArray[np.uint64], out: NDArray[np.int32]) -> None: ...
+@final
+class Members:
+    def __init__(
+        self,
+        weights: NDArray[np.float64],
+        weight_sums: NDArray[np.float64] | None,
+        steps: NDArray[np.int64],
+        thresholds: NDArray[np.float64],
+        step_sums: NDArray[np.int64] | None,
+        seen: NDArray[np.int64],
+        survived: NDArray[np.int64],
+        n_members: int,
+        scale: float,
+        strict: bool,
+    ) -> None: ...
+
 def learn_members(
+    members: Members,
     rows: Rows,
     ranks: NDArray[np.int32],
     order: NDArray[np.int32] | None,
@@ -15,21 +32,10 @@ def learn_members(
     t: int,
     seed: int,
     cumulative: NDArray[np.uint64],
-    n_members: int,
     first: int,
     last: int,
-    weights: NDArray[np.float64],
-    steps: NDArray[np.int64],
-    thresholds: NDArray[np.float64],
-    weight_sums: NDArray[np.float64] | None,
-    step_sums: NDArray[np.int64] | None,
-    seen: NDArray[np.int64],
-    survived: NDArray[np.int64],
-    scale: float,
-    strict: bool,
     moved: NDArray[np.int32],
 ) -> int: ...
-
 @final
 class Mean:
     def __init__(

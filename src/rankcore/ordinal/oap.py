@@ -184,30 +184,24 @@ class OAP(ThresholdClassifier):
         edges = (np.linspace(0, lines, n_jobs + 1).astype(int) * LANES).tolist()
         edges[-1] = len(weights) * weights.shape[2]
 
+        bound = kernels.Members(
+            weights,
+            state.by_feature.get("weights_sums"),
+            others["steps"],
+            others["thresholds"],
+            others.get("steps_sums"),
+            others["seen"],
+            others["survived"],
+            n,
+            scale,
+            self.tie == "strict",
+        )
+        t, seed, cumulative = state.t, int(others["seed"][0]), self._cumulative(state)
+
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
             moved = np.zeros((stop - start, others["totals"].size), dtype=np.int32)
             reached = kernels.learn_members(
-                rows,
-                ranks,
-                order,
-                start,
-                stop,
-                state.t,
-                int(others["seed"][0]),
-                self._cumulative(state),
-                n,
-                first,
-                last,
-                weights,
-                others["steps"],
-                others["thresholds"],
-                state.by_feature.get("weights_sums"),
-                others.get("steps_sums"),
-                others["seen"],
-                others["survived"],
-                scale,
-                self.tie == "strict",
-                moved,
+                bound, rows, ranks, order, start, stop, t, seed, cumulative, first, last, moved
             )
             return reached, moved
 
