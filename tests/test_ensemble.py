@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import ensemble as kernels
+from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
 from rankcore.ordinal import oap as module
 from rankcore.progress import watch
@@ -403,7 +404,7 @@ def test_threads_and_seeds():
 def test_the_mean_cannot_outrun_its_members():
     rows = as_rows(np.eye(3))
     moved = np.zeros((2, 1), np.int32)
-    mean = kernels.Mean(np.zeros(3), np.zeros(1, np.int64), np.zeros(1), moved, 1.0, 2)
+    mean = Mean(np.zeros(3), np.zeros(1, np.int64), np.zeros(1), moved, 1.0, 2)
     empty = np.empty(0, np.int64)
     counts = np.zeros(3, np.int64)
     assert learn(mean, rows, np.zeros(3, np.int32), None, 0, 3, counts, empty, empty) == 2

@@ -16,7 +16,7 @@ from rankcore.metrics.names import greater_is_better
 
 if TYPE_CHECKING:
     from rankcore.bounds import MarginCurve
-    from rankcore.metrics.significance import Comparison
+    from rankcore.metrics.comparison import Comparison
 
 # Three of the colours that Okabe and Ito chose for being told apart by everybody.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"

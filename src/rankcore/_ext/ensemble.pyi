@@ -1,4 +1,4 @@
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from rankcore._ext.rows import Rows
 
 def draws(seed: int, t: int, cumulative: NDArray[np.uint64], out: NDArray[np.int32]) -> None: ...
+
 @final
 class Members:
     def __init__(
@@ -36,20 +37,6 @@ def learn_members(
     last: int,
     moved: NDArray[np.int32],
 ) -> int: ...
-@final
-class Mean:
-    def __init__(
-        self,
-        weights: NDArray[np.float64],
-        totals: NDArray[np.int64],
-        thresholds: NDArray[np.float64],
-        moved: NDArray[np.int32],
-        scale: float,
-        n_members: int,
-    ) -> None: ...
-    @property
-    def capsule(self) -> Any: ...
-
 def tally(
     rows: Rows,
     weights: NDArray[np.float64],

@@ -16,19 +16,22 @@ from rankcore._core.params import as_generator, check_flag, check_option, check_
 from rankcore._core.state import OnlineState
 from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext import ensemble as kernels
+from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._tiles import (
+    LANES,
+    MAX_WIDTH,
+    mean_parameters,
+    member_parameters,
+    tile_width,
+    zeros_by_line,
+)
 from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
 from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, check_rule
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
-# A tile visits all its members for each example, so its weights should stay in the nearest caches:
-# so many bytes at most, unless the tile has the fewest members, a line of cache. One wide tile
-# costs less than two: what an example costs beside its members is paid for each tile.
-TILE_BYTES = 2**16
-LANES = 8  # doubles in a line of cache
-MAX_WIDTH = 128
 WEIGHTS = ("total", "survival")
 
 
@@ -216,7 +219,7 @@ class OAP(ThresholdClassifier):
         moved = results[0][1]
         for _, more in results[1:]:
             moved += more
-        mean = kernels.Mean(
+        mean = Mean(
             state.by_feature["mean"], others["totals"], others["mean_thresholds"], moved, scale, n
         )
         return learn(mean, rows, ranks, order, start, stop, state.counts, marks, losses)
@@ -470,39 +473,3 @@ history_, loss_curve_
         n, seen = state.settings["n_estimators"], state.others["seen"]
         votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[:n]
-
-
-def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
-    """Zeros that begin where a line of cache does; eight lanes across two lines cost twice."""
-    n = math.prod(shape)
-    buffer = np.zeros(n + LANES - 1)
-    first = -(buffer.ctypes.data // 8) % LANES
-    return buffer[first : first + n].reshape(shape)
-
-
-def tile_width(n_features: int, n_members: int) -> int:
-    """How many members share a tile: all that a cache holds, in fours, of about equal tiles."""
-    width = max(LANES, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
-    n_tiles = math.ceil(n_members / width)
-    return 4 * math.ceil(n_members / n_tiles / 4)
-
-
-def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
-    """What the members predict with: weights and thresholds, in tiles."""
-    weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
-    if not state.settings["average_members"]:
-        return weights, thresholds
-    n_tiles, _, width = weights.shape
-    t = np.maximum(state.others["seen"][:, 0], 1).reshape(n_tiles, 1, width)
-    steps = (state.others["steps"] * t - state.others["steps_sums"]) / t
-    scale = state.settings["threshold_scale"] ** 2
-    return weights - state.by_feature["weights_sums"] / t, scale * steps
-
-
-def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
-    """The means of what the members predict with, summed in the order of the members."""
-    weights, thresholds = (
-        array.transpose(1, 0, 2).reshape(array.shape[1], -1)[:, : state.settings["n_estimators"]]
-        for array in member_parameters(state)
-    )
-    return weights.copy().mean(axis=1), thresholds.copy().mean(axis=1)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.model_spec import array_like
+from rankcore._core.model_spec import ModelSpec, array_like
 from rankcore._core.state import LearnerState
 from rankcore._ext.pairs import PairState
+from rankcore.ranking._base import as_validation_log
 
 # Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17
@@ -180,20 +181,20 @@ class PairwiseState(LearnerState):
         return arrays
 
     @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, NDArray[Any]],
-        n_features: int,
-        seed: int,
-        settings: dict[str, Any],
-    ) -> Self:
+    def from_spec(cls, spec: ModelSpec, n_features: int) -> Self:
         """The state of a model file.
 
         Raises
         ------
         ValueError, KeyError
-            If an array is missing, of another form, or no run could have led to it.
+            If an array or fact is missing, of another form, or no run could have led to it.
         """
+        arrays, settings, seed = spec.arrays, spec.facts["settings"], spec.facts["seed"]
+        capacity = settings["capacity"]
+        if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
+            raise ValueError(f"its committee has {capacity!r} members")
+        if not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise ValueError(f"its seed is {seed!r}")
         state = cls.new(n_features, seed, settings)
         for name in ["weights", "sums", "clock", "counts"]:
             setattr(state, name, array_like(arrays, name, getattr(state, name)))
@@ -227,6 +228,8 @@ class PairwiseState(LearnerState):
             or (np.array(state.log) < 0).any()
         ):
             raise ValueError("what it has counted is impossible")
+        state.streaming = bool(spec.facts["streaming"])
+        state.validation = as_validation_log(spec.facts["validation"], len(state.log))
         return state
 
     # ---------------------------------------------------------------- models

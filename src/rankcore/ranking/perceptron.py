@@ -10,19 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
-from rankcore._core.concurrency import changing, learns, raise_signals, reads
+from rankcore._core.concurrency import changing, learns, reads
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
-from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows, project
-from rankcore.progress import Progress, report
-from rankcore.ranking._base import Ranker, as_validation_log, queries_of
+from rankcore.ranking._base import Ranker, queries_of
 from rankcore.ranking._committee import Committee, borda, votes
 from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
+from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._watch import Validation, Watch, check_metric
 
@@ -30,8 +29,6 @@ __all__ = ["Committee", "PairwisePerceptron"]
 
 VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
 SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
-# Pairs to look at, or as much other work, between two looks at pending signals: some milliseconds.
-BUDGET = 500_000
 # The parameters behind settings of another name.
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
 # What is counted in each pass.
@@ -276,7 +273,7 @@ class PairwisePerceptron(Ranker):
             if self.shuffle:
                 generator.shuffle(sequence)
             state.log.append([0, 0, 0, 0, skipped])
-            self._run_pass(state, data, pairing, sequence, quality, epoch, self.max_iter)
+            run_pass(self, state, data, pairing, sequence, quality, epoch, self.max_iter)
             if validation is not None:
                 improved = watch.measure(shadow._scores(validation.rows, validation.queries))
                 if improved and self.early_stopping_rounds is not None:
@@ -346,7 +343,7 @@ class PairwisePerceptron(Ranker):
             state.stream([0] * len(FIGURES))
             state.log[-1][4] += skipped
             data = self._bind_data(pairing, rows, state, 1)
-            self._run_pass(state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
+            run_pass(self, state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
         if first:
             with_qid = qid is not None or group is not None
             self._become(self._shadow(X, rows.n_features, with_qid, state))
@@ -384,64 +381,6 @@ class PairwisePerceptron(Ranker):
             memory_limit=int(self.memory_limit),
         )
 
-    def _run_pass(
-        self,
-        state: PairwiseState,
-        data: Any,
-        pairing: Pairing,
-        sequence: NDArray[np.int64],
-        quality: Callable[[Any], float] | None,
-        epoch: int,
-        n_epochs: int,
-    ) -> None:
-        n_queries = pairing.n_pairs.size
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            steps = pairing.steps(self.balance == "query")
-        usable = np.isfinite(pairing.weights) & np.isfinite(steps)
-        if not usable.all():
-            raise ValueError(
-                "the weights are too large or too small: the pairs of a query weigh "
-                f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
-            )
-        units = np.ones(n_queries) if self.count == "pair" else 1.0 / pairing.n_pairs
-        record = state.log[-1]
-        before, base = state.tally(), list(record)
-        position, bound = 0, state.bind(self.margin)
-        while True:
-            raise_signals()
-            position, outcome = kernels.learn(
-                bound, data, sequence, position, steps, units, state.bar(), BUDGET
-            )
-            if outcome == kernels.OUTCOMES["candidate"]:
-                weights = np.empty(state.weights.size)
-                count = kernels.candidate(bound, data, weights)
-                state.offer(weights, count, quality)
-                continue
-            if outcome == kernels.OUTCOMES["full"]:
-                state.grow(int(self.memory_limit))
-                bound = state.bind(self.margin)
-                continue
-            if outcome == kernels.OUTCOMES["overflowed"]:
-                raise ValueError(
-                    "the scores overflowed: X or its sample weights are too large; scale X, for "
-                    "example with sklearn.preprocessing.StandardScaler"
-                )
-            now = state.tally()
-            record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
-            record[3] = base[3] + position
-            share = record[1] / max(record[0], 1)
-            done = Progress(
-                epoch, n_epochs, position, sequence.size, share, "share of mistakes", "queries"
-            )
-            report(done)
-            if outcome == kernels.OUTCOMES["reached"]:
-                break
-        if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
-            raise ValueError(
-                "the weights overflowed: X or its sample weights are too large; scale X, for "
-                "example with sklearn.preprocessing.StandardScaler"
-            )
-
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:
         return PairwiseState.new(n_features, int(generator.integers(2**63)), self._settings())
 
@@ -469,22 +408,14 @@ class PairwisePerceptron(Ranker):
         }, state.to_arrays()
 
     def _restore(self, spec: ModelSpec) -> None:
-        settings, n_features = spec.facts["settings"], check_n_features(spec.n_features)
-        if settings.keys() != self._settings().keys():
-            raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
-        capacity, seed = settings["capacity"], spec.facts["seed"]
-        if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
-            raise ValueError(f"its committee has {capacity!r} members")
-        if not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise ValueError(f"its seed is {seed!r}")
-        state = PairwiseState.from_arrays(spec.arrays, n_features, seed, settings)
-        state.streaming = bool(spec.facts["streaming"])
-        state.validation = as_validation_log(spec.facts["validation"], len(state.log))
-        best = spec.facts["best_iteration"]
+        n_features = check_n_features(spec.n_features)
+        if spec.facts["settings"].keys() != self._settings().keys():
+            raise ValueError(f"its settings are not those of {type(self).__name__}")
+        state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
         if not (best is None or 1 <= int(best) <= len(state.log)):
             raise ValueError(f"its best pass is {best!r}")
-        self._state = state
-        self.n_features_in_, self._with_qid = n_features, bool(spec.facts["with_qid"])
+        self._state, self.n_features_in_ = state, n_features
+        self._with_qid = bool(spec.facts["with_qid"])
         if best is not None:
             self.best_iteration_ = int(best)
 

@@ -1,0 +1,197 @@
+"""What a comparison of systems found: differences, intervals and p-values, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.metrics.evaluation import Evaluation
+from rankcore.metrics.tables import Table, p_text
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One measure of two systems on the same queries.
+
+    Parameters
+    ----------
+    measure, a, b : str
+        What is measured, and the two systems.
+    mean_a, mean_b : float
+        Means over the queries in which both are defined.
+    difference : float
+        ``mean_b - mean_a``.
+    low, high : float
+        Bootstrap confidence interval of the difference (percentiles).
+    p_value : float
+        Of the paired randomisation test, two-sided.
+    p_holm : float
+        The same, corrected for all contrasts of the comparison after Holm.
+    wins, ties, losses : int
+        Queries in which ``b`` is better than, equal to, worse than ``a``; of a loss, such as
+        ``"misranking"``, the smaller value is the better one.
+    n_queries : int
+        Queries in which both are defined.
+    """
+
+    measure: str
+    a: str
+    b: str
+    mean_a: float
+    mean_b: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    p_holm: float
+    wins: int
+    ties: int
+    losses: int
+    n_queries: int
+
+
+class Comparison:
+    """What `compare` found: contrasts, in the order of measures and systems.
+
+    Parameters
+    ----------
+    contrasts : list of Contrast
+    evaluations : dict of str to Evaluation
+        The systems one by one.
+    confidence_level : float
+        Of the intervals.
+
+    Attributes
+    ----------
+    contrasts, evaluations, confidence_level
+        As above.
+
+    See Also
+    --------
+    compare
+    """
+
+    def __init__(
+        self,
+        contrasts: list[Contrast],
+        evaluations: dict[str, Evaluation],
+        confidence_level: float,
+    ) -> None:
+        self.contrasts = contrasts
+        self.evaluations = evaluations
+        self.confidence_level = confidence_level
+
+    def __iter__(self) -> Iterator[Contrast]:
+        return iter(self.contrasts)
+
+    def __len__(self) -> int:
+        return len(self.contrasts)
+
+    def __getitem__(self, i: int) -> Contrast:
+        return self.contrasts[i]
+
+    def differences(self, contrast: int = 0) -> Floats:
+        """Differences of the queries that a contrast is about.
+
+        Parameters
+        ----------
+        contrast : int
+
+        Returns
+        -------
+        ndarray, shape (n_queries,)
+            ``b - a`` where both are defined, in the order of ``a``'s queries.
+        """
+        c = self.contrasts[contrast]
+        a, b = paired(self.evaluations[c.a], self.evaluations[c.b], c.measure)
+        return (b - a)[~(np.isnan(a) | np.isnan(b))]
+
+    def _table(self) -> Table:
+        headings = ("measure", "a", "b", "mean a", "mean b", "b - a", self._level, "p", "Holm")
+        rows = [
+            (
+                c.measure,
+                c.a,
+                c.b,
+                f"{c.mean_a:.4f}",
+                f"{c.mean_b:.4f}",
+                f"{c.difference:+.4f}",
+                f"[{c.low:+.4f}, {c.high:+.4f}]",
+                p_text(c.p_value),
+                p_text(c.p_holm),
+                f"{c.wins}/{c.ties}/{c.losses}",
+            )
+            for c in self.contrasts
+        ]
+        return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=3)
+
+    def _narrow_table(self) -> Table:
+        """The same in two lines a contrast, which fit into a terminal."""
+        headings = ("measure", "a\nb", "mean", f"b - a\n{self._level}", "p\nHolm")
+        rows = [
+            (
+                c.measure,
+                f"{c.a}\n{c.b}",
+                f"{c.mean_a:.4f}\n{c.mean_b:.4f}",
+                f"{c.difference:+.4f}\n[{c.low:+.4f}, {c.high:+.4f}]",
+                f"{p_text(c.p_value)}\n{p_text(c.p_holm)}",
+                f"{c.wins}/{c.ties}/{c.losses}",
+            )
+            for c in self.contrasts
+        ]
+        return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=2)
+
+    @property
+    def _level(self) -> str:
+        return f"{self.confidence_level:.0%} interval"
+
+    @property
+    def _caption(self) -> str:
+        convention = next(iter(self.evaluations.values())).convention
+        return f"paired randomisation test, bootstrap intervals; {convention}"
+
+    def __str__(self) -> str:
+        return str(self._table())
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.evaluations)}: {len(self)} contrasts>"
+
+    def __rich__(self) -> Any:
+        """Table for Rich consoles."""
+        return self._narrow_table().rich()
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return self._table().html()
+
+    def to_frame(self) -> Any:
+        """Contrasts as a pandas frame, one row each.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        import pandas
+
+        return pandas.DataFrame([asdict(contrast) for contrast in self.contrasts])
+
+
+def paired(a: Evaluation, b: Evaluation, measure: str) -> tuple[Floats, Floats]:
+    """Values of the two in the queries they have in common, in the order of the first."""
+    place = {query: i for i, query in enumerate(b.qid.tolist())}
+    both = [(i, place[query]) for i, query in enumerate(a.qid.tolist()) if query in place]
+    if not both:
+        raise ValueError("the systems have no query in common")
+    first, second = np.array(both).T
+    return a.per_query[measure][first], b.per_query[measure][second]

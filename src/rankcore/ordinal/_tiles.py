@@ -1,0 +1,52 @@
+"""Tiles: the weights of some members of an ensemble side by side, as vector lanes read them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rankcore._core.state import OnlineState
+
+# A tile visits all its members for each example, so its weights should stay in the nearest caches:
+# so many bytes at most, unless the tile has the fewest members, a line of cache. One wide tile
+# costs less than two: what an example costs beside its members is paid for each tile.
+TILE_BYTES = 2**16
+LANES = 8  # doubles in a line of cache
+MAX_WIDTH = 128
+
+
+def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
+    """Zeros that begin where a line of cache does; eight lanes across two lines cost twice."""
+    n = math.prod(shape)
+    buffer = np.zeros(n + LANES - 1)
+    first = -(buffer.ctypes.data // 8) % LANES
+    return buffer[first : first + n].reshape(shape)
+
+
+def tile_width(n_features: int, n_members: int) -> int:
+    """How many members share a tile: all that a cache holds, in fours, of about equal tiles."""
+    width = max(LANES, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
+    n_tiles = math.ceil(n_members / width)
+    return 4 * math.ceil(n_members / n_tiles / 4)
+
+
+def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
+    """What the members predict with: weights and thresholds, in tiles."""
+    weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
+    if not state.settings["average_members"]:
+        return weights, thresholds
+    n_tiles, _, width = weights.shape
+    t = np.maximum(state.others["seen"][:, 0], 1).reshape(n_tiles, 1, width)
+    steps = (state.others["steps"] * t - state.others["steps_sums"]) / t
+    scale = state.settings["threshold_scale"] ** 2
+    return weights - state.by_feature["weights_sums"] / t, scale * steps
+
+
+def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
+    """The means of what the members predict with, summed in the order of the members."""
+    weights, thresholds = (
+        array.transpose(1, 0, 2).reshape(array.shape[1], -1)[:, : state.settings["n_estimators"]]
+        for array in member_parameters(state)
+    )
+    return weights.copy().mean(axis=1), thresholds.copy().mean(axis=1)

@@ -1,0 +1,100 @@
+"""One pass of a pairwise perceptron over its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.concurrency import raise_signals
+from rankcore._ext import pairs as kernels
+from rankcore.progress import Progress, report
+from rankcore.ranking._pairs import Pairing
+from rankcore.ranking._perceptron_state import PairwiseState
+
+# Pairs to look at, or as much other work, between two looks at pending signals: some milliseconds.
+BUDGET = 500_000
+
+
+def run_pass(
+    model: Any,
+    state: PairwiseState,
+    data: kernels.PairData,
+    pairing: Pairing,
+    sequence: NDArray[np.int64],
+    quality: Callable[[Any], float] | None,
+    epoch: int,
+    n_epochs: int,
+) -> None:
+    """Visit queries in the order of a sequence, and note the figures in the log.
+
+    Parameters
+    ----------
+    model : PairwisePerceptron
+        Its ``balance``, ``count``, ``margin`` and ``memory_limit`` apply.
+    state : PairwiseState
+        In and out.
+    data : PairData
+    pairing : Pairing
+    sequence : ndarray of int64
+        Queries of the pairing.
+    quality : callable or None
+        What a hypothesis that would join the committee is chosen by.
+    epoch, n_epochs : int
+        For progress.
+
+    Raises
+    ------
+    ValueError
+        If weights, scores or the values of ``quality`` are not finite, or if the hypotheses need
+        more than ``memory_limit``.
+    """
+    n_queries = pairing.n_pairs.size
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        steps = pairing.steps(model.balance == "query")
+    usable = np.isfinite(pairing.weights) & np.isfinite(steps)
+    if not usable.all():
+        raise ValueError(
+            "the weights are too large or too small: the pairs of a query weigh "
+            f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
+        )
+    units = np.ones(n_queries) if model.count == "pair" else 1.0 / pairing.n_pairs
+    record = state.log[-1]
+    before, base = state.tally(), list(record)
+    position, bound = 0, state.bind(model.margin)
+    while True:
+        raise_signals()
+        position, outcome = kernels.learn(
+            bound, data, sequence, position, steps, units, state.bar(), BUDGET
+        )
+        if outcome == kernels.OUTCOMES["candidate"]:
+            weights = np.empty(state.weights.size)
+            count = kernels.candidate(bound, data, weights)
+            state.offer(weights, count, quality)
+            continue
+        if outcome == kernels.OUTCOMES["full"]:
+            state.grow(int(model.memory_limit))
+            bound = state.bind(model.margin)
+            continue
+        if outcome == kernels.OUTCOMES["overflowed"]:
+            raise ValueError(
+                "the scores overflowed: X or its sample weights are too large; scale X, for "
+                "example with sklearn.preprocessing.StandardScaler"
+            )
+        now = state.tally()
+        record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
+        record[3] = base[3] + position
+        share = record[1] / max(record[0], 1)
+        done = Progress(
+            epoch, n_epochs, position, sequence.size, share, "share of mistakes", "queries"
+        )
+        report(done)
+        if outcome == kernels.OUTCOMES["reached"]:
+            break
+    if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
+        raise ValueError(
+            "the weights overflowed: X or its sample weights are too large; scale X, for "
+            "example with sklearn.preprocessing.StandardScaler"
+        )
