@@ -44,7 +44,7 @@ def test_a_loaded_model_is_the_saved_one(tmp_path, learner):
     assert loaded.best_iteration_ == model.best_iteration_
     np.testing.assert_array_equal(loaded.estimators_, model.estimators_)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    with pytest.raises(ValueError, match="score needs qid="):
+    with pytest.raises(ValueError, match="score requires qid"):
         loaded.score(X, y)
     for one in (model, loaded):
         one.set_params(warm_start=True, early_stopping_rounds=None, n_estimators=40)

@@ -120,7 +120,7 @@ def test_the_unit_of_weights_does_not_matter(weight, balance):
 def test_weights_that_vanish_beside_others():
     X, y, qid = graded()
     weight = np.where(qid == 0, 1e-200, 1.0)
-    with pytest.raises(ValueError, match="less far apart"):
+    with pytest.raises(ValueError, match="reduce the ratio"):
         rc.RankBoost(3).fit(X, y, qid=qid, sample_weight=weight)
     # Where queries need not weigh alike, those pairs do not count.
     model = rc.RankBoost(3, balance=None).fit(X, y, qid=qid, sample_weight=weight)
@@ -169,7 +169,7 @@ def test_going_on_where_everything_is_wrong(listed):
     before = model.predict(X)
     more = {"pairs": np.argwhere(y[:, None] < y)} if listed else {}
     model.set_params(n_estimators=100)
-    with pytest.raises(ValueError, match="warm_start cannot go on"):
+    with pytest.raises(ValueError, match="warm_start cannot continue"):
         model.fit(X, -y, **more)
     np.testing.assert_array_equal(model.predict(X), before)
 
@@ -303,8 +303,8 @@ def test_warm_start_wants_the_same_columns():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_estimators": 2}, "n_estimators=2 is below the 3 stumps that warm_start goes on from"),
-        ({"missing": "zero"}, "warm_start cannot go on with another missing="),
+        ({"n_estimators": 2}, "n_estimators=2 is below the 3 stumps of the model"),
+        ({"missing": "zero"}, "warm_start requires the missing= that the model was fitted with"),
     ],
 )
 def test_what_warm_start_refuses(change, message):
@@ -312,7 +312,7 @@ def test_what_warm_start_refuses(change, message):
     model = rc.RankBoost(3, warm_start=True).fit(X, y, qid=qid).set_params(**change)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="but with warm_start the model goes on from"):
+    with pytest.raises(ValueError, match="but warm_start continues a model of"):
         rc.RankBoost(3, warm_start=True).fit(X, y, qid=qid).fit(X[:, :2], y, qid=qid)
 
 

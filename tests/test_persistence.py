@@ -440,7 +440,7 @@ def test_rankers_go_on_after_loading(tmp_path, learner):
         assert loaded.history_ == model.history_
         np.testing.assert_array_equal(loaded.predict(X, qid=qid), model.predict(X, qid=qid))
         np.testing.assert_equal(loaded._state.to_arrays(), model._state.to_arrays())
-        with pytest.raises(ValueError, match="score needs qid="):
+        with pytest.raises(ValueError, match="score requires qid"):
             loaded.score(X, y)
         for one in (model, loaded):
             one.partial_fit(X[::-1], y[::-1], qid=qid[::-1])

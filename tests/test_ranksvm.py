@@ -327,7 +327,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
         ({"kernel": "rbf", "memory_limit": 100}, ValueError, "Nystroem"),
         ({"kernel": "precomputed"}, ValueError, "must be square; found 60 rows and 4 columns"),
         ({"kernel": lambda a, b: np.zeros(3)}, ValueError, "must return"),
-        ({"kernel": lambda a, b: -(a @ b.T)}, ValueError, "no inner product"),
+        ({"kernel": lambda a, b: -(a @ b.T)}, ValueError, "not an inner product"),
         ({"kernel": euclidean_distances}, ValueError, "negative eigenvalues"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None, positive or negative; found 0"),
         ({"max_iter": 0}, ValueError, "max_iter"),

@@ -100,7 +100,7 @@ def test_folds_of_ones_own_weights_and_kernels():
         ({"Cs": [0.0, 1.0]}, "Cs must list finite numbers above 0"),
         ({"Cs": []}, "Cs must list"),
         ({"Cs": 0}, "Cs"),
-        ({"cv": 1}, "cv must be 2 to the number of queries, 40; found 1"),
+        ({"cv": 1}, "cv must be from 2 to the number of queries, 40; found 1"),
         ({"cv": 41}, "found 41"),
         ({"cv": list(KFold(3).split(X[:790]))}, "into both sides of a fold"),
         ({"scoring": "ndgc"}, "ndcg"),

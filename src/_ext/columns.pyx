@@ -6,7 +6,7 @@ Only those of columns of many values are kept: in others the threshold between t
 again from the values in them, for the few stumps that are chosen.
 
 A sparse matrix becomes columns of (row, code) entries, five bytes each; its zeros are one block
-that nobody touches. A dense one becomes columns of codes.
+that no kernel touches. A dense one becomes columns of codes.
 """
 
 from cpython.pycapsule cimport PyCapsule_New

@@ -72,7 +72,7 @@ cdef int64_t _sort_labels(double *x, double *spare, int64_t n) noexcept nogil:
                     spare[i] = x[i]
                 i, j, k = start, middle, start
                 while i < middle and j < stop:
-                    # Without a branch: which of the two comes next is anybody's guess.
+                    # Without a branch: which of the two comes next cannot be predicted.
                     left, right = spare[i], x[j]
                     later = left < right
                     x[k] = right if later else left

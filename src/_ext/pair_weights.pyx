@@ -1,4 +1,4 @@
-"""Weights of all pairs as products, one factor a row: no pair is ever listed.
+"""Weights of all pairs as products, one factor per row: no pair is ever listed.
 
 After any number of rounds the pair (i, j) of query q weighs c_q * exp(-F_i) * exp(F_j), up to a
 common factor, where F is the score so far. With u = exp(-F), v = exp(F) and the sums U, V of both
@@ -153,7 +153,7 @@ cdef class LabelWeights:
             above += self.sums[0, k]
 
     cdef inline double _other(self, int64_t i) noexcept nogil:
-        """The v that belongs to a u."""
+        """The v of a u."""
         return (1.0 if self.masses is None else self.masses[i]) / self.factors[i]
 
     def measure(self, const uint8_t[::1] fires not None):

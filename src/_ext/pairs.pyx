@@ -7,7 +7,7 @@ success of the present one.
 
 Four ways to know two scores, which make the same decisions up to rounding:
 
-PLAIN  two inner products a pair;
+PLAIN  two inner products per pair;
 LAZY   scores are kept, with the version of the weights they are of, and renewed when looked at;
 PACKED the query's documents are laid out as doubles, and a pair is an inner product of their
        difference in vector lanes;

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rankcore.bounds import MarginCurve
     from rankcore.metrics.comparison import Comparison
 
-# Three of the colours that Okabe and Ito chose for being told apart by everybody.
+# Three of the colours that Okabe and Ito chose so that everybody can distinguish them.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 
 

@@ -23,7 +23,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
 HELD = tuple(int(getattr(signal, name)) for name in NAMES if hasattr(signal, name))
 
-# Looks without a lock before one waits for whoever learns.
+# Looks without a lock before one waits for the thread that learns.
 TRIES = 3
 
 # What the functions of `signal` wrap in conversions to enumerations, which would take half as long

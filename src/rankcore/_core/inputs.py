@@ -56,7 +56,7 @@ def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
     """Rows of a pandas or polars DataFrame, whose columns are numbers."""
     dtypes = list(X.dtypes)
     for column, dtype in zip(X.columns, dtypes, strict=True):
-        # pandas tells the kind of a dtype by a letter, polars by methods.
+        # pandas gives the kind of a dtype as a letter, polars by methods.
         kind = getattr(dtype, "kind", None)
         odd = kind in ("c", "m", "M")
         if hasattr(dtype, "is_temporal"):
@@ -299,7 +299,7 @@ def check_classes(classes: Any) -> np.ndarray:
         have none.
     """
     refuse_mask(classes, "classes")
-    classes = np.array(classes)  # a copy, which nobody else can edit
+    classes = np.array(classes)  # a copy, which no caller can edit
     if classes.ndim != 1 or classes.size < 2:
         raise ValueError(
             f"classes must list at least two labels, lowest rank first; found {classes.tolist()}"
@@ -316,7 +316,7 @@ def check_classes(classes: Any) -> np.ndarray:
 
 
 def find_classes(labels: np.ndarray) -> np.ndarray:
-    """The distinct labels in ascending order: the ranks that a fit will tell apart.
+    """The distinct labels in ascending order: the ranks that a fit distinguishes.
 
     Raises
     ------

@@ -34,8 +34,8 @@ class ModelSpec:
 class Specified:
     """A learner that can be described by a `ModelSpec`, and restored from one. Not public.
 
-    A subclass provides `_describe`, `_restore`, `_fit_summary` and `_summary`; whoever saves, lists
-    or exports models knows no learner by name.
+    A subclass provides `_describe`, `_restore`, `_fit_summary` and `_summary`; code that saves,
+    lists or exports models knows no learner by name.
     """
 
     n_features_in_: int

@@ -125,7 +125,7 @@ def as_vector(values: Any, name: str) -> Floats:
 
 def in_place(array: NDArray[Any]) -> Floats:
     """A contiguous, aligned array of float64, copied only if it is none; what is beyond is inf."""
-    with np.errstate(over="ignore"):  # of a long double, which whoever checks for infinity refuses
+    with np.errstate(over="ignore"):  # of a long double, which checks for infinity refuse
         return np.require(array, np.float64, ["C", "A"])
 
 

@@ -119,7 +119,7 @@ def _regroup(
     starts: NDArray[Any],
     n: int,
 ) -> Queries:
-    """Group runs of rows: ``number`` tells equal runs, ``first`` the first of each number."""
+    """Group runs of rows: equal runs have the same ``number``, whose first run is ``first``."""
     appearance = np.argsort(first, kind="stable")
     place = np.empty_like(appearance)
     place[appearance] = np.arange(appearance.size)

@@ -258,7 +258,7 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
 def checkpoints(t: int, n: int) -> NDArray[np.int64]:
     """The example counts in t + 1 .. t + n that have at most two significant digits.
 
-    They space a loss curve evenly on a logarithmic axis, 90 points a decade, and do not depend
+    They space a loss curve evenly on a logarithmic axis, 90 points per decade, and do not depend
     on how a stream is cut into calls.
     """
     marks: list[int] = []

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from rankcore.core cimport RC_FLOAT32, rc_row
 
-# One byte a value where there are at most 255 bins, else four.
+# One byte per value for at most 255 bins, else four.
 ctypedef fused code_t:
     uint8_t
     int32_t

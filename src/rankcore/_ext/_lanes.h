@@ -199,7 +199,7 @@ RC_INLINE_ int64_t rc_lane_judge_(const rc_lanes m, int32_t rank, int64_t round)
 {
     const rc_unit_ zero = {0};
     const rc_unit_ one = zero + 1.0;
-    /* The thresholds ascend, so the two around the true rank tell. */
+    /* The thresholds ascend, so the two around the true rank decide. */
     const double *low = rank > 0 ? m.steps + (rank - 1) * m.n : NULL;
     const double *high = rank < m.n_ranks - 1 ? m.steps + rank * m.n : NULL;
     rc_mask_ overflow = {0};
@@ -336,7 +336,7 @@ typedef struct rc_lesson {
 } rc_lesson;
 
 /* Asks for the weights of a sparse row's columns, while the row before it is being learned. A tile
- * of one line a column is what the nearest cache cannot hold. */
+ * of one line per column is what the nearest cache cannot hold. */
 RC_INLINE_ void rc_lane_ahead_(const rc_lanes m, const rc_lesson *l, int64_t i)
 {
     if (m.width <= 8 && l->rows->indices && i < l->stop) {

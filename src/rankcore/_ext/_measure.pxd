@@ -53,7 +53,7 @@ cdef struct Query:
     bint grouped  # whether documents of equal score are a group
     const double *y  # labels by position, as deep as the measures look
     const double *g  # gains by position
-    const uint32_t *ends  # where the group ends that a position belongs to, if grouped
+    const uint32_t *ends  # end of the group of each position, if grouped
     double *ideal  # the best labels or gains, descending
     int64_t n_ideal  # how many there are
     double *chances  # room for n + 1 numbers

@@ -4,7 +4,7 @@ from libc.string cimport memcpy, memset
 
 
 cdef enum:
-    SMALL = 24  # up to so many, insertion is faster than clearing and summing the counts
+    SMALL = 24  # up to this number, insertion is faster than clearing and summing the counts
     DIGIT = 11  # widest digit of a radix pass: its counts fill half of a 16 KB cache way
     PASSES = 3
     N_COUNTS = PASSES << DIGIT

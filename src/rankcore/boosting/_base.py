@@ -131,15 +131,15 @@ class StumpBoosting(Ranker):
         n = len(known.model)
         if self.n_features_in_ != n_features:
             raise ValueError(
-                f"X has {n_features} features, but with warm_start the model goes on from "
+                f"X has {n_features} features, but warm_start continues a model of "
                 f"{self.n_features_in_}"
             )
         if known.settings != settings:
-            raise ValueError("warm_start cannot go on with another missing=")
+            raise ValueError("warm_start requires the missing= that the model was fitted with")
         if self.n_estimators < n:
             raise ValueError(
-                f"n_estimators={self.n_estimators} is below the {n} stumps that warm_start goes "
-                "on from"
+                f"n_estimators={self.n_estimators} is below the {n} stumps of the "
+                "model that warm_start continues"
             )
         validation = {name: values[:n] for name, values in known.validation.items()}
         log = [list(figures) for figures in known.log[:n]]

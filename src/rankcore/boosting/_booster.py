@@ -34,7 +34,7 @@ class Rounds:
     pairing : Pairing
         Its documents by descending label, unless its pairs are listed.
     state : StumpSum
-        Added to. What there is at first is gone on from.
+        In and out. Stumps are added to those it has.
     step : {"third", "discrete", "exact", "mohri"}
     select : {"edge", "normalizer"}
     max_bins : int or None
@@ -49,7 +49,7 @@ class Rounds:
     Attributes
     ----------
     done : bool
-        Whether a further round is of no use.
+        Whether no further round can improve the model.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Rounds:
             total = float(pairing.weights @ steps)
         if not 0 < total < inf:
             raise ValueError(
-                "the weights of some pairs are so much smaller than those of others that they "
-                "vanish: give weights that are less far apart"
+                "the weights of some pairs vanish beside those of others: reduce the "
+                "ratio of the weights"
             )
         self._weights: LabelWeights | ListedWeights
         factors, levels = None, None
@@ -108,8 +108,8 @@ class Rounds:
         self._total = self._weights.potentials(self._potentials)
         if not self.done and not self._total < inf:
             raise ValueError(
-                "warm_start cannot go on: the model ranks pairs of these rows wrongly by more than "
-                "the range of numbers allows for"
+                "warm_start cannot continue: the model ranks pairs of these rows wrongly by more "
+                "than the range of numbers allows for"
             )
         self.done |= self._spent() or (len(state) > 0 and self._ordered(pairing.docs))
 
@@ -123,7 +123,7 @@ class Rounds:
         self._search.close()
 
     def round(self) -> dict[str, float] | None:
-        """Add a stump; returns figures of the round, or None if no stump is of use."""
+        """Add a stump; returns figures of the round, or None if no stump improves the model."""
         stump = self._search.best(self._potentials)
         if stump.bin < 0 or not abs(stump.edge) > LEAST:
             return None

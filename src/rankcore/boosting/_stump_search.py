@@ -21,12 +21,12 @@ from rankcore.boosting._binning import Binning
 # 1e-13 at most between two renewals; what they spare is worse than the best by more than this.
 MARGIN = 1e-10
 # Rounds between two renewals of all that is carried from round to round; it is renewed earlier if
-# the weight of a label has fallen to one in so many: sums are rounded as what they have been.
+# the weight of a label has fallen by this factor: sums keep the rounding of their largest values.
 RENEW = 128
 FALLEN = 100.0
-# Rows that changed are walked through if they are one in so many.
+# Rows that changed are walked through if they are at most one in this number.
 WALKED = 32
-# A column has its bins' weights kept current if that saves this many entries a bin.
+# A column has its bins' weights kept current if that saves this many entries per bin.
 ENTRIES_PER_BIN = 4
 
 
@@ -176,7 +176,7 @@ class BoundedSearch(Search):
             self._bounds += 0.5 * np.abs(self._before, out=self._before).sum()
             self._before[:] = potentials
         bounds = self._bounds
-        # The most promising first: their edges tell which others are worth a look.
+        # The most promising first: their edges decide which others can still win.
         n_first = min(stumps.LANES * self.n_jobs, bounds.size)
         first = np.sort(np.argpartition(-bounds, n_first - 1)[:n_first]).astype(np.int32)
         self._renew(potentials, first)
@@ -306,7 +306,7 @@ class FiringSearch(Search):
     factors : ndarray of float64, shape (n_rows,)
         The weights, which change from round to round.
     n_winning : int
-        The first so many rows are of the winning label.
+        Rows of the winning label, which come first.
     n_jobs : int
 
     Notes

@@ -17,9 +17,9 @@ __all__ = ["BipartiteRankBoost", "RankBoost"]
 class RankBoost(StumpBoosting):
     """RankBoost with threshold stumps: pairs that are ranked wrongly gain weight.
 
-    Each round takes the stump (1 where a feature is above a threshold, else 0) that best tells the
-    better documents from the worse ones, over all pairs of a query by the weight they have gained,
-    and adds it to the score. Pairs are never listed, unless you list them: a round costs
+    Each round takes the stump (1 where a feature is above a threshold, else 0) that best separates
+    the better documents from the worse ones, over all pairs of a query by the weight they have
+    gained, and adds it to the score. Pairs are never listed, unless you list them: a round costs
     O(rows + stored values).
 
     Parameters
@@ -86,7 +86,7 @@ class RankBoost(StumpBoosting):
 
     Notes
     -----
-    After any number of rounds the weight of a pair is a product of one factor a document, so that
+    After any number of rounds the weight of a pair is a product of one factor per document, so that
     sums over pairs are sums over documents, level by level of the labels (the paper has this for
     two labels; it holds for any number, and for queries). A row's potential, the weight it wins
     with less the weight it loses with, is all that a stump's edge needs.
@@ -97,7 +97,7 @@ class RankBoost(StumpBoosting):
     lie halfway between values, and where there is such a number, also between the values rounded
     to float32.
 
-    Memory beyond X: 1 byte a value of dense X and 5 to 6 of sparse X (4 more with
+    Memory beyond X: 1 byte per value of dense X and 5 to 6 of sparse X (4 more with
     ``max_bins=None``), and about 45 bytes per row, of sparse X 55; 24 more with weights of rows, 8
     more where the rows of queries are mixed, 20 more to select by normalizer. 24 bytes for each
     different label of a query.
@@ -173,7 +173,7 @@ class RankBoost(StumpBoosting):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is missing. CSR and C-ordered float32 or float64 are used in place: nobody may
+            NaN is missing. CSR and C-ordered float32 or float64 are used in place: do not
             write to them before the call returns, callbacks included.
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
@@ -202,8 +202,8 @@ class RankBoost(StumpBoosting):
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters, or if no query has two documents to tell apart. A failed or
-            interrupted fit leaves the estimator as it was.
+            On bad input or parameters, or if no query has two documents with different labels. A
+            failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
         rows = self._as_rows(X)
@@ -251,7 +251,7 @@ class BipartiteRankBoost(StumpBoosting):
 
     Notes
     -----
-    A round costs O(rows) for the weights, which are one factor a row. On sparse X with one query
+    A round costs O(rows) for the weights, which are one factor per row. On sparse X with one query
     a round looks at few features: see `RankBoost`.
 
     References
@@ -325,7 +325,7 @@ class BipartiteRankBoost(StumpBoosting):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is missing. CSR and C-ordered float32 or float64 are used in place: nobody may
+            NaN is missing. CSR and C-ordered float32 or float64 are used in place: do not
             write to them before the call returns, callbacks included.
         y : array-like of numbers, shape (n_samples,)
             0 and 1; or any numbers, of which those of at least ``rel``, or all but the least, are

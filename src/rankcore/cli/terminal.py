@@ -37,7 +37,7 @@ class ProgressBar:
 
     @property
     def visible(self) -> bool:
-        """Whether there is anybody to see it."""
+        """Whether a terminal shows it."""
         return not self.bar.disable
 
     def reading(self, n_lines: int) -> None:
@@ -105,7 +105,7 @@ def progress_bar(quiet: bool) -> Iterator[ProgressBar]:
 
 
 def print_facts(facts: dict[str, Any], as_json: bool) -> None:
-    """Print facts on standard output, one a line or as one JSON object.
+    """Print facts on standard output, one per line or as one JSON object.
 
     Parameters
     ----------

@@ -264,7 +264,7 @@ class JoinedRun:
     Attributes
     ----------
     y : ndarray of int64, shape (n,)
-        Relevance; 0 for documents that nobody judged.
+        Relevance; 0 for documents that were not judged.
     s : ndarray of float64, shape (n,)
         Score; 0 where ``retrieved`` is False, and without meaning there.
     qid, docid : ndarray of str, shape (n,)

@@ -204,7 +204,7 @@ def iter_letor(
     dtype, dense, docid, comments, ensure_all_finite, n_jobs
         As for `load_letor`.
     zero_based : bool, default=False
-        Whether the first feature is written as number 0: a part does not tell.
+        Whether the first feature is written as number 0: a part of a file does not show that.
 
     Yields
     ------

@@ -251,7 +251,7 @@ class _Table:
             )
 
     def paired(self, make: Callable[[], Pairs]) -> Pairs:
-        """What ``make`` makes of the columns, where a repeated pair is told by its line."""
+        """What ``make`` makes of the columns, where a repeated pair is reported with its line."""
         try:
             return make()
         except RepeatedPairError as error:

@@ -1,7 +1,7 @@
 /* rankcore_capi.h - train from C. Needs Python.h and an importable rankcore.
  *
  * Call rc_import() once per translation unit, holding the GIL. Every other function may then be
- * called without the GIL. A state belongs to its caller: distinct states may be trained at the
+ * called without the GIL. The caller owns a state: distinct states may be trained at the
  * same time, one state by one thread at a time.
  */
 #ifndef RANKCORE_CAPI_H

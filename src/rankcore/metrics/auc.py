@@ -20,9 +20,9 @@ PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 
 # What a pair of equal scores counts, in halves.
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
-# From so many rows on, dealing them out into buckets pays for itself.
 # Integers may be greater, but not as float64.
 LARGEST = float(np.finfo(np.float64).max)
+# From this number of rows on, dealing them out into buckets pays for itself.
 _HUGE = 1 << 17
 # Each block of rows keeps account of the buckets; what is made of rows is made of a part of it.
 _BLOCK = 1 << 18

@@ -119,9 +119,9 @@ class Convention:
 
     def __str__(self) -> str:
         gain = self.gain if isinstance(self.gain, str) else "own"
-        told = {"average": "averaged", "first": "in row order", "last": "in reverse row order"}
+        names = {"average": "averaged", "first": "in row order", "last": "in reverse row order"}
         empty = {"skip": "left out", "raise": "refused"}.get(str(self.empty)) or f"{self.empty:g}"
-        said = f"{gain} gain, {self.discount} discount, ties {told.get(self.ties, self.ties)}, "
+        said = f"{gain} gain, {self.discount} discount, ties {names.get(self.ties, self.ties)}, "
         said += f"empty queries {empty}"
         shown = ("gain", "discount", "ties", "empty")
         for field in fields(self):

@@ -22,7 +22,7 @@ _NAMES = {
     "kendall_tau": ["kendall_tau", "tau", "kendall"],
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
-# ranx and ir-measures tell the two gains of NDCG apart by name.
+# ranx and ir-measures have one name for each of the two gains of NDCG.
 _KINDS["ndcg_burges"] = "ndcg"
 _DCG = {"log2": "linear", "exp-log2": "exp2"}
 

@@ -53,8 +53,8 @@ class RankingScorer:
         Parameters
         ----------
         estimator : object
-            Fitted; its ``decision_function``, if that gives one number a row, or ``predict`` ranks
-            the rows. A ranker's ``predict`` is given the queries.
+            Fitted; its ``decision_function``, if that gives one number per row, or ``predict``
+            ranks the rows. A ranker's ``predict`` is given the queries.
         X : array-like, shape (n, n_features)
         y : array-like of numbers, shape (n,)
             True labels.
@@ -93,7 +93,7 @@ class RankingScorer:
 
 
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
-    """One number a row to rank by: of ``decision_function`` if it gives that, or ``predict``.
+    """One number per row to rank by: of ``decision_function`` if it gives that, or ``predict``.
 
     Parameters
     ----------

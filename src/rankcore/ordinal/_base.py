@@ -147,7 +147,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite. CSR and C-ordered float32 or float64 are used in place: nobody may write to
+            Finite. CSR and C-ordered float32 or float64 are used in place: do not write to
             them before the call returns.
         y : array-like, shape (n_samples,)
             Ordered labels of any type; numbers rank by their own order.
@@ -391,7 +391,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
 
         Points lie at the counts with at most two significant digits (1 .. 100, 110, 120 ..), about
-        90 a decade.
+        90 per decade.
         """
         curve = np.array(self._fitted_state().curve, dtype=np.float64).reshape(-1, 2)
         curve[:, 1] /= curve[:, 0]

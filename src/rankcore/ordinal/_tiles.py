@@ -9,8 +9,8 @@ import numpy as np
 from rankcore._core.state import OnlineState
 
 # A tile visits all its members for each example, so its weights should stay in the nearest caches:
-# so many bytes at most, unless the tile has the fewest members, a line of cache. One wide tile
-# costs less than two: what an example costs beside its members is paid for each tile.
+# at most this number of bytes, unless the tile has the fewest members, a line of cache. One wide
+# tile costs less than two: what an example costs beside its members is paid for each tile.
 TILE_BYTES = 2**16
 LANES = 8  # doubles in a line of cache
 MAX_WIDTH = 128

@@ -145,7 +145,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
 
 
 class MulticlassPerceptron(OnlineOrdinalClassifier):
-    """The multiclass perceptron: a weight vector a rank, blind to their order.
+    """The multiclass perceptron: one weight vector per rank, which ignores their order.
 
     The rival that shows what the order is worth.
 

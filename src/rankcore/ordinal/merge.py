@@ -141,7 +141,7 @@ def _mixed(
     fresh.others = {name: array.copy() for name, array in states[0].others.items()}
     fresh.counts = base.counts + sum(state.counts - base.counts for state in states)
     if any((state.counts < base.counts).any() for state in states):
-        raise ValueError("base has learned from more examples than a model that went on from it")
+        raise ValueError("base has learned from more examples than a model that continued it")
     new = fresh.counts - base.counts
     fresh.log = [list(figures) for figures in base.log]
     if new[0]:

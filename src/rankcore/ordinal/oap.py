@@ -107,7 +107,7 @@ class OAP(ThresholdClassifier):
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of
-        # what moved: a number a threshold and row.
+        # what moved: one number per threshold and row.
         rate = state.settings["tau"] if state.settings["sampling"] == "bernoulli" else 1.0
         often = rate * state.settings["n_estimators"]
         work = max(rows.n_values, rows.n_rows) * max(1.0, often / 32)

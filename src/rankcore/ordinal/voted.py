@@ -85,7 +85,7 @@ class VotedPRank(VotesRanks):
         Votes a hypothesis is born with: 1 counts the example that created it.
     max_hypotheses : int, optional
         Keep only the hypotheses of most votes, of equal ones the oldest; ``partial_fit`` copies
-        them once a call. By default all are kept, which takes n_features numbers for each mistake
+        them once per call. By default all are kept, which takes n_features numbers for each mistake
         ever made.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.

@@ -129,7 +129,7 @@ class Ranker(Specified, BaseEstimator):
         check_is_fitted(self)
         if self._with_qid and qid is None and group is None:
             raise ValueError(
-                "this model learned from queries: score needs qid= (in a search, "
+                "this model learned from queries: score requires qid (in a search, "
                 "set_score_request(qid=True) and enable_metadata_routing pass it on)"
             )
         rows = self._more_rows(X)
@@ -228,8 +228,8 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
         lost = numbers.astype(object) != labels
         if lost.any():
             raise ValueError(
-                f"a ranker takes labels as float64, which cannot tell {labels[lost.argmax()]} "
-                "from its neighbours: number the levels"
+                f"a ranker takes labels as float64, which cannot represent {labels[lost.argmax()]} "
+                "exactly: number the levels"
             )
     return numbers
 
@@ -266,7 +266,7 @@ def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
     if group is None:
         return group_rows(qid, n_rows)
     if qid is not None:
-        raise ValueError("both qid and group are given; they say the same thing: give one")
+        raise ValueError("found both qid and group, which have the same meaning: give one")
     refuse_mask(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
@@ -305,7 +305,7 @@ def as_validation(
         return None
     if isinstance(eval_set, list):
         if len(eval_set) != 1:
-            raise ValueError(f"one validation set can be watched; eval_set has {len(eval_set)}")
+            raise ValueError(f"eval_set must be one pair (X, y); found {len(eval_set)}")
         eval_set = eval_set[0]
         eval_qid, eval_group = _only(eval_qid), _only(eval_group)
     if not isinstance(eval_set, tuple) or len(eval_set) != 2:

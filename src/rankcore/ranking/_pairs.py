@@ -12,7 +12,7 @@ from rankcore._core.numbers import as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries
 from rankcore.ranking._base import as_relevance
 
-# Pair numbers are exact beyond what anybody visits.
+# Pair numbers are exact up to here, far beyond what is ever visited.
 MAX_PAIRS = 2**50
 
 
@@ -165,7 +165,7 @@ def pair_by_label(
         )
     weights = n_pairs
     if row_weights is not None:
-        # A sum that is infinite is found out by whoever uses it.
+        # A sum that is infinite is reported where it is used.
         with np.errstate(over="ignore", invalid="ignore"):
             sums = np.concatenate([[0.0], np.cumsum(row_weights[rows[by_label]])])
             below = sums[query_stop] - sums[level_stop]

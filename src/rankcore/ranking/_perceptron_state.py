@@ -260,7 +260,7 @@ class PairwiseState(LearnerState):
             return np.vstack([weights, self.weights])[order], counts[order]
         capacity = self.settings["capacity"]
         members = list(self.members)
-        # By quality only hypotheses that were judged compete; there is none without a mistake.
+        # By quality only hypotheses that were judged compete; without a mistake there are none.
         if not self.settings["judged"] or not members:
             members.append((self.weights, now, int(self.counts[4]), now))
         members.sort(key=_order, reverse=True)

@@ -84,7 +84,7 @@ class Watch:
 
     @property
     def used(self) -> bool:
-        """Whether anybody looks at the model."""
+        """Whether the model is measured or shown to callbacks."""
         return self.validation is not None or bool(self._callbacks)
 
     @property

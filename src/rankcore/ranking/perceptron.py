@@ -38,7 +38,7 @@ FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
 class PairwisePerceptron(Ranker):
     """Perceptron on pairs of documents: committee, voted, averaged, pocket or last hypothesis.
 
-    Each pair of documents of a query that differ in label is looked at once a pass. If the better
+    Each pair of documents of a query that differ in label is visited once per pass. If the better
     one does not score higher by more than ``margin``, the weights move towards the difference of
     the two. A weight vector that lives from one such mistake to the next is a hypothesis; the
     pairs it ranks rightly meanwhile are its successes. The variants differ in which hypotheses
@@ -84,7 +84,7 @@ class PairwisePerceptron(Ranker):
         `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid, greater for
         better. Of "misranking", a loss, the least is best.
     solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
-        How scores are come by; the decisions are the same (see Notes).
+        How scores are computed; the decisions are the same (see Notes).
     memory_limit : int, default=2**31
         Bytes to keep from pass to pass for speed (Gram matrices), on which the model does not
         depend; and the most that the hypotheses of "voted" may take, beyond which ``fit`` raises.
@@ -109,8 +109,8 @@ class PairwisePerceptron(Ranker):
         The pass that early stopping chose, counted from 1.
     history_ : dict of lists
         Per pass: ``pairs`` and ``mistakes``; ``hypotheses`` that there have been up to its end;
-        ``queries`` visited and ``skipped``, those without two documents to tell apart; and, with an
-        ``eval_set``, the value of ``eval_metric`` under its name.
+        ``queries`` visited and ``skipped``, those without two documents of different label; and,
+        with an ``eval_set``, the value of ``eval_metric`` under its name.
 
     Notes
     -----
@@ -119,7 +119,7 @@ class PairwisePerceptron(Ranker):
     earlier stays. The average counts only pairs ranked rightly.
 
     With steps of 1 and margin 0 no run makes more than ``max |x_i - x_j|^2 / g^2`` mistakes if some
-    unit vector separates all pairs by g. On data that nobody separates, hypotheses are short-lived
+    unit vector separates all pairs by g. On data that are not separable, hypotheses are short-lived
     without a margin, so that their successes say little about them; a margin makes
     the weights grow until only close pairs move them. Features should be on one scale, as
     query-level normalisation or standardising leaves them: steps are as long as the features make
@@ -138,7 +138,7 @@ class PairwisePerceptron(Ranker):
     Memory beyond X: about 100 bytes per row while the pairs are laid out, 24 from then on, and 16
     per pair that is given; ``committee_size + 2`` weight vectors; working memory for one query, by
     "auto" 128 MiB at most for a Gram matrix and 32 MiB for documents; and, within ``memory_limit``,
-    8 n_docs^2 bytes a query to keep.
+    8 n_docs^2 bytes per query that are kept.
 
     References
     ----------
@@ -222,7 +222,7 @@ class PairwisePerceptron(Ranker):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite. CSR and C-ordered float32 or float64 are used in place: nobody may
+            Finite. CSR and C-ordered float32 or float64 are used in place: do not
             write to them before the call returns, callbacks included.
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
@@ -251,8 +251,8 @@ class PairwisePerceptron(Ranker):
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters, or if no query has two documents to tell apart. A failed or
-            interrupted fit leaves the estimator as it was.
+            On bad input or parameters, or if no query has two documents with different labels. A
+            failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
         rows = as_rows(X)
@@ -326,7 +326,8 @@ class PairwisePerceptron(Ranker):
         self._check_params()
         if isinstance(self.quality, str):
             raise ValueError(
-                "quality by name needs the eval_set of fit; give partial_fit a function of weights"
+                "quality by name requires the eval_set of fit; give partial_fit a function of "
+                "weights"
             )
         first = not self.__sklearn_is_fitted__()
         rows = as_rows(X) if first else self._more_rows(X)
@@ -434,9 +435,7 @@ class PairwisePerceptron(Ranker):
         if not isinstance(self.quality, str):
             return self.quality
         if validation is None:
-            raise ValueError(
-                f"quality={self.quality!r} is measured on an eval_set, which is missing"
-            )
+            raise ValueError(f"quality={self.quality!r} requires eval_set; found eval_set=None")
         judge = Validation(validation.rows, validation.labels, validation.queries, self.quality)
 
         def value(weights: NDArray[np.float64]) -> float:

@@ -39,7 +39,7 @@ class _Rows(list[Pair]):
 
 @dataclass(frozen=True)
 class _OrdinalTask(Task):
-    """Ranks of rows, whose scores are cumulative sums of ``gains``, one a step between ranks."""
+    """Ranks of rows, whose scores are cumulative sums of ``gains``, one per step between ranks."""
 
     n_ranks: int
     tie = "high"  # not a field: PRank has no other
@@ -95,8 +95,8 @@ class CuSumTask(_OrdinalTask):
 
     Notes
     -----
-    ``coef_.reshape(-1, n_ranks - 1)`` has a column a step between ranks; the first row holds the
-    thresholds, if there are any, each other row the weights of a feature.
+    ``coef_.reshape(-1, n_ranks - 1)`` has one column per step between ranks; the first row holds
+    the thresholds, if there are any, each other row the weights of a feature.
 
     With ``update="perceptron"`` the weights are those of `CuSumRank` to the bit whatever the data,
     since both add the same numbers in the same order. Passive-aggressive steps are quotients of
@@ -121,7 +121,7 @@ class CuSumTask(_OrdinalTask):
         check_flag(self.fit_intercept, "fit_intercept")
 
     def n_parameters(self, X: Any) -> int:
-        """Count a threshold, if there are any, and a weight a feature for each step."""
+        """Count a threshold, if there are any, and one weight per feature for each step."""
         return (self.n_ranks - 1) * (self.fit_intercept + X.n_features)
 
     def features(self, x: Any, y: Any) -> Pair:
@@ -170,7 +170,7 @@ class PRankTask(_OrdinalTask):
     """
 
     def n_parameters(self, X: Any) -> int:
-        """Count the thresholds and a weight a feature."""
+        """Count the thresholds and one weight per feature."""
         return self.n_ranks - 1 + X.n_features
 
     def features(self, x: Any, y: Any) -> Pair:

@@ -93,7 +93,8 @@ class StructuredPerceptron(BaseEstimator):
     Notes
     -----
     An output of loss 0 counts as right, even if it is not the true one. An update costs the
-    features of two outputs, not the number of parameters; ``partial_fit`` copies these once a call.
+    features of two outputs, not the number of parameters; ``partial_fit`` copies these once per
+    call.
 
     If unit parameters score each true output better than any other by d times its loss, and the
     squared difference of their features is at most R**2 times its loss, the total loss of
@@ -297,7 +298,7 @@ class StructuredPerceptron(BaseEstimator):
             return 0.0
         if self.update == "pa2":
             return deficit / (norm + 1 / (2 * self.C))
-        if norm == 0:  # the features do not tell the two outputs apart
+        if norm == 0:  # the features of the two outputs are equal
             return 0.0
         if self.update == "pa1" and deficit > self.C * norm:
             return self.C
@@ -344,7 +345,7 @@ def _as_lists(X: Any, Y: Any) -> tuple[list[Any], list[Any] | None]:
             sequence = False
         if not sequence:
             raise TypeError(
-                f"{name} must be a sequence with an element an example; found "
+                f"{name} must be a sequence with one element per example; found "
                 f"{type(values).__name__}: make it a list, or give the task a method examples"
             )
     return list(X), None if Y is None else list(Y)

@@ -75,7 +75,7 @@ def evaluate(
 
     if model.is_fifo():
         raise ValueError(
-            f"{model} is a pipe, but a model or a run is looked into before it is read: write it "
+            f"{model} is a pipe, but a model or a run is opened twice: write it "
             "to a file; judgments and data may come from -"
         )
     if runs.is_run(model):
@@ -92,12 +92,12 @@ def evaluate(
     if model.is_file() and not is_zipfile(model):
         raise ValueError(
             f"{model} is not a rankcore model file, or it is damaged; nor is it a TREC run "
-            "(query Q0 document rank score tag), which comes first, before its judgments"
+            "(query Q0 document rank score tag). Give the run first, then the judgments"
         )
     if per_query or compare or complete:
         raise ValueError(
-            f"{model} is not a TREC run (query Q0 document rank score tag), which "
-            "--per-query, --complete and --compare are about"
+            f"{model} is not a TREC run (query Q0 document rank score tag); "
+            "--per-query, --complete and --compare require one"
         )
     learned, X, y, qid = load_both(model, data, zero_based, quiet)
     if metric or ranks_queries(learned):
@@ -109,7 +109,7 @@ def evaluate(
         measured = runs.means(found) if as_json else found
         print_facts({"examples": X.shape[0], "queries": found.qid.size, **measured}, as_json)
     elif convention is not None or rel is not None:
-        raise ValueError("--convention and --rel are about ranking measures: ask for one (-m)")
+        raise ValueError("--convention and --rel require a ranking measure: name one with -m")
     else:
         _print_ordinal(learned, X, y, str(model), data, as_json)
 

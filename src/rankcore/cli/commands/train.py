@@ -97,7 +97,7 @@ def _make(
     if shuffle:
         if "shuffle" not in known:
             raise ValueError(
-                f"--shuffle is not for {learner.name}, which looks at all examples in each round"
+                f"--shuffle is not for {learner.name}: it uses all examples in each round"
             )
         params["shuffle"] = True
     params.update(_parse_setting(text) for text in settings)

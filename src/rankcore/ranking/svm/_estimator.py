@@ -244,9 +244,9 @@ class RankSVM(Ranker):
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters, if no query has two documents to tell apart, or if the
-            kernel matrix takes more than ``memory_limit``. A failed or interrupted fit leaves the
-            estimator as it was.
+            On bad input or parameters, if no query has two documents with different labels, or if
+            the kernel matrix takes more than ``memory_limit``. A failed or interrupted fit leaves
+            the estimator as it was.
         """
         self._check_params()
         begin = perf_counter()
@@ -287,14 +287,14 @@ class RankSVM(Ranker):
             return None
         if self.n_features_in_ != n_features:
             raise ValueError(
-                f"X has {n_features} features, but with warm_start the model goes on from "
+                f"X has {n_features} features, but warm_start continues a model of "
                 f"{self.n_features_in_}"
             )
         model = self._state.model
         if isinstance(model, KernelModel) and (model.support >= n_rows).any():
             raise ValueError(
-                f"X has {n_rows} rows, fewer than those that warm_start goes on from: with a "
-                "kernel they must be the same"
+                f"X has {n_rows} rows, fewer than the model that warm_start continues: "
+                "with a kernel the rows must be the same"
             )
         return model
 

@@ -137,5 +137,7 @@ def _kernel_matrix(data: Matrix, docs: NDArray[np.int64], kernel: Kernel, limit:
         for first, last, block in kernel.blocks(values, values):
             matrix[first:last] = block
     if (np.diagonal(matrix) < 0.0).any():
-        raise ValueError("the kernel has negative values on its diagonal: it is no inner product")
+        raise ValueError(
+            "the kernel has negative values on its diagonal, so it is not an inner product"
+        )
     return matrix
