@@ -1,11 +1,13 @@
 """The conventions named after tools, against the tools themselves on random judged queries."""
 
+import json
 import math
 import warnings
 from dataclasses import fields
 
 import numpy as np
 import pytest
+from tests.reference import ranx_values
 
 from rankcore.metrics import CONVENTIONS, Convention, evaluate, ndcg_score
 from rankcore.metrics.conventions import resolve
@@ -188,27 +190,22 @@ def test_xgboost(seed, tied, minus):
         assert list(found.values()) == pytest.approx(list(expected.values()), abs=ROUNDING)
 
 
-@SEEDS
-@TIED
-def test_ranx(seed, tied):
-    ranx = tool("ranx")
-    # Its sort keeps the order of the rows for up to 15 documents.
-    labels, scores, sizes = judged(seed, longest=15, tied=tied)
-    labels[np.random.default_rng(seed).random(labels.size) < 0.05] = -1
-    qid, docid = row_queries(sizes), np.arange(labels.size)
-    qrels = {f"q{q:03}": {} for q in qid}
-    run = {f"q{q:03}": {} for q in qid}
-    for q, d, label, score in zip(qid, docid, labels, scores, strict=True):
-        qrels[f"q{q:03}"][f"d{d}"] = int(label)
-        run[f"q{q:03}"][f"d{d}"] = float(score)
-    names = ["ndcg", "ndcg@5", "ndcg_burges", "ndcg_burges@5", "map", "map@5", "mrr", "mrr@2"]
-    names += ["precision@5", "recall@5", "r-precision", "hit_rate@1", "hit_rate@5"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Numba on ranx's casts
-        expected = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), names, return_mean=False)
-    found = evaluate(labels, scores, qid=qid, metrics=names, convention="ranx")
-    for name in names:
-        np.testing.assert_allclose(found.per_query[name], expected[name], rtol=0, atol=ROUNDING)
+RANX = json.loads(ranx_values.FILE.read_text(encoding="utf-8"))["cases"]
+
+
+@pytest.mark.parametrize("case", RANX, ids=range(len(RANX)))
+def test_ranx(case):
+    sizes = np.array(case["sizes"])
+    found = evaluate(
+        case["labels"],
+        case["scores"],
+        qid=row_queries(sizes),
+        metrics=ranx_values.NAMES,
+        convention="ranx",
+    )
+    for name in ranx_values.NAMES:
+        expected = case["values"][name]
+        np.testing.assert_allclose(found.per_query[name], expected, rtol=0, atol=ROUNDING)
 
 
 def letor_ndcg(labels, k):
