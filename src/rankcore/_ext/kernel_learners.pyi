@@ -2,11 +2,13 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 from rankcore._ext.rows import Rows
 
 _Arrays = dict[str, NDArray[Any]]
 
+@disjoint_base
 class DualState:
     @property
     def capsule(self) -> Any: ...

@@ -29,6 +29,7 @@ from rankcore.ordinal.kernel._functions import (
     some_rows,
 )
 
+Compiled = dict[str, Any]  # parameters as the compiled learners take them
 # In the order of _ext/_dual.pxd.
 POLICIES = ("oldest", "random", "smallest", "forgetron", "norma", "projectron")
 
@@ -71,8 +72,10 @@ class KernelClassifier(OnlineOrdinalClassifier):
         """Parameters of the rule that are built into the arrays."""
         raise NotImplementedError
 
-    def _bind_rule(self, state: OnlineState, *pool: Any) -> Any:
-        """The state's arrays, checked, as the compiled rule takes them after those of the pool."""
+    def _bind_rule(
+        self, state: OnlineState, kernel: Compiled, budget: Compiled, n_features: int
+    ) -> Any:
+        """The state's arrays, checked, as the compiled rule takes them."""
         raise NotImplementedError
 
     def _averages(self) -> bool:
@@ -228,7 +231,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
             self._check_precomputed(rows, first)
         else:
             _pool.add_vectors(arrays, rows)
-        if state.t == 0:
+        if state.t == 0 and self.kernel in ("poly", "rbf"):
             arrays["gamma"][0] = resolve_gamma(self.gamma, rows)
         slot_of = None
         if epoch > 1:  # a row may come that is a support vector already
@@ -266,7 +269,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         _pool.make_room(state.others, rows, which, self.budget)
         values, among = self._given_values(state, rows, which, first)
         kernel, budget = self._compiled_kernel(state), self._compiled_budget(state)
-        bound = self._bind_rule(state, state.others, kernel, budget, rows.n_features)
+        bound = self._bind_rule(state, kernel, budget, rows.n_features)
         bound.take(rows, order, start, stop, first, slot_of, values, among)
         reached = learn(bound, rows, ranks, order, start, stop, state.counts, marks, losses)
         joined = slice(0 if self.budget is not None else before, None)
@@ -292,7 +295,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
     def _vectors(self, state: OnlineState, n_features: int) -> Any:
         return _pool.support_matrix(state.others, n_features)
 
-    def _compiled_kernel(self, state: OnlineState) -> dict[str, Any]:
+    def _compiled_kernel(self, state: OnlineState) -> Compiled:
         settings = state.settings
         kernel = settings["kernel"]
         return {
@@ -302,7 +305,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
             "degree": settings["degree"],
         }
 
-    def _compiled_budget(self, state: OnlineState) -> dict[str, Any]:
+    def _compiled_budget(self, state: OnlineState) -> Compiled:
         settings = state.settings
         seed = state.others.get("evict_seed")
         return {
@@ -397,7 +400,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
     @property
     @reads
     def gamma_(self) -> float:
-        """The number that ``gamma`` stands for."""
+        """The number that ``gamma`` stands for; 0 if the kernel has none."""
         return float(self._fitted_state().others["gamma"][0])
 
     def _summary(self) -> dict[str, Any]:

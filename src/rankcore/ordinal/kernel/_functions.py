@@ -1,4 +1,4 @@
-"""Kernels by name or as functions: their parameters, and values where no compiled kernel has them."""
+"""Kernels by name or as functions: their parameters, and the values of those not compiled."""
 
 from __future__ import annotations
 
@@ -38,12 +38,15 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
     if gamma == "auto":
         return 1.0 / rows.n_features
     values = rows.arrays[0]
-    if rows.columns is None:
-        variance = float(values.var(dtype=np.float64))
-    else:
-        values = values[: rows.n_values].astype(np.float64, copy=False)
-        n = rows.n_rows * rows.n_features
-        variance = float(values @ values / n - (values.sum() / n) ** 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if rows.columns is None:
+            variance = float(values.var(dtype=np.float64))
+        else:
+            values = values[: rows.n_values].astype(np.float64, copy=False)
+            n = rows.n_rows * rows.n_features
+            variance = float(values @ values / n - (values.sum() / n) ** 2)
+    if not np.isfinite(variance):
+        raise ValueError("gamma='scale' requires the variance of X; it overflowed: scale X")
     return 1.0 / (rows.n_features * variance) if variance > 0 else 1.0
 
 

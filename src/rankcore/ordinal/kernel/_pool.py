@@ -29,7 +29,7 @@ PAIR_OF_POLICY = {"forgetron": "gram", "projectron": "inverse"}
 
 def new_lists(n_outputs: int, averaged: bool, policy: str | None) -> Arrays:
     """Arrays of a model without support vectors; their vectors come with `add_vectors`."""
-    arrays = {
+    arrays: Arrays = {
         "book": np.zeros(BOOK_SIZE, dtype=np.int64),
         "gamma": np.zeros(1),
         "support": np.zeros(FIRST_CAPACITY, dtype=np.int64),
@@ -85,7 +85,7 @@ def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None)
             coming = which.size * rows.n_features
         else:
             coming = int(np.diff(rows.arrays[2])[which].sum())
-        _tidy_values(arrays, n, coming)
+        _tidy_values(arrays, coming)
 
 
 def _widened(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -105,40 +105,51 @@ def _grow_slots(arrays: Arrays, capacity: int, n: int) -> None:
         arrays["vectors"] = _widened(arrays["vectors"], (capacity, arrays["vectors"].shape[1]))
 
 
-def _tidy_values(arrays: Arrays, n: int, coming: int) -> None:
-    """Room for values of sparse support vectors; those of removed ones go when it ends."""
-    stored, room = int(arrays["book"][STORED]), arrays["vectors"].size
-    if stored + coming <= room:
-        return
+def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the values of sparse support vectors, slot by slot, and where each slot ends."""
+    n = int(arrays["book"][N_SUPPORT])
     lengths = arrays["lengths"][:n]
-    live = int(lengths.sum())
     ends = np.cumsum(lengths)
-    place = np.repeat(arrays["starts"][:n] - (ends - lengths), lengths) + np.arange(live)
-    size = room if 2 * (live + coming) <= room else max(2 * room, 2 * (live + coming))
+    place = np.repeat(arrays["starts"][:n] - (ends - lengths), lengths)
+    return place + np.arange(place.size), ends
+
+
+def _tidy_values(arrays: Arrays, coming: int) -> None:
+    """Room for values of sparse support vectors; those of removed ones go when it ends."""
+    room = arrays["vectors"].size
+    if int(arrays["book"][STORED]) + coming <= room:
+        return
+    place, ends = _live_values(arrays)
+    wanted = 2 * (place.size + coming)
+    size = room if wanted <= room else max(2 * room, wanted)
     for name in BY_VALUE:
         tidy = np.zeros(size, dtype=arrays[name].dtype)
-        tidy[:live] = arrays[name][place]
+        tidy[: place.size] = arrays[name][place]
         arrays[name] = tidy
     # A new array: a failed call puts the old one back.
     starts = arrays["starts"].copy()
-    starts[:n] = ends - lengths
+    starts[: ends.size] = ends - arrays["lengths"][: ends.size]
     arrays["starts"] = starts
-    arrays["book"][STORED] = live
+    arrays["book"][STORED] = place.size
 
 
 def trimmed(arrays: Arrays) -> Arrays:
-    """The arrays without free room, as they are saved."""
+    """The arrays without free room and removed vectors, as they are saved."""
     n = int(arrays["book"][N_SUPPORT])
     longest = int(arrays["sizes"].max())
-    stored = int(arrays["book"][STORED])
     out = dict(arrays)
+    if "starts" in arrays:
+        place, ends = _live_values(arrays)
+        arrays = {**arrays, "starts": ends - arrays["lengths"][:n]}
+        out["book"] = arrays["book"].copy()
+        out["book"][STORED] = place.size
     for name, array in arrays.items():
         if name in BY_SLOT or (name == "vectors" and "starts" not in arrays):
             out[name] = array[:n]
         elif name in BY_PAIR:
             out[name] = array[:n, :n]
         elif name in BY_VALUE:
-            out[name] = array[:stored]
+            out[name] = array[place]
         elif name in BY_ENTRY:
             used = np.arange(longest) < arrays["sizes"][:, np.newaxis]
             out[name] = np.where(used, array[:, :longest], 0)
@@ -167,10 +178,7 @@ def support_matrix(arrays: Arrays, n_features: int) -> Any:
         return np.empty((0, 0))
     if "starts" not in arrays:
         return arrays["vectors"][:n].copy()
-    lengths = arrays["lengths"][:n]
-    ends = np.cumsum(lengths)
-    place = np.repeat(arrays["starts"][:n] - (ends - lengths), lengths)
-    place = place + np.arange(place.size)
+    place, ends = _live_values(arrays)
     indptr = np.concatenate([[0], ends])
     return sp.csr_array(
         (arrays["vectors"][place], arrays["indices"][place], indptr), shape=(n, n_features)

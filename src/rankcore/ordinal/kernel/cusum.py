@@ -12,7 +12,7 @@ from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.cusum import DECISIONS, TIES
-from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
 from rankcore.ordinal.kernel.prank import mean_lists
 
 __all__ = ["KernelCuSumRank"]
@@ -141,9 +141,14 @@ loss_curve_
         names = ["", "_sums"] if self.average else [""]
         return {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}, n_ranks - 1
 
-    def _bind_rule(self, state: OnlineState, *pool: Any) -> Any:
+    def _bind_rule(
+        self, state: OnlineState, kernel: Compiled, budget: Compiled, n_features: int
+    ) -> Any:
         return KernelCuSumState(
-            *pool,
+            state.others,
+            kernel,
+            budget,
+            n_features,
             self.C,
             self.delta,
             self.margin,

@@ -14,6 +14,7 @@ from rankcore._core.params import as_generator, check_flag, check_option, check_
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal.kernel import _pool
+from rankcore.ordinal.kernel._base import Compiled
 from rankcore.ordinal.kernel.prank import KernelThresholdClassifier
 from rankcore.ordinal.oap import least_draws
 from rankcore.ordinal.prank import check_lattice, check_rule
@@ -185,9 +186,19 @@ loss_curve_
         ):
             raise ValueError("its mean thresholds are not the mean of its members' thresholds")
 
-    def _bind_rule(self, state: OnlineState, *pool: Any) -> Any:
+    def _bind_rule(
+        self, state: OnlineState, kernel: Compiled, budget: Compiled, n_features: int
+    ) -> Any:
         scale = state.settings["threshold_scale"] ** 2
-        return KernelOAPState(*pool, scale, self.tie == "strict", least_draws(state.settings))
+        return KernelOAPState(
+            state.others,
+            kernel,
+            budget,
+            n_features,
+            scale,
+            self.tie == "strict",
+            least_draws(state.settings),
+        )
 
     def _thresholds(self, state: OnlineState) -> np.ndarray:
         if not state.settings["average_members"]:

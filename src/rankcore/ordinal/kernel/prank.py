@@ -12,7 +12,7 @@ from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
 from rankcore.ordinal.prank import check_lattice, check_rule
 
 __all__ = ["KernelPRank"]
@@ -201,9 +201,16 @@ default="oldest"
             state.others["steps"], state.others["thresholds"], state.settings["threshold_scale"]
         )
 
-    def _bind_rule(self, state: OnlineState, *pool: Any) -> Any:
+    def _bind_rule(
+        self, state: OnlineState, kernel: Compiled, budget: Compiled, n_features: int
+    ) -> Any:
         return KernelPRankState(
-            *pool, state.settings["threshold_scale"] ** 2, self.tie == "strict"
+            state.others,
+            kernel,
+            budget,
+            n_features,
+            state.settings["threshold_scale"] ** 2,
+            self.tie == "strict",
         )
 
     def _thresholds(self, state: OnlineState) -> np.ndarray:
