@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_scalar
 from rankcore._core.concurrency import raise_signals, reads
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_option, check_real
-from rankcore._core.state import OnlineState
 from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext import kernel_scores
 from rankcore._ext.online_loop import learn
@@ -28,6 +27,7 @@ from rankcore.ordinal.kernel._functions import (
     resolve_gamma,
     some_rows,
 )
+from rankcore.ordinal.kernel._pool import DualState
 
 Compiled = dict[str, Any]  # parameters as the compiled learners take them
 # In the order of _ext/_dual.pxd.
@@ -73,7 +73,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         raise NotImplementedError
 
     def _bind_rule(
-        self, state: OnlineState, kernel: Compiled, budget: Compiled, n_features: int
+        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
     ) -> Any:
         """The state's arrays, checked, as the compiled rule takes them."""
         raise NotImplementedError
@@ -82,7 +82,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         """Whether lists of coefficients have lazy sums."""
         return bool(self.average)
 
-    def _output_lists(self, state: OnlineState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slots, coefficients and sizes of the lists to predict with."""
         raise NotImplementedError
 
@@ -110,20 +110,22 @@ class KernelClassifier(OnlineOrdinalClassifier):
             **self._rule_settings(),
         }
 
-    def _new_arrays(
-        self, n_features: int, n_ranks: int
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> DualState:
         arrays, n_outputs = self._rule_arrays(n_ranks)
         policy = None if self.budget is None else self.budget_policy
         arrays |= _pool.new_lists(n_outputs, self._averages(), policy)
         if policy == "random":
             arrays["evict_seed"] = as_generator(self.random_state).integers(2**63, size=1)
-        return {}, arrays
+        if like is not None:
+            self._resize(arrays, n_features, like)
+        return DualState(by_feature={}, others=arrays, settings=self._settings())
 
-    def _like_saved(
-        self, n_features: int, n_ranks: int, saved: Mapping[str, np.ndarray]
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        arrays = self._new_arrays(n_features, n_ranks)[1]
+    def _resize(
+        self, arrays: _pool.Arrays, n_features: int, saved: Mapping[str, np.ndarray]
+    ) -> None:
+        """Give arrays the types and sizes that those of a model file must have."""
         shapes = getattr(saved, "shapes", None)
 
         def shape(name: str) -> tuple[int, ...]:
@@ -140,7 +142,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
             elif name in _pool.BY_ENTRY:
                 arrays[name] = np.zeros((array.shape[0], longest), dtype=array.dtype)
         if self.kernel == "precomputed":
-            return {}, arrays
+            return
         vectors = saved["others.vectors"]
         if vectors.dtype not in (np.float32, np.float64) or vectors.ndim not in (1, 2):
             raise ValueError(f"its support vectors have dtype {vectors.dtype}")
@@ -153,9 +155,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
                 raise ValueError(f"its support vectors have columns beyond {n_features - 1}")
             arrays["starts"] = np.zeros(n, dtype=np.int64)
             arrays["lengths"] = np.zeros(n, dtype=np.int64)
-        return {}, arrays
 
-    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
+    def _check_state(self, state: Any, n_ranks: int) -> None:
         arrays = state.others
         n = arrays["support"].size
         book, sizes = arrays["book"], arrays["sizes"]
@@ -204,21 +205,15 @@ class KernelClassifier(OnlineOrdinalClassifier):
         trimmed = _pool.trimmed(self._state.others)
         return facts, arrays | {f"others.{name}": array for name, array in trimmed.items()}
 
-    @property
-    def _append_only(self) -> tuple[str, ...]:
-        if self.budget is not None:
-            return ()
-        return (*_pool.BY_SLOT, *_pool.BY_ENTRY, *_pool.BY_VALUE)
-
     # ---------------------------------------------------------------- learning
 
-    def _block_rows(self, rows: Rows, state: OnlineState) -> int:
+    def _block_rows(self, rows: Rows, state: Any) -> int:
         n = int(state.others["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
         return max(8, min(BLOCK_ROWS, BLOCK_VALUES // n))
 
     def _run_pass(
         self,
-        state: OnlineState,
+        state: Any,
         rows: Rows,
         ranks: np.ndarray,
         order: np.ndarray | None,
@@ -238,11 +233,11 @@ class KernelClassifier(OnlineOrdinalClassifier):
             slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
             n = int(arrays["book"][_pool.N_SUPPORT])
             slot_of[arrays["support"][:n]] = np.arange(n)
-        self._visit = first, slot_of
+        state.visit = first, slot_of
         try:
             super()._run_pass(state, rows, ranks, order, epoch, n_epochs)
         finally:
-            del self._visit
+            state.visit = 0, None
         state.others["book"][_pool.FIRST] = first + rows.n_rows
 
     def _check_precomputed(self, rows: Rows, first: int) -> None:
@@ -254,7 +249,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
 
     def _learn(
         self,
-        state: OnlineState,
+        state: Any,
         rows: Rows,
         ranks: np.ndarray,
         order: np.ndarray | None,
@@ -263,7 +258,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
-        first, slot_of = self._visit
+        first, slot_of = state.visit
         which = np.arange(start, stop) if order is None else order[start:stop]
         before = int(state.others["book"][_pool.N_SUPPORT])
         _pool.make_room(state.others, rows, which, self.budget)
@@ -278,7 +273,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         return reached
 
     def _given_values(
-        self, state: OnlineState, rows: Rows, which: np.ndarray, first: int
+        self, state: DualState, rows: Rows, which: np.ndarray, first: int
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Kernel values of a block with the support vectors and with itself, if not compiled."""
         if isinstance(self.kernel, str) and self.kernel in COMPILED:
@@ -292,10 +287,10 @@ class KernelClassifier(OnlineOrdinalClassifier):
             return np.empty((which.size, 0)), among
         return call_kernel(self.kernel, block, self._vectors(state, rows.n_features)), among
 
-    def _vectors(self, state: OnlineState, n_features: int) -> Any:
+    def _vectors(self, state: DualState, n_features: int) -> Any:
         return _pool.support_matrix(state.others, n_features)
 
-    def _compiled_kernel(self, state: OnlineState) -> Compiled:
+    def _compiled_kernel(self, state: DualState) -> Compiled:
         settings = state.settings
         kernel = settings["kernel"]
         return {
@@ -305,7 +300,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
             "degree": settings["degree"],
         }
 
-    def _compiled_budget(self, state: OnlineState) -> Compiled:
+    def _compiled_budget(self, state: DualState) -> Compiled:
         settings = state.settings
         seed = state.others.get("evict_seed")
         return {

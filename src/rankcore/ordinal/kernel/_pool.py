@@ -7,11 +7,13 @@ arrays and move nothing; growing and tidying is done here, between blocks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 
 Arrays = dict[str, np.ndarray]
@@ -25,6 +27,27 @@ BY_PAIR = ("gram", "inverse")
 BY_ENTRY = ("slots", "coefs", "coefs_sums")
 BY_VALUE = ("vectors", "indices")
 PAIR_OF_POLICY = {"forgetron": "gram", "projectron": "inverse"}
+
+
+@dataclass
+class DualState(OnlineState):
+    """The state of a learner in dual form, all of whose arrays are in ``others``.
+
+    Attributes
+    ----------
+    visit : (int, ndarray or None)
+        During a pass: the number of the first row, and for each row the slot of its support vector
+        or -1 (None if no row can be one).
+    """
+
+    visit: tuple[int, np.ndarray | None] = field(default=(0, None), repr=False, compare=False)
+
+    def _changes(self, name: str, columns: np.ndarray | None) -> Any:
+        appended = name in (*BY_SLOT, *BY_ENTRY, *BY_VALUE)
+        return None if appended and self.settings["budget"] is None else ...
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "visit": (0, None)}
 
 
 def new_lists(n_outputs: int, averaged: bool, policy: str | None) -> Arrays:

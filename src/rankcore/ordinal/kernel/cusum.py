@@ -8,11 +8,11 @@ import numpy as np
 
 from rankcore._core.concurrency import reads
 from rankcore._core.params import STEP_RULES, check_flag, check_option, check_real
-from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.cusum import DECISIONS, TIES
 from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
+from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.kernel.prank import mean_lists
 
 __all__ = ["KernelCuSumRank"]
@@ -142,7 +142,7 @@ loss_curve_
         return {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}, n_ranks - 1
 
     def _bind_rule(
-        self, state: OnlineState, kernel: Compiled, budget: Compiled, n_features: int
+        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
     ) -> Any:
         return KernelCuSumState(
             state.others,
@@ -158,10 +158,10 @@ loss_curve_
             state.settings["fit_intercept"],
         )
 
-    def _thresholds(self, state: OnlineState) -> np.ndarray:
+    def _thresholds(self, state: DualState) -> np.ndarray:
         return state.mean("thresholds") if state.settings["average"] else state.others["thresholds"]
 
-    def _output_lists(self, state: OnlineState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return mean_lists(state)
 
     def _tasks(self, rows: Rows) -> np.ndarray:

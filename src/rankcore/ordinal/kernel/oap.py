@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
-from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import Compiled
+from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.kernel.prank import KernelThresholdClassifier
 from rankcore.ordinal.oap import least_draws
 from rankcore.ordinal.prank import check_lattice, check_rule
@@ -172,7 +172,7 @@ loss_curve_
             arrays["steps_sums"] = np.zeros(shape, dtype=np.int64)
         return arrays, self.n_estimators + 1  # the last is the sum of all
 
-    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
+    def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
         others, seen = state.others, state.others["seen"]
         if (seen < 0).any() or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
@@ -187,7 +187,7 @@ loss_curve_
             raise ValueError("its mean thresholds are not the mean of its members' thresholds")
 
     def _bind_rule(
-        self, state: OnlineState, kernel: Compiled, budget: Compiled, n_features: int
+        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
     ) -> Any:
         scale = state.settings["threshold_scale"] ** 2
         return KernelOAPState(
@@ -200,12 +200,12 @@ loss_curve_
             least_draws(state.settings),
         )
 
-    def _thresholds(self, state: OnlineState) -> np.ndarray:
+    def _thresholds(self, state: DualState) -> np.ndarray:
         if not state.settings["average_members"]:
             return state.others["mean_thresholds"]
         return member_thresholds(state).mean(axis=0)
 
-    def _output_lists(self, state: OnlineState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         others, n = state.others, state.settings["n_estimators"]
         if not state.settings["average_members"]:
             return others["slots"][n:], others["coefs"][n:] / n, others["sizes"][n:]
@@ -219,7 +219,7 @@ loss_curve_
         return state.averaged(mean)
 
 
-def member_coefs(state: OnlineState) -> np.ndarray:
+def member_coefs(state: DualState) -> np.ndarray:
     """Lists of the coefficients that members predict with, the sum's last."""
     others = state.others
     if not state.settings["average_members"]:
@@ -228,7 +228,7 @@ def member_coefs(state: OnlineState) -> np.ndarray:
     return others["coefs"] - others["coefs_sums"] / t
 
 
-def member_thresholds(state: OnlineState) -> np.ndarray:
+def member_thresholds(state: DualState) -> np.ndarray:
     """Thresholds that members predict with."""
     others = state.others
     if not state.settings["average_members"]:

@@ -8,11 +8,11 @@ import numpy as np
 
 from rankcore._core.concurrency import reads
 from rankcore._core.params import check_flag
-from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
+from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.prank import check_lattice, check_rule
 
 __all__ = ["KernelPRank"]
@@ -30,7 +30,7 @@ class KernelThresholdClassifier(KernelClassifier):
         """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
         return self._thresholds(self._fitted_state()).copy()
 
-    def _thresholds(self, state: OnlineState) -> np.ndarray:
+    def _thresholds(self, state: DualState) -> np.ndarray:
         """Thresholds to predict with."""
         raise NotImplementedError
 
@@ -195,14 +195,14 @@ default="oldest"
             arrays["steps_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
         return arrays, 1
 
-    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
+    def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
         check_lattice(
             state.others["steps"], state.others["thresholds"], state.settings["threshold_scale"]
         )
 
     def _bind_rule(
-        self, state: OnlineState, kernel: Compiled, budget: Compiled, n_features: int
+        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
     ) -> Any:
         return KernelPRankState(
             state.others,
@@ -213,7 +213,7 @@ default="oldest"
             self.tie == "strict",
         )
 
-    def _thresholds(self, state: OnlineState) -> np.ndarray:
+    def _thresholds(self, state: DualState) -> np.ndarray:
         others = state.others
         if not state.settings["average"]:
             return others["thresholds"]
@@ -222,11 +222,11 @@ default="oldest"
         steps = (others["steps"] * t - others["steps_sums"]) / t
         return state.settings["threshold_scale"] ** 2 * steps
 
-    def _output_lists(self, state: OnlineState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return mean_lists(state)
 
 
-def mean_lists(state: OnlineState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def mean_lists(state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All lists of a state, averaged if it averages; kept until the next example."""
     others = state.others
     if "coefs_sums" not in others:
