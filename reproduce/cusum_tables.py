@@ -10,8 +10,8 @@ partition: by cross-validation inside its training part. For the learned feature
 normalisation, the number of epochs of the network, and margin and passes of the averaged CuSum
 Rank on its hidden outputs. The network is scikit-learn's MLPRegressor: 1000 hidden units (ReLU;
 the paper does not name them), trained for least squares by Adam with the paper's learning rate of
-0.001 until the error of the held-out fold has not improved for 100 epochs, at most 500 in all; then,
-for each partition, on all of the training part for as many epochs as that took.
+0.001 until the error of the held-out fold has not improved for 100 epochs, at most 500 in all;
+then, for each partition, on all of the training part for as many epochs as that took.
 """
 
 import argparse
