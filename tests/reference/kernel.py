@@ -8,6 +8,8 @@ import numpy as np
 
 from reference.ensemble import mix
 
+GOLDEN = 0x9E3779B97F4A7C15  # step of SplitMix64
+
 
 def rbf(gamma):
     return lambda x, z: np.exp(-gamma * ((x - z) ** 2).sum())
@@ -59,8 +61,12 @@ class Pool:
     def leaving(self, x, change):
         """The place of the one to remove, or None for x itself."""
         if self.policy == "random":
-            bits = mix((self.seed + 0x9E3779B97F4A7C15 * (self.joined + 1)) % 2**64)
-            return self.slots.index(((bits >> 32) * len(self.rows)) >> 32)
+            state = mix((self.seed + GOLDEN * (self.joined + 1)) % 2**64)
+            while True:  # Lemire's draw below n, without bias
+                state = (state + GOLDEN) % 2**64
+                product = (mix(state) >> 32) * len(self.rows)
+                if product % 2**32 >= (2**32 - len(self.rows)) % len(self.rows):
+                    return self.slots.index(product >> 32)
         if self.policy == "smallest":
             sizes = [
                 (a[: self.free] ** 2).sum() * self.kernel(z, z)

@@ -5,7 +5,7 @@
 # outputs share the pool: a kernel value is computed once. A support vector that leaves the pool
 # makes its slot free for the one that comes, so that there are no holes.
 from libc.math cimport sqrt
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
 from rankcore._ext._kernel_block cimport (
@@ -18,8 +18,12 @@ from rankcore._ext._kernel_block cimport (
 from rankcore.core cimport RC_FLOAT32, rc_kernel, rc_kernel_value, rc_row
 
 
+cdef extern from "_random.h" nogil:
+    uint64_t rc_stream(uint64_t seed, uint64_t visit) noexcept
+    uint32_t rc_below(uint64_t *state, uint32_t n) noexcept
+
+
 cdef extern from "_draws.h" nogil:
-    uint64_t rc_mix(uint64_t z) noexcept
     int64_t rc_draws_(
         uint64_t seed, int64_t t, int64_t first, int64_t n, const uint64_t *cumulative,
         int64_t n_cumulative, uint64_t *draws, int64_t *times,
@@ -180,11 +184,9 @@ cdef inline int64_t oldest(const Dual *m) noexcept nogil:
 
 
 cdef inline int64_t drawn(const Dual *m) noexcept nogil:
-    """A slot drawn uniformly, by a hash of the seed and of how many have joined."""
-    cdef uint64_t bits = rc_mix(
-        m.seed + <uint64_t> 0x9E3779B97F4A7C15 * <uint64_t> (m.book[JOINED] + 1)
-    )
-    return <int64_t> (((bits >> 32) * <uint64_t> m.book[N_SUPPORT]) >> 32)
+    """A slot drawn uniformly, from a stream of the seed and of how many have joined."""
+    cdef uint64_t state = rc_stream(m.seed, <uint64_t> m.book[JOINED])
+    return rc_below(&state, <uint32_t> m.book[N_SUPPORT])
 
 
 cdef inline int64_t smallest(Dual *m, double own) noexcept nogil:
