@@ -314,6 +314,15 @@ static inline double rc_dual_dot(const int32_t *slots, const double *coefs, int6
 {
     double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
     int64_t i = 0;
+    /* Slots ascend: n of them that end at n - 1 are all from 0 on. */
+    if (n > 0 && slots[n - 1] == n - 1) {
+        for (; i + 4 <= n; i += 4) {
+            s0 += coefs[i] * values[i];
+            s1 += coefs[i + 1] * values[i + 1];
+            s2 += coefs[i + 2] * values[i + 2];
+            s3 += coefs[i + 3] * values[i + 3];
+        }
+    }
     for (; i + 4 <= n; i += 4) {
         s0 += coefs[i] * values[slots[i]];
         s1 += coefs[i + 1] * values[slots[i + 1]];

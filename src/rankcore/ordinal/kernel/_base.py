@@ -35,7 +35,7 @@ POLICIES = ("oldest", "random", "smallest", "forgetron", "norma", "projectron")
 
 # A block of rows is learned at once: long enough for its kernel values to be computed together,
 # short enough for these to stay in the nearer caches.
-BLOCK_ROWS = 64
+LEAST_ROWS, BLOCK_ROWS = 8, 64
 BLOCK_VALUES = 2**20
 # Rows that a thread scores between two looks at pending signals.
 SCORED_ROWS = 1024
@@ -209,7 +209,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
 
     def _block_rows(self, rows: Rows, state: Any) -> int:
         n = int(state.others["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
-        return max(8, min(BLOCK_ROWS, BLOCK_VALUES // n))
+        return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // n))
 
     def _run_pass(
         self,
