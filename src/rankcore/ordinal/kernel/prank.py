@@ -67,7 +67,8 @@ class KernelPRank(KernelThresholdClassifier):
         Of "poly".
     average : bool, default=False
         Predict with the average of the parameters after every example instead of the last ones.
-        Under a budget the average is over the support vectors that are there.
+        A budget's policy that removes support vectors takes their past out of the average, but not
+        out of that of the thresholds: average under a budget with "projectron" alone.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.
     threshold_scale : float, default=1.0
