@@ -1,6 +1,7 @@
 """Kernel learners against their plain forms, against their linear twins, and under budgets."""
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -662,3 +663,66 @@ def test_overflow_is_an_error():
         rc.KernelPRank(kernel="poly", degree=40, gamma=1.0).fit(
             1e30 * np.arange(1, 5)[:, np.newaxis], [1, 2, 1, 2]
         )
+
+
+@pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr64"]], ids=["dense", "csr"])
+@pytest.mark.parametrize("budget", [None, 20])
+def test_threads_may_predict_while_one_learns(form, budget):
+    from threading import Thread
+
+    X, y = problem(2000)
+    learner = rc.KernelPRank(gamma=0.3, budget=budget)
+    model = clone(learner).partial_fit(form(X[:50]), y[:50], classes=[1, 2, 3, 4])
+    expected, seen, failed = {0: model.decision_function(X[:30])}, [], []
+    alone = clone(learner).partial_fit(form(X[:50]), y[:50], classes=[1, 2, 3, 4])
+    for start in range(50, 2000, 50):
+        alone.partial_fit(form(X[start : start + 50]), y[start : start + 50])
+        expected[start] = alone.decision_function(X[:30])
+    answers = {scores.tobytes() for scores in expected.values()}
+
+    def look():
+        try:
+            while len(seen) < 10**6 and not done:
+                seen.append(model.decision_function(X[:30]).tobytes())
+        except BaseException as error:  # reported below, in the thread of the test
+            failed.append(error)
+
+    done = []
+    threads = [Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for start in range(50, 2000, 50):
+        model.partial_fit(form(X[start : start + 50]), y[start : start + 50])
+    done.append(True)
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert seen
+    assert set(seen) <= answers
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("others.slots", lambda a: a.fill(10**6)),
+        ("others.slots", lambda a: a.fill(0)),
+        ("others.sizes", lambda a: a.fill(10**6)),
+        ("others.starts", lambda a: a.fill(10**6)),
+        ("others.lengths", lambda a: a.fill(-1)),
+        ("others.indices", lambda a: a.fill(10**6)),
+        ("others.support", lambda a: a.fill(-1)),
+        ("others.book", lambda a: a.fill(10**6)),
+        ("others.steps", lambda a: a.__setitem__(0, 10**6)),
+    ],
+)
+def test_impossible_states_are_refused(name, spoil):
+    X, y = problem(100)
+    model = rc.KernelPRank(gamma=0.3).fit(sp.csr_array(X), y)
+    spec = model._spec()
+    arrays = {key: array.copy() for key, array in spec.arrays.items()}
+    again = rc.KernelPRank(gamma=0.3)
+    again._restore(replace(spec, arrays=arrays))
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
+    spoil(arrays[name])
+    with pytest.raises(ValueError, match=r"impossible|columns beyond|do not ascend"):
+        rc.KernelPRank(gamma=0.3)._restore(replace(spec, arrays=arrays))

@@ -35,6 +35,8 @@ cdef int _outputs(
     cdef bint dense = pool.starts == NULL and pool.indices == NULL
     cdef int failed
     cdef double *values
+    if dense and rows > BLOCK_VALUES // X.n_features:
+        rows = BLOCK_VALUES // X.n_features
     rows = 8 if rows < 8 else (BLOCK_ROWS if rows > BLOCK_ROWS else rows)
     values = <double *> malloc((rows * n_support + 1) * sizeof(double))
     if values == NULL:

@@ -142,6 +142,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
             elif name in _pool.BY_ENTRY:
                 arrays[name] = np.zeros((array.shape[0], longest), dtype=array.dtype)
         if self.kernel == "precomputed":
+            if (np.asarray(saved["others.support"]) >= n_features).any():
+                raise ValueError(f"its support vectors have columns beyond {n_features - 1}")
             return
         vectors = saved["others.vectors"]
         if vectors.dtype not in (np.float32, np.float64) or vectors.ndim not in (1, 2):
@@ -209,6 +211,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
 
     def _block_rows(self, rows: Rows, state: Any) -> int:
         n = int(state.others["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
+        if rows.columns is None:  # a copy of the rows, column by column, takes room too
+            n = max(n, rows.n_features // 4)
         return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // n))
 
     def _run_pass(
@@ -316,9 +320,14 @@ class KernelClassifier(OnlineOrdinalClassifier):
     def _outputs(self, rows: Rows) -> np.ndarray:
         """Sums of coefficients times kernel values, shape (n_rows, n_outputs)."""
         state = self._fitted_state()
-        slots, coefs, sizes = self._output_lists(state)
+        # Copies: another thread may learn meanwhile, and what the kernel has checked must stay.
+        slots, coefs, sizes = (part.copy() for part in self._output_lists(state))
+        arrays = dict(state.others)
+        for name in ("starts", "lengths"):
+            if name in arrays:
+                arrays[name] = arrays[name].copy()
         out = np.zeros((rows.n_rows, sizes.size))
-        arrays, n = state.others, int(state.others["book"][_pool.N_SUPPORT])
+        n = int(arrays["book"][_pool.N_SUPPORT])
         if n == 0:
             return out
         kernel = state.settings["kernel"]
