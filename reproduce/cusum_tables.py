@@ -292,7 +292,9 @@ def report(results: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{LEARNED}: not within two standard errors of the paper on "
             + (", ".join(apart) or "no set")
-            + ".\n"
+            + " (ours minus the paper's). The paper names neither the function of the hidden units "
+            "nor batches, initial weights, passes and margins; which of these makes the difference "
+            "is not known.\n"
         )
         seconds = {
             row: np.mean([np.mean(results[f"{name} {bins}"]["seconds"][row]) for name in names])
