@@ -260,6 +260,9 @@ def report(results: dict[str, Any]) -> Iterator[str]:
         if not names:
             continue
         yield f"## {bins} bins: mean absolute error, mean and standard error over 20 partitions\n"
+        missing = [name for name in PAPER if name not in names]
+        if missing:
+            yield f"Not run: {', '.join(missing)}. All means are over the others.\n"
         yield "| | " + " | ".join([*names, "mean"]) + " |"
         yield "|---|" + "---:|" * (len(names) + 1)
         for place, title in enumerate(["SVM (published)", "CuSum Rank (published)"]):
@@ -336,11 +339,8 @@ def main() -> None:
     text = "\n".join(report(results))
     print(text)
     if options.markdown:
-        options.markdown.write_text(
-            "# CuSum Rank, tables 1 and 2\n\n"
-            "`python -m reproduce.cusum_tables` writes this file; its first lines say what was "
-            "done.\n\n" + text
-        )
+        head = "`python -m reproduce.cusum_tables` writes this file; its docstring says how."
+        options.markdown.write_text(f"# CuSum Rank, tables 1 and 2\n\n{head}\n\n{text}")
 
 
 if __name__ == "__main__":
