@@ -23,7 +23,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.metadata import version
@@ -205,11 +205,13 @@ def rounded(scores: np.ndarray) -> np.ndarray:
     return np.clip(np.floor(scores + 0.5), RANKS[0], RANKS[-1])
 
 
-def vote_curve(model: rc.OAPBagging, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def vote_curve(
+    model: rc.OAPBagging, X: np.ndarray, y: np.ndarray, ranks: Sequence[int] = RANKS
+) -> np.ndarray:
     """Time-averaged loss of the real mean rank; ``loss_curve_`` is that of the mean member."""
     losses = np.empty(len(y))
-    losses[0] = RANKS[-1] - y[0]  # before learning all scores and thresholds are 0
-    model.partial_fit(X[:1], y[:1], classes=RANKS)
+    losses[0] = ranks[-1] - y[0]  # before learning all scores and thresholds are 0
+    model.partial_fit(X[:1], y[:1], classes=ranks)
     for t in range(1, len(y)):
         losses[t] = abs(model.decision_function(X[t : t + 1])[0] - y[t])
         model.partial_fit(X[t : t + 1], y[t : t + 1])

@@ -23,6 +23,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 import rankcore as rc
+from rankcore._core.inputs import as_rows
+from rankcore._ext import kernel_scores
 
 SOURCES = Path(__file__).parent / "embedding"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "c_pipeline"
@@ -107,6 +109,28 @@ class CuSum(ctypes.Structure):
         ("weights", ctypes.c_void_p),
         ("thresholds", ctypes.c_void_p),
         ("n_features", ctypes.c_int64),
+        ("n_ranks", ctypes.c_int32),
+        ("tie", ctypes.c_int32),
+    ]
+
+
+class Kernel(ctypes.Structure):
+    _fields_ = [
+        ("gamma", ctypes.c_double),
+        ("coef0", ctypes.c_double),
+        ("kind", ctypes.c_int32),
+        ("degree", ctypes.c_int32),
+    ]
+
+
+class KernelModel(ctypes.Structure):
+    _fields_ = [
+        ("kernel", Kernel),
+        ("support", Rows),
+        ("norms", ctypes.c_void_p),
+        ("coefs", ctypes.c_void_p),
+        ("thresholds", ctypes.c_void_p),
+        ("n_outputs", ctypes.c_int32),
         ("n_ranks", ctypes.c_int32),
         ("tie", ctypes.c_int32),
     ]
@@ -410,6 +434,72 @@ def test_cusum_scores_and_ranks_are_pythons(probe, kind, dtype):
             assert scores[i, 0] == 0.0
 
 
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize(
+    "learner",
+    [rc.KernelPRank(average=True), rc.KernelCuSumRank(margin=0.5), rc.KernelOAPBPM(8)],
+    ids=["prank", "cusum", "oap"],
+)
+def test_kernel_models_score_as_python_does(probe, kernel, form, dtype, learner):
+    rng = np.random.default_rng(11)
+    X = (rng.normal(size=(120, 6)) * (rng.random((120, 6)) < 0.7)).astype(dtype)
+    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-1, 0, 1])
+    model = learner.set_params(kernel=kernel, gamma=0.4, degree=3)
+    model = model.fit(X if form == "dense" else sp.csr_array(X), y)
+    cusum = isinstance(model, rc.KernelCuSumRank)
+    support, _of_support = as_c(model.support_vectors_)
+    dense = np.asarray(X[model.support_], dtype=np.float64)
+    norms = np.array([sum(v * v for v in x) for x in dense])
+    coefs = model.dual_coef_
+    thresholds = -model.intercept_ if cusum else model.thresholds_
+    kind = ["linear", "poly", "rbf"].index(kernel)
+    c_model = KernelModel(
+        Kernel(model.gamma_, model.coef0, kind, model.degree), support, norms.ctypes.data,
+        coefs.ctypes.data, thresholds.ctypes.data, len(coefs), 4, 0,
+    )  # fmt: skip
+    for rows in [X, sp.csr_array(X)]:
+        c_rows, _borrowed = as_c(rows)
+        out = np.full((120, 4) if cusum else 120, np.nan)
+        ranks = np.full(120, -1, np.int32)
+        probe.probe_kernel(
+            ctypes.byref(c_model), ctypes.byref(c_rows), int(cusum), pointer(out), pointer(ranks)
+        )
+        # C adds up the support vectors in turn, Python in four sums
+        np.testing.assert_allclose(out, model.decision_function(X), rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(ranks, model.predict(X))
+        values = np.full((120, len(dense)), np.nan)
+        probe.probe_kernel_values(
+            ctypes.byref(c_model.kernel), ctypes.byref(c_rows), ctypes.byref(support),
+            pointer(values),
+        )  # fmt: skip
+        assert values.tobytes() == compiled_values(rows, model.support_vectors_, kind).tobytes()
+
+
+def compiled_values(rows, support, kind):
+    """Kernel values as the compiled learners have them, which C's shall be to the bit."""
+    rows = as_rows(rows)
+    support = np.asarray(support.todense() if sp.issparse(support) else support, dtype=np.float64)
+    out = np.empty((rows.n_rows, len(support)))
+    kernel = {"kind": kind, "gamma": 0.4 if kind else 0.0, "coef0": 1.0, "degree": 3}
+    norms = np.array([sum(v * v for v in x) for x in support])
+    kernel_scores.outputs(
+        rows, 0, rows.n_rows, kernel, support.reshape(-1), None, None, None, norms, len(support),
+        None, None, None, out,
+    )  # fmt: skip
+    return out
+
+
+def test_the_exponential_is_right_and_ends(probe):
+    probe.probe_kernel_exp.restype = ctypes.c_double
+    probe.probe_kernel_exp.argtypes = [ctypes.c_double]
+    for x in [0.0, -1e-300, -0.5, -1.0, -100.25, -708.0]:
+        assert abs(probe.probe_kernel_exp(x) / np.exp(x) - 1) < 4e-16
+    assert probe.probe_kernel_exp(-708.1) == probe.probe_kernel_exp(-np.inf) == 0.0
+    assert np.isnan(probe.probe_kernel_exp(np.nan))
+
+
 def test_cusum_ranks_break_ties_as_told(probe):
     # Small integers: many rows have several ranks of equal score.
     rng = np.random.default_rng(10)
@@ -487,7 +577,11 @@ def test_multiclass_scores_and_ranks_are_pythons(probe, kind, dtype):
 
 def test_header_needs_no_python():
     text = (Path(rc.get_include()) / "rankcore.h").read_text(encoding="utf-8")
-    assert re.findall(r"^\s*#\s*include\s*(\S+)", text, re.M) == ["<stddef.h>", "<stdint.h>"]
+    assert re.findall(r"^\s*#\s*include\s*(\S+)", text, re.M) == [
+        "<stddef.h>",
+        "<stdint.h>",
+        "<string.h>",
+    ]
     done = run("cc", *C99, "-M", f"-I{rc.get_include()}", SOURCES / "header_probe.c")
     assert done.returncode == 0, done.stderr
     assert "rankcore.h" in done.stdout
@@ -535,6 +629,23 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_cusum.n_features": 16,
         "rc_cusum.n_ranks": 24,
         "rc_cusum.tie": 28,
+        "RC_KERNEL_LINEAR": 0,
+        "RC_KERNEL_POLY": 1,
+        "RC_KERNEL_RBF": 2,
+        "rc_kernel": 24,
+        "rc_kernel.gamma": 0,
+        "rc_kernel.coef0": 8,
+        "rc_kernel.kind": 16,
+        "rc_kernel.degree": 20,
+        "rc_kernel_model": 120,
+        "rc_kernel_model.kernel": 0,
+        "rc_kernel_model.support": 24,
+        "rc_kernel_model.norms": 80,
+        "rc_kernel_model.coefs": 88,
+        "rc_kernel_model.thresholds": 96,
+        "rc_kernel_model.n_outputs": 104,
+        "rc_kernel_model.n_ranks": 108,
+        "rc_kernel_model.tie": 112,
         "rc_stumps": 56,
         "rc_stumps.offsets": 0,
         "rc_stumps.thresholds": 8,

@@ -14,6 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankcore as rc
 from rankcore.metrics import rank_loss
+from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._pool import trimmed
 
 # What the checks assume of every classifier and an ordinal one does not do. Each is run again
 # below on a subclass without the difference, so that all else in it is still checked.
@@ -35,12 +37,27 @@ LEARNERS = [
     rc.OAPBPM(n_estimators=10, sampling="poisson", average_members=True, n_jobs=2),
     rc.OAPBagging(n_estimators=10, output="median"),
     rc.OAPVoting(n_estimators=10, output="plurality"),
+    rc.KernelPRank(),
+    rc.KernelPRank(kernel="poly", budget=20, budget_policy="projectron", average=True),
+    rc.KernelCuSumRank(update="pa1", margin=1.0, budget=30, budget_policy="forgetron"),
+    rc.KernelOAPBPM(n_estimators=10, random_state=0),
 ]
 
 
 @parametrize_with_checks(LEARNERS, expected_failed_checks=lambda estimator: DIFFERENCES)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [rc.KernelPRank(kernel="precomputed")],
+    expected_failed_checks=lambda estimator: {
+        **DIFFERENCES,
+        "check_fit_score_takes_y": "after a fit, partial_fit has no columns left for more rows",
+    },
+)
+def test_scikit_learn_checks_of_precomputed_kernels(estimator, check):
     check(estimator)
 
 
@@ -386,6 +403,8 @@ def known(model):
     """What a model knows, without free room and caches."""
     state = vars(model._state).copy()
     state.pop("averaged_at")
+    if isinstance(model, KernelClassifier):
+        state["others"] = trimmed(state["others"])
     if isinstance(model, rc.VotedPRank):
         kept = state["others"]["progress"][0]
         state["by_feature"] = {**state["by_feature"]}

@@ -28,6 +28,7 @@ from libc.math cimport floor
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._cusum cimport cusum_rival, cusum_step
 from rankcore._ext._learner cimport Learner, update_t
 from rankcore._ext._prank cimport count, prank_step
 from rankcore.core cimport (
@@ -35,8 +36,6 @@ from rankcore.core cimport (
     RC_TIE_HIGH,
     RC_TIE_LOW,
     RC_TIE_STRICT,
-    RC_UPDATE_PA1,
-    RC_UPDATE_PA2,
     RC_UPDATE_PERCEPTRON,
     rc_axpy,
     rc_axpys,
@@ -74,45 +73,9 @@ cdef void prank_average(
         thresholds[i] = m.scale * (<double> (m.steps[i] * m.seen.t - m.step_sums[i]) / t)
 
 
-cdef int32_t _rival(const rc_cusum_state *m, int32_t predicted, int32_t rank) noexcept nogil:
-    """The rank that the true one is moved away from: the best by score plus margin."""
-    cdef int32_t r
-    cdef double *scores = m.scores + m.n_ranks
-    if m.margin == 0:
-        return predicted
-    for r in range(m.n_ranks):
-        scores[r] = m.scores[r] + m.margin * (r - rank if r > rank else rank - r)
-    r = rc_best(scores, m.n_ranks, m.tie)
-    return rank if scores[r] == scores[rank] else r
-
-
-cdef double _cusum_step(
-    const rc_cusum_state *m, rc_row x, int32_t rank, int32_t rival
-) noexcept nogil:
-    """Signed length of the step of the tasks between the true rank and its rival; NaN if none."""
-    cdef int32_t off = rank - rival if rank > rival else rival - rank
-    cdef double sign = 1.0 if rank > rival else -1.0
-    cdef double deficit, norm
-    if m.update == RC_UPDATE_PERCEPTRON:
-        return sign
-    deficit = m.delta * (1 if m.zero_one else off) - (m.scores[rank] - m.scores[rival])
-    if deficit <= 0.0:  # a rival within the margin, but beaten by the loss already
-        return 0.0
-    norm = off * (rc_norm2(x) + (1.0 if m.fit_intercept else 0.0))
-    if norm - norm != 0:
-        return norm - norm
-    if m.update == RC_UPDATE_PA2:
-        norm += 1.0 / (2.0 * m.C)
-    elif norm == 0.0:  # an empty row without intercept: nothing to move
-        return 0.0
-    elif m.update == RC_UPDATE_PA1 and deficit > m.C * norm:
-        return sign * m.C
-    return sign * (deficit / norm)
-
-
 cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept nogil:
     cdef int32_t tasks = m.n_ranks - 1, predicted, rival, r, low, high
-    cdef double step
+    cdef double step, squared
     cdef rc_cusum model
     model.weights = m.weights
     model.thresholds = m.thresholds
@@ -123,9 +86,10 @@ cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept no
     # Any overflow on the way is still there in the last sum.
     if m.scores[tasks] - m.scores[tasks] != 0 or not 0 <= rank < m.n_ranks:
         return -1
-    rival = _rival(m, predicted, rank)
+    rival = cusum_rival(m, predicted, rank)
     if rival != rank:
-        step = _cusum_step(m, x, rank, rival)
+        squared = 0.0 if m.update == RC_UPDATE_PERCEPTRON else rc_norm2(x)
+        step = cusum_step(m, squared, rank, rival)
         if step - step != 0:
             return -1
         low = rank if rank < rival else rival

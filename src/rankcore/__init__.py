@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
     from rankcore.ordinal.cusum import CuSumRank
+    from rankcore.ordinal.kernel.cusum import KernelCuSumRank
+    from rankcore.ordinal.kernel.oap import KernelOAPBPM
+    from rankcore.ordinal.kernel.prank import KernelPRank
     from rankcore.ordinal.merge import merge
     from rankcore.ordinal.oap import OAPBPM, OAPBagging, OAPVoting
     from rankcore.ordinal.prank import PRank
@@ -34,6 +37,9 @@ __all__ = [
     "OAPBPM",
     "BipartiteRankBoost",
     "CuSumRank",
+    "KernelCuSumRank",
+    "KernelOAPBPM",
+    "KernelPRank",
     "MulticlassPerceptron",
     "OAPBagging",
     "OAPVoting",

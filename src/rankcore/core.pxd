@@ -73,6 +73,40 @@ cdef extern from "rankcore.h" nogil:
     int32_t rc_best(const double *scores, int32_t n, int32_t tie) noexcept
     int32_t rc_cusum_rank(const rc_cusum *model, rc_row x, double *scores) noexcept
 
+    enum:
+        RC_KERNEL_LINEAR
+        RC_KERNEL_POLY
+        RC_KERNEL_RBF
+
+    ctypedef struct rc_kernel:
+        double gamma
+        double coef0
+        int32_t kind
+        int32_t degree
+
+    ctypedef struct rc_kernel_model:
+        rc_kernel kernel
+        rc_rows support
+        const double *norms
+        const double *coefs
+        const double *thresholds
+        int32_t n_outputs
+        int32_t n_ranks
+        int32_t tie
+
+    double rc_kernel_exp(double x) noexcept
+    double rc_kernel_value(
+        const rc_kernel *kernel, double dot, double norm_x, double norm_z
+    ) noexcept
+    double rc_row_dot(rc_row x, rc_row z) noexcept
+    void rc_kernel_outputs(const rc_kernel_model *model, rc_row x, double *outputs) noexcept
+    int32_t rc_kernel_prank_rank(
+        const rc_kernel_model *model, rc_row x, double *outputs
+    ) noexcept
+    int32_t rc_kernel_cusum_rank(
+        const rc_kernel_model *model, rc_row x, double *scores
+    ) noexcept
+
 
 cdef extern from "rankcore_capi.h" nogil:
     enum:

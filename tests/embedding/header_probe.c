@@ -81,6 +81,33 @@ void probe_cusum(const rc_cusum *model, const rc_rows *X, double *scores, double
     }
 }
 
+/* Outputs or scores, and ranks, of a learner in dual form: CuSum Rank if it has a task per step. */
+void probe_kernel(const rc_kernel_model *model, const rc_rows *X, int32_t cusum, double *out,
+                  int32_t *ranks)
+{
+    int64_t i;
+    for (i = 0; i < X->n_rows; i++) {
+        const rc_row x = rc_rows_get(X, i);
+        if (cusum)
+            ranks[i] = rc_kernel_cusum_rank(model, x, out + i * model->n_ranks);
+        else
+            ranks[i] = rc_kernel_prank_rank(model, x, out + i);
+    }
+}
+
+void probe_kernel_values(const rc_kernel *kernel, const rc_rows *X, const rc_rows *Z, double *out)
+{
+    int64_t i, j;
+    for (i = 0; i < X->n_rows; i++)
+        for (j = 0; j < Z->n_rows; j++) {
+            const rc_row x = rc_rows_get(X, i), z = rc_rows_get(Z, j);
+            out[i * Z->n_rows + j] =
+                rc_kernel_value(kernel, rc_row_dot(x, z), rc_norm2(x), rc_norm2(z));
+        }
+}
+
+double probe_kernel_exp(double x) { return rc_kernel_exp(x); }
+
 /* One row, not part of a matrix. */
 double probe_row_f64(const double *data, const int32_t *indices, int64_t n, const double *w)
 {

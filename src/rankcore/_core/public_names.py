@@ -3,6 +3,9 @@
 HOME = {
     "BipartiteRankBoost": "rankcore.boosting.rankboost",
     "CuSumRank": "rankcore.ordinal.cusum",
+    "KernelCuSumRank": "rankcore.ordinal.kernel.cusum",
+    "KernelOAPBPM": "rankcore.ordinal.kernel.oap",
+    "KernelPRank": "rankcore.ordinal.kernel.prank",
     "MulticlassPerceptron": "rankcore.ordinal.baselines",
     "OAPBPM": "rankcore.ordinal.oap",
     "OAPBagging": "rankcore.ordinal.oap",

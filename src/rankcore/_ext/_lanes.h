@@ -13,7 +13,7 @@
 
 #include "rankcore.h"
 
-#include "_random.h"
+#include "_draws.h"
 #include "_vectors.h"
 
 /* A unit is what is handled at once: four lanes where the compiler has vectors (it splits them for
@@ -43,36 +43,7 @@ typedef int64_t rc_mask_;
 
 /* ------------------------------------------------------------------------ draws */
 
-/* Writes how often each of the members first .. first + n - 1 takes the example at time t: once for
- * each entry of `cumulative` (at most 2**32) that its 32-bit draw reaches. Two members share the 64
- * bits of one hash; `first` is even. Writes an even number of members, `draws` is scratch for as
- * many. Returns how often the one does that takes it most. O(n * n_cumulative). */
-RC_INLINE_ int64_t rc_draws_(uint64_t seed, int64_t t, int64_t first, int64_t n,
-                             const uint64_t *cumulative, int64_t n_cumulative, uint64_t *draws,
-                             int64_t *times)
-{
-    const uint64_t key = rc_mix(seed + UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(t + 1));
-    int64_t p, i, j, most = 0;
-    for (p = 0; p < (n + 1) / 2; p++) {
-        const uint64_t pair = (uint64_t)(first / 2 + p + 1);
-        const uint64_t bits = rc_mix(key ^ (UINT64_C(0xD1342543DE82EF95) * pair));
-        draws[2 * p] = bits & UINT32_MAX;
-        draws[2 * p + 1] = bits >> 32;
-        times[2 * p] = times[2 * p + 1] = 0;
-    }
-    /* Both are at most 2**32, so that a difference below zero has the highest bit set. */
-    for (i = 0; i < n_cumulative; i++)
-        for (j = 0; j < n; j++)
-            times[j] += (int64_t)(~(draws[j] - cumulative[i]) >> 63);
-    for (j = 0; j < n; j++)
-        most |= times[j];
-    if (most > 1) /* several bits at least: find the largest itself */
-        for (most = 1, j = 0; j < n; j++)
-            most = times[j] > most ? times[j] : most;
-    return most;
-}
-
-/* The same, to call from elsewhere. */
+/* rc_draws_, to call from elsewhere. */
 RC_CLONES_ static int64_t rc_lane_draws(uint64_t seed, int64_t t, int64_t first, int64_t n,
                                         const uint64_t *cumulative, int64_t n_cumulative,
                                         uint64_t *draws, int64_t *times)

@@ -348,7 +348,7 @@ def show(result: Result, console: Console) -> None:
         orders.add_row(one.method, right, f"{1000 * one.fit_seconds:.2f}")
     console.print(orders)
     try:
-        plot = terminal_plot(result, min(console.width, 100), 20)
+        plot = terminal_plot(result, min(console.width, 100), 22)
     except ImportError:
         console.print("For the loss curve here: pip install 'rankcore[cli]'", markup=False)
     else:

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Grows when something is added. Released structs keep their layout: new needs get new names. */
 #define RANKCORE_ABI 1
@@ -395,6 +396,151 @@ static inline int32_t rc_best(const double *scores, int32_t n, int32_t tie)
 static inline int32_t rc_cusum_rank(const rc_cusum *model, rc_row x, double *scores)
 {
     rc_cusum_scores(model, x, scores);
+    return rc_best(scores, model->n_ranks, model->tie);
+}
+
+/* ------------------------------------------------------------------------ kernels */
+
+enum { RC_KERNEL_LINEAR = 0, RC_KERNEL_POLY = 1, RC_KERNEL_RBF = 2 };
+
+/* A kernel of two rows x and z: x . z; (gamma x . z + coef0) ** degree with degree >= 1; or
+ * exp(-gamma |x - z|**2) with gamma >= 0. */
+typedef struct rc_kernel {
+    double gamma;
+    double coef0;
+    int32_t kind; /* RC_KERNEL_LINEAR, RC_KERNEL_POLY or RC_KERNEL_RBF */
+    int32_t degree;
+} rc_kernel;
+
+/* A fitted learner in dual form: output j of a row x is the sum over the support vectors z_s of
+ * coefs[j * n_support + s] * K(x, z_s). */
+typedef struct rc_kernel_model {
+    rc_kernel kernel;
+    rc_rows support;          /* n_rows support vectors, dense or CSR */
+    const double *norms;      /* their squared lengths */
+    const double *coefs;      /* n_outputs * n_rows */
+    const double *thresholds; /* n_ranks - 1 */
+    int32_t n_outputs;        /* 1 (kernel PRank, the mean of kernel OAP), or n_ranks - 1 (CuSum) */
+    int32_t n_ranks;
+    int32_t tie; /* CuSum: RC_TIE_HIGH or RC_TIE_LOW */
+} rc_kernel_model;
+
+/* exp(x) = 2**n exp(r) with |r| <= ln(2) / 2, whose Taylor sum up to r**13 is exact to the last
+ * bits. One order of operations for all compilers and widths of registers, where every libm has its
+ * own. */
+#define RC_EXP_LEAST_ (-708.0)
+#define RC_EXP_LOG2E_ 1.4426950408889634
+#define RC_EXP_MAGIC_ 6755399441055744.0 /* 1.5 * 2**52: adding it rounds to an integer */
+#define RC_EXP_LN2_HIGH_ 0.693147180369123816490
+#define RC_EXP_LN2_LOW_ 1.90821492927058770002e-10
+#define RC_EXP_SUM_(p, r)                            \
+    do {                                             \
+        (p) = (r) * (1.0 / 6227020800.0);            \
+        (p) = (r) * ((p) + 1.0 / 479001600.0);       \
+        (p) = (r) * ((p) + 1.0 / 39916800.0);        \
+        (p) = (r) * ((p) + 1.0 / 3628800.0);         \
+        (p) = (r) * ((p) + 1.0 / 362880.0);          \
+        (p) = (r) * ((p) + 1.0 / 40320.0);           \
+        (p) = (r) * ((p) + 1.0 / 5040.0);            \
+        (p) = (r) * ((p) + 1.0 / 720.0);             \
+        (p) = (r) * ((p) + 1.0 / 120.0);             \
+        (p) = (r) * ((p) + 1.0 / 24.0);              \
+        (p) = (r) * ((p) + 1.0 / 6.0);               \
+        (p) = 1.0 + ((r) + (r) * (r) * ((p) + 0.5)); \
+    } while (0)
+
+/* The exponential of x <= 0 to 1 unit in the last place, 0 below -708. O(1). */
+static inline double rc_kernel_exp(double x)
+{
+    const double t = x * RC_EXP_LOG2E_ + RC_EXP_MAGIC_;
+    const double n = t - RC_EXP_MAGIC_;
+    const double r = (x - n * RC_EXP_LN2_HIGH_) - n * RC_EXP_LN2_LOW_;
+    uint64_t bits, shift;
+    double p, result;
+    if (x < RC_EXP_LEAST_)
+        return 0.0;
+    RC_EXP_SUM_(p, r);
+    memcpy(&bits, &p, sizeof bits);
+    memcpy(&shift, &t, sizeof shift);
+    bits += shift << 52;
+    memcpy(&result, &bits, sizeof result);
+    return result;
+}
+
+/* The kernel of two rows with this inner product and these squared lengths. O(log degree). */
+static inline double rc_kernel_value(const rc_kernel *kernel, double dot, double norm_x,
+                                     double norm_z)
+{
+    double distance, base, power = 1.0;
+    int32_t left;
+    if (kernel->kind == RC_KERNEL_RBF) {
+        distance = (norm_x + norm_z) - (dot + dot);
+        return rc_kernel_exp(-kernel->gamma * (distance < 0.0 ? 0.0 : distance));
+    }
+    if (kernel->kind == RC_KERNEL_LINEAR)
+        return dot;
+    base = kernel->gamma * dot + kernel->coef0;
+    for (left = kernel->degree; left; left >>= 1) {
+        if (left & 1)
+            power *= base;
+        base *= base;
+    }
+    return power;
+}
+
+/* Inner product of two rows, each dense or sparse with ascending columns. O(x.n + z.n). */
+static inline double rc_row_dot(rc_row x, rc_row z)
+{
+    double sum = 0.0;
+    int64_t i = 0, j = 0;
+    while (i < x.n && j < z.n) {
+        const int64_t a = x.indices ? x.indices[i] : i;
+        const int64_t b = z.indices ? z.indices[j] : j;
+        if (a == b)
+            sum += (x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i]
+                                          : ((const double *)x.data)[i]) *
+                   (z.dtype == RC_FLOAT32 ? (double)((const float *)z.data)[j]
+                                          : ((const double *)z.data)[j]);
+        i += a <= b;
+        j += b <= a;
+    }
+    return sum;
+}
+
+/* Outputs of a row; writes outputs[0 .. n_outputs - 1].
+ * O(n_support * (x.n + non-zeros of a support vector + n_outputs)). */
+static inline void rc_kernel_outputs(const rc_kernel_model *model, rc_row x, double *outputs)
+{
+    const double norm = rc_norm2(x);
+    int64_t s;
+    int32_t j;
+    for (j = 0; j < model->n_outputs; j++)
+        outputs[j] = 0.0;
+    for (s = 0; s < model->support.n_rows; s++) {
+        const double dot = rc_row_dot(x, rc_rows_get(&model->support, s));
+        const double value = rc_kernel_value(&model->kernel, dot, norm, model->norms[s]);
+        for (j = 0; j < model->n_outputs; j++)
+            outputs[j] += model->coefs[j * model->support.n_rows + s] * value;
+    }
+}
+
+/* Predicted rank 0 .. n_ranks - 1 of a row by a kernel PRank or the mean of a kernel OAP; writes
+ * outputs[0], the projection that the thresholds cut. Costs what rc_kernel_outputs does. */
+static inline int32_t rc_kernel_prank_rank(const rc_kernel_model *model, rc_row x, double *outputs)
+{
+    rc_kernel_outputs(model, x, outputs);
+    return rc_rank(model->thresholds, model->n_ranks, outputs[0]);
+}
+
+/* Predicted rank 0 .. n_ranks - 1 of a row by a kernel CuSum; writes its
+ * scores[0 .. n_ranks - 1]. Costs what rc_kernel_outputs does. */
+static inline int32_t rc_kernel_cusum_rank(const rc_kernel_model *model, rc_row x, double *scores)
+{
+    int32_t r;
+    rc_kernel_outputs(model, x, scores + 1);
+    scores[0] = 0.0;
+    for (r = 1; r < model->n_ranks; r++)
+        scores[r] = scores[r - 1] + (scores[r] - model->thresholds[r - 1]);
     return rc_best(scores, model->n_ranks, model->tie);
 }
 

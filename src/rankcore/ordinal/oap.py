@@ -160,14 +160,6 @@ class OAP(ThresholdClassifier):
         ):
             raise ValueError("its mean thresholds are not the mean of its members' thresholds")
 
-    def _cumulative(self, state: OnlineState) -> np.ndarray:
-        """For each further time a member takes an example, the least 32-bit draw that means it."""
-        if state.settings["sampling"] == "bernoulli":
-            least = [1 - state.settings["tau"]]
-        else:  # Poisson with mean 1: at most n times with this probability
-            least = list(np.cumsum([math.exp(-1) / math.factorial(n) for n in range(13)]))
-        return np.array([round(p * 2**32) for p in least], dtype=np.uint64)
-
     def _learn(
         self,
         state: OnlineState,
@@ -199,7 +191,7 @@ class OAP(ThresholdClassifier):
             scale,
             self.tie == "strict",
         )
-        t, seed, cumulative = state.t, int(others["seed"][0]), self._cumulative(state)
+        t, seed, cumulative = state.t, int(others["seed"][0]), least_draws(state.settings)
 
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
             moved = np.zeros((stop - start, others["totals"].size), dtype=np.int32)
@@ -473,3 +465,12 @@ history_, loss_curve_
         n, seen = state.settings["n_estimators"], state.others["seen"]
         votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[:n]
+
+
+def least_draws(settings: dict[str, Any]) -> np.ndarray:
+    """For each further time a member takes an example, the least 32-bit draw that means it."""
+    if settings["sampling"] == "bernoulli":
+        least = [1 - settings["tau"]]
+    else:  # Poisson with mean 1: at most n times with this probability
+        least = list(np.cumsum([math.exp(-1) / math.factorial(n) for n in range(13)]))
+    return np.array([round(p * 2**32) for p in least], dtype=np.uint64)

@@ -21,7 +21,7 @@ from rankcore.cli.files import (
     needed_queries,
     read_data,
 )
-from rankcore.cli.registry import LEARNERS, RANKERS, Learner, find_learner
+from rankcore.cli.registry import EVERY_LEARNER, LEARNERS, Learner, find_learner
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def train(
     model: Annotated[
         str,
         typer.Option(
-            help="; ".join(f"{item.name}: {item.summary}" for item in [*LEARNERS, *RANKERS]) + "."
+            help="; ".join(f"{item.name}: {item.summary}" for item in EVERY_LEARNER) + "."
         ),
     ] = LEARNERS[0].name,
     epochs: Annotated[

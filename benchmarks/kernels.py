@@ -1,0 +1,112 @@
+"""Kernel learners: 20,000 x 54 dense rows, rbf; and a budget over a stream of a million rows."""
+
+from functools import partial
+
+import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
+
+import rankcore as rc
+from benchmarks.measure import machine, peak_bytes, processor_seconds, show
+from rankcore.ordinal.kernel import _base
+
+N, D, GAMMA = 20_000, 54, 0.02
+STREAM, CHUNK, BUDGET = 1_000_000, 10_000, 100
+
+
+def run(repeat: int) -> None:
+    """Measure and print."""
+    repeat = min(repeat, 3)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D))
+    y = np.digitize(3 * np.sin(X[:, :6]).sum(axis=1) + 0.3 * rng.normal(size=N), [-4, 0, 4])
+    print(machine())
+    model = rc.KernelPRank(gamma=GAMMA).fit(X, y)
+    support = model.support_
+    print(f"{N} x {D} dense rows, 4 ranks, rbf, {support.size} support vectors\n")
+    n_test = 4000
+
+    def by_rows() -> None:
+        block, _base.BLOCK_ROWS = _base.BLOCK_ROWS, 1
+        rows, _base.LEAST_ROWS = _base.LEAST_ROWS, 1
+        try:
+            rc.KernelPRank(gamma=GAMMA).fit(X, y)
+        finally:
+            _base.BLOCK_ROWS, _base.LEAST_ROWS = block, rows
+
+    def numpy_blocks() -> None:
+        """The kernel values of each block with the support vectors that it met."""
+        vectors, norms = X[support], (X**2).sum(axis=1)
+        for start in range(0, N, _base.BLOCK_ROWS):
+            n = int(np.searchsorted(support, start))
+            if n:
+                values = X[start : start + _base.BLOCK_ROWS] @ vectors[:n].T
+                values *= -2
+                values += norms[start : start + _base.BLOCK_ROWS, np.newaxis]
+                values += norms[support[:n]]
+                np.maximum(values, 0, out=values)
+                values *= -GAMMA
+                np.exp(values, out=values)
+
+    def peer() -> None:
+        vectors, coefs = model.support_vectors_, model.dual_coef_[0]
+        for start in range(0, n_test, 256):
+            rbf_kernel(X[start : min(start + 256, n_test)], vectors, gamma=GAMMA) @ coefs
+
+    ensemble = rc.KernelOAPBPM(gamma=GAMMA, random_state=0)
+    seconds = processor_seconds(
+        repeat,
+        fit=lambda: rc.KernelPRank(gamma=GAMMA).fit(X, y),
+        rows=by_rows,
+        numpy=numpy_blocks,
+        oap=lambda: ensemble.fit(X, y),
+        float32=lambda: rc.KernelPRank(gamma=GAMMA).fit(X.astype(np.float32), y),
+        predict=lambda: model.decision_function(X[:n_test]),
+        peer=peer,
+    )
+
+    def ratio(one: str, other: str) -> str:
+        return f"{seconds[one] / seconds[other]:.2f}x"
+
+    fits = [peak_bytes(partial(model.decision_function, X[:n])) / 2**20 for n in (1000, n_test)]
+    show(
+        [
+            ("fit", f"{seconds['fit']:.2f} s", ""),
+            ("row by row / by blocks", ratio("rows", "fit"), "at least 8"),
+            ("fit / NumPy's kernel blocks alone", ratio("fit", "numpy"), "at most 2"),
+            ("100 members / one", ratio("oap", "fit"), "at most 4"),
+            ("    support vectors of the 100", str(ensemble.support_.size), ""),
+            ("float32 / float64", ratio("float32", "fit"), ""),
+            (
+                "predict / rbf_kernel(X, S) @ alpha by blocks",
+                ratio("predict", "peer"),
+                "at most 1.3",
+            ),
+            ("memory to predict 1000 and 4000 rows", f"{fits[0]:.2f}, {fits[1]:.2f} MB", ""),
+        ]
+    )
+    print(f"\nA stream of {STREAM} rows of 10 features, budget {BUDGET}:")
+    for policy in ["oldest", "random", "forgetron", "projectron"]:
+        show([(policy, *stream(policy))])
+
+
+def stream(policy: str) -> tuple[str, str]:
+    """Bytes of the model along a stream, and what the stream cost."""
+    rng = np.random.default_rng(1)
+    model = rc.KernelPRank(gamma=0.1, budget=BUDGET, budget_policy=policy, random_state=0)
+    sizes = {}
+
+    def learn() -> None:
+        for start in range(0, STREAM, CHUNK):
+            X = rng.normal(size=(CHUNK, 10))
+            y = np.digitize(2 * np.sin(X[:, :3]).sum(axis=1), [-2, 0, 2])
+            model.partial_fit(X, y, classes=range(4))
+            size = sum(array.nbytes for array in model._state.others.values())
+            sizes[start + CHUNK] = size
+
+    seconds = processor_seconds(1, stream=learn)["stream"]
+    first, last = sizes[CHUNK], sizes[STREAM]
+    loss = model.history_["rank_loss"][0]
+    return (
+        f"{first} bytes after {CHUNK}, {last} after {STREAM}",
+        f"{seconds:.0f} s, loss {loss:.3f}",
+    )

@@ -1,0 +1,581 @@
+"""Ordinal learners in dual form: PRank, CuSum Rank and OAP on a pool of support vectors.
+
+The rules are those of the linear learners. Where these add a multiple of an example to their
+weights, a dual learner makes the example a support vector with that multiple as its coefficient,
+and scores by the kernel. Harrington's dual form of OAP ("Online ranking/collaborative filtering
+using the perceptron algorithm", ICML 2003) multiplies the sum of the threshold steps by the label
+once more; the coefficient is the sum itself, whose sign is already right.
+
+A block of rows is evaluated against all support vectors before it is learned; a row of the block
+that joins is then evaluated against the rows after it. Each score is summed over the lists of
+coefficients as they are when its row is reached, so that nothing depends on how a stream is cut
+into blocks.
+"""
+
+from cpython.pycapsule cimport PyCapsule_New
+from cython cimport final
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._cusum cimport cusum_rival, cusum_step
+from rankcore._ext._dual cimport (
+    BOOK_SIZE,
+    N_SUPPORT,
+    STORED,
+    Dual,
+    absorb,
+    dual_output,
+    dual_self,
+    rc_draws_,
+)
+from rankcore._ext._kernel_block cimport (
+    free_block,
+    new_block,
+    padded,
+    rc_block_fill,
+    rc_block_values,
+)
+from rankcore._ext._learner cimport Learner, update_t
+from rankcore._ext._prank cimport count, move_thresholds
+from rankcore.core cimport (
+    RC_FLOAT32,
+    RC_FLOAT64,
+    RC_TIE_HIGH,
+    RC_TIE_LOW,
+    rc_best,
+    rc_counts,
+    rc_cusum_state,
+    rc_rank,
+    rc_row,
+    rc_rows,
+    rc_rows_get,
+)
+
+
+cdef inline void _forget_changes(Dual *m, double t) noexcept nogil:
+    cdef int32_t j
+    memset(m.change, 0, m.n_outputs * sizeof(double))
+    memset(m.late, 0, m.n_outputs * sizeof(double))
+    for j in range(m.n_outputs):
+        m.seen[j] = t
+
+
+# ------------------------------------------------------------------------------ rules
+
+
+cdef struct PRankRule:
+    Dual *dual
+    int64_t *steps
+    double *thresholds
+    int64_t *step_sums  # or NULL
+    double scale
+    int32_t n_ranks
+    int32_t ties_err
+    rc_counts seen
+
+
+cdef int32_t prank_update(PRankRule *m, rc_row x, int32_t rank) noexcept nogil:
+    cdef Dual *dual = m.dual
+    cdef double score = dual_output(dual, dual.position, 0)
+    cdef int32_t predicted, change
+    if score - score != 0 or not 0 <= rank < m.n_ranks:
+        return -1
+    _forget_changes(dual, <double> m.seen.t)
+    predicted = rc_rank(m.thresholds, m.n_ranks, score)
+    if predicted != rank:
+        change = move_thresholds(
+            score, rank, m.n_ranks, m.ties_err, m.scale, m.seen.t, m.thresholds, m.steps,
+            m.step_sums, 1, NULL,
+        )
+        dual.change[0] = change
+        dual.late[0] = <double> m.seen.t * change
+    absorb(dual, x)
+    count(&m.seen, predicted, rank)
+    return predicted
+
+
+cdef struct CuSumRule:
+    Dual *dual
+    rc_cusum_state rule  # without weights
+
+
+cdef int32_t cusum_update(CuSumRule *m, rc_row x, int32_t rank) noexcept nogil:
+    cdef Dual *dual = m.dual
+    cdef rc_cusum_state *rule = &m.rule
+    cdef int32_t tasks = rule.n_ranks - 1, predicted, rival, j, low, high
+    cdef int64_t row = dual.position
+    cdef double t = <double> rule.seen.t, step
+    rule.scores[0] = 0.0
+    for j in range(tasks):
+        step = dual_output(dual, row, j) - rule.thresholds[j]
+        rule.scores[j + 1] = rule.scores[j] + step
+    # Any overflow on the way is still there in the last sum.
+    if rule.scores[tasks] - rule.scores[tasks] != 0 or not 0 <= rank < rule.n_ranks:
+        return -1
+    _forget_changes(dual, t)
+    predicted = rc_best(rule.scores, rule.n_ranks, rule.tie)
+    rival = cusum_rival(rule, predicted, rank)
+    if rival != rank:
+        step = cusum_step(rule, dual_self(dual, row), rank, rival)
+        if step - step != 0:
+            return -1
+        low = rank if rank < rival else rival
+        high = rival if rank < rival else rank
+        for j in range(low, high):
+            dual.change[j] = step
+            dual.late[j] = t * step
+            if rule.fit_intercept:
+                rule.thresholds[j] -= step
+                if rule.threshold_sums != NULL:
+                    rule.threshold_sums[j] -= t * step
+    absorb(dual, x)
+    count(&rule.seen, predicted, rank)
+    return predicted
+
+
+cdef struct OAPRule:
+    Dual *dual  # an output for each member, and the sum of all
+    int64_t *steps  # n_members * (n_ranks - 1), as are the next two
+    double *thresholds
+    int64_t *step_sums  # or NULL
+    rc_counts *members
+    int64_t *totals
+    double *mean_thresholds
+    const uint64_t *cumulative
+    int64_t n_cumulative
+    uint64_t *draws
+    int64_t *times
+    int32_t *moved
+    uint64_t seed
+    double scale
+    int32_t n_members
+    int32_t n_ranks
+    int32_t ties_err
+    rc_counts seen
+
+
+cdef int32_t _member_update(
+    OAPRule *m, int32_t j, int32_t rank, double own, int64_t times
+) noexcept nogil:
+    """Let a member take the present row so many times; the sum of its steps."""
+    cdef Dual *dual = m.dual
+    cdef int32_t tasks = m.n_ranks - 1, predicted, change, total = 0
+    cdef int64_t _again
+    cdef double score = dual_output(dual, dual.position, j)
+    if score - score != 0:
+        return -2**30
+    for _again in range(times):
+        predicted = rc_rank(m.thresholds + j * tasks, m.n_ranks, score)
+        if predicted != rank:
+            change = move_thresholds(
+                score, rank, m.n_ranks, m.ties_err, m.scale, m.members[j].t,
+                m.thresholds + j * tasks, m.steps + j * tasks,
+                m.step_sums + j * tasks if m.step_sums != NULL else NULL, 1, m.moved,
+            )
+            dual.change[j] += change
+            dual.late[j] += <double> m.members[j].t * change
+            score += change * own
+            total += change
+        count(&m.members[j], predicted, rank)
+    return total
+
+
+cdef int32_t oap_update(OAPRule *m, rc_row x, int32_t rank) noexcept nogil:
+    cdef Dual *dual = m.dual
+    cdef int32_t n = m.n_members, predicted, j, r, change
+    cdef double score = dual_output(dual, dual.position, n) / n
+    cdef double own = dual_self(dual, dual.position)
+    if score - score != 0 or not 0 <= rank < m.n_ranks:
+        return -1
+    predicted = rc_rank(m.mean_thresholds, m.n_ranks, score)
+    _forget_changes(dual, 0.0)
+    memset(m.moved, 0, (m.n_ranks - 1) * sizeof(int32_t))
+    rc_draws_(m.seed, m.seen.t, 0, n, m.cumulative, m.n_cumulative, m.draws, m.times)
+    for j in range(n):
+        dual.seen[j] = <double> m.members[j].t
+        if m.times[j] > 0:
+            change = _member_update(m, j, rank, own, m.times[j])
+            if change == -2**30:
+                return -1
+            dual.change[n] += change
+    for r in range(m.n_ranks - 1):
+        m.totals[r] -= m.moved[r]
+        m.mean_thresholds[r] = m.scale * (<double> m.totals[r] / n)
+    absorb(dual, x)
+    count(&m.seen, predicted, rank)
+    return predicted
+
+
+# ------------------------------------------------------------------------------ bound states
+
+
+cdef class DualState:
+    """The pool and the lists of a learner, whose arrays were checked.
+
+    Attributes
+    ----------
+    capsule : capsule
+        The learner, for ``online_loop.learn``; valid while this object lives.
+    """
+
+    cdef Dual m
+    cdef Learner learner
+    cdef readonly object capsule
+    cdef list arrays  # keeps alive what the state points to
+    cdef double *values
+    cdef double *room
+    cdef int64_t n_stored  # values that sparse support vectors have room for
+
+    def __dealloc__(self):
+        free_block(&self.m.block)
+        free(self.values)
+        free(self.room)
+
+    cdef double *doubles(self, object array, int64_t size) except? NULL:
+        """Pointer to an array of a given size; NULL for None."""
+        cdef double[::1] flat
+        if array is None:
+            return NULL
+        flat = array.reshape(-1)
+        if flat.shape[0] != size or size == 0:
+            raise ValueError(f"a state array has {flat.shape[0]} entries; it needs {size}")
+        self.arrays.append(flat)
+        return &flat[0]
+
+    cdef int64_t *integers(self, object array, int64_t size) except? NULL:
+        """The same for integers."""
+        cdef int64_t[::1] flat
+        if array is None:
+            return NULL
+        flat = array.reshape(-1)
+        if flat.shape[0] != size or size == 0:
+            raise ValueError(f"a state array has {flat.shape[0]} entries; it needs {size}")
+        self.arrays.append(flat)
+        return &flat[0]
+
+    cdef int32_t *shorts(self, object array, int64_t size) except? NULL:
+        """The same for 32-bit integers."""
+        cdef int32_t[::1] flat
+        if array is None:
+            return NULL
+        flat = array.reshape(-1)
+        if flat.shape[0] != size or size == 0:
+            raise ValueError(f"a state array has {flat.shape[0]} entries; it needs {size}")
+        self.arrays.append(flat)
+        return &flat[0]
+
+    cdef int bind_pool(
+        self, dict arrays, dict kernel, dict budget, int64_t n_features, int32_t n_sums
+    ) except -1:
+        """Check and take the arrays that all learners have.
+
+        The last ``n_sums`` outputs are sums of others.
+        """
+        cdef Dual *m = &self.m
+        cdef float[::1] singles
+        cdef int32_t j
+        self.arrays = []
+        m.kernel.kind = kernel["kind"]
+        m.kernel.gamma = kernel["gamma"]
+        m.kernel.coef0 = kernel["coef0"]
+        m.kernel.degree = kernel["degree"]
+        m.capacity = arrays["support"].size
+        m.support = self.integers(arrays["support"], m.capacity)
+        m.born = self.integers(arrays["born"], m.capacity)
+        m.norms = self.doubles(arrays["norms"], m.capacity)
+        m.diagonal = self.doubles(arrays["diagonal"], m.capacity)
+        m.book = self.integers(arrays["book"], BOOK_SIZE)
+        m.n_outputs = arrays["sizes"].size
+        m.n_free = m.n_outputs - n_sums
+        m.sizes = self.integers(arrays["sizes"], m.n_outputs)
+        m.list_capacity = arrays["slots"].shape[1]
+        m.slots = self.shorts(arrays["slots"], m.n_outputs * m.list_capacity)
+        m.coefs = self.doubles(arrays["coefs"], m.n_outputs * m.list_capacity)
+        m.coef_sums = self.doubles(arrays.get("coefs_sums"), m.n_outputs * m.list_capacity)
+        m.pool.n_features = n_features
+        vectors = arrays.get("vectors")
+        if vectors is not None:
+            size = n_features * m.capacity
+            if "starts" in arrays:
+                size = self.n_stored = vectors.size
+                m.indices = self.shorts(arrays["indices"], size)
+                m.starts = self.integers(arrays["starts"], m.capacity)
+                m.lengths = self.integers(arrays["lengths"], m.capacity)
+            m.pool.dtype = RC_FLOAT32 if vectors.itemsize == 4 else RC_FLOAT64
+            if m.pool.dtype == RC_FLOAT32:
+                singles = vectors.reshape(-1)
+                if singles.shape[0] != size:
+                    raise ValueError(f"the pool has {singles.shape[0]} values; it needs {size}")
+                self.arrays.append(singles)
+                m.data = &singles[0]
+            else:
+                m.data = self.doubles(vectors, size)
+        m.pool.data = m.data
+        m.pool.indices = m.indices
+        m.pool.starts = m.starts
+        m.pool.lengths = m.lengths
+        m.pool.norms = m.norms
+        m.budget = budget["budget"]
+        m.policy = budget["policy"]
+        m.decay = budget["decay"]
+        m.tolerance = budget["tolerance"]
+        m.seed = budget["seed"]
+        m.gram = self.doubles(arrays.get("gram"), m.capacity * m.capacity)
+        m.inverse = self.doubles(arrays.get("inverse"), m.capacity * m.capacity)
+        m.damage = self.doubles(arrays.get("damage"), 1)
+        self.room = <double *> malloc((m.capacity + 3 * m.n_outputs) * sizeof(double))
+        if self.room == NULL:
+            raise MemoryError
+        m.scratch = self.room
+        m.change = self.room + m.capacity
+        m.late = m.change + m.n_outputs
+        m.seen = m.late + m.n_outputs
+        if not 0 <= m.book[N_SUPPORT] <= m.capacity or not 0 <= m.n_free:
+            raise ValueError("the number of support vectors is impossible")
+        for j in range(m.n_outputs):
+            if not 0 <= m.sizes[j] <= m.list_capacity:
+                raise ValueError("the length of a list of coefficients is impossible")
+        return 0
+
+    cdef void bind(self, update_t update, void *state, rc_counts *seen, int32_t n_ranks):
+        self.learner.update = update
+        self.learner.state = state
+        self.learner.seen = seen
+        self.learner.n_features = self.m.pool.n_features
+        self.learner.n_ranks = n_ranks
+        self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
+
+    def take(
+        self,
+        object rows not None,
+        const int32_t[::1] order,
+        int64_t start,
+        int64_t stop,
+        int64_t first,
+        int32_t[::1] slot_of,
+        const double[:, ::1] values,
+        const double[:, ::1] among,
+    ):
+        """Prepare for learning the rows at positions start .. stop - 1, once per state.
+
+        Parameters
+        ----------
+        rows : Rows
+            In. Canonical.
+        order : int32 array, shape (n_rows,), or None
+            In. Row at each position; None for the rows as they come.
+        start, stop : int
+            In. 0 <= start < stop <= n_rows.
+        first : int
+            In. What row 0 is called in ``support``.
+        slot_of : int32 array, shape (n_rows,), or None
+            In and out. The slot of each row that is a support vector, else -1; None if no row
+            comes twice.
+        values : float64 array, shape (stop - start, n_support), or None
+            In. Kernel values of the block with the support vectors; None to compute them.
+        among : float64 array, shape (stop - start, stop - start), or None
+            In. Kernel values of the block's rows; required with ``values``.
+
+        Raises
+        ------
+        ValueError
+            If what must fit together does not, or the arrays have no room for the rows.
+        """
+        cdef const rc_rows *X = checked_rows(rows)
+        cdef Dual *m = &self.m
+        cdef int64_t n = stop - start, support = m.book[N_SUPPORT], i, row, stored = 0
+        cdef int64_t joining = n if m.budget < 0 else m.budget - support
+        cdef bint dense = m.starts == NULL and m.data != NULL
+        cdef const int32_t *visited = NULL
+        cdef int failed
+        cdef int32_t j
+        joining = n if n < joining else joining
+        if (
+            self.values != NULL
+            or not rows.canonical
+            or m.pool.n_features != X.n_features
+            or not 0 <= start < stop <= X.n_rows
+            or (order is not None and order.shape[0] != X.n_rows)
+            or (slot_of is not None and slot_of.shape[0] != X.n_rows)
+            or (values is None) != (among is None)
+            or (values is None and m.data == NULL)
+            or (values is not None and (
+                values.shape[0] != n or values.shape[1] != support
+                or among.shape[0] != n or among.shape[1] != n
+            ))
+        ):
+            raise ValueError("rows, order, range, values and state do not fit together")
+        for i in range(start, stop):
+            row = i if order is None else order[i]
+            if not 0 <= row < X.n_rows:
+                raise ValueError(f"order has the row {row} of {X.n_rows}")
+            stored += rc_rows_get(X, row).n
+        for j in range(m.n_outputs):
+            if m.list_capacity < m.capacity and (
+                m.inverse != NULL or m.sizes[j] + n > m.list_capacity
+            ):
+                raise ValueError("the lists of coefficients have no room")
+        if joining < 0 or support + joining > m.capacity or (
+            m.starts != NULL and m.book[STORED] + stored > self.n_stored
+        ):
+            raise ValueError("the pool of support vectors has no room")
+        if order is not None:
+            visited = &order[0]
+        if among is not None:
+            m.among = &among[0, 0]
+        if slot_of is not None:
+            m.slot_of = &slot_of[0]
+        failed = new_block(&m.block, X, visited, start, stop, dense)
+        m.stride = support + joining
+        self.values = <double *> malloc(
+            (padded(n) * m.stride if m.stride else 1) * sizeof(double)
+        )
+        if failed or self.values == NULL:
+            raise MemoryError
+        m.values = self.values
+        m.first = first
+        m.position = 0
+        self.arrays += [rows, slot_of, among]
+        with nogil:
+            rc_block_fill(&m.block, dense and m.among == NULL)
+            if m.among == NULL:
+                rc_block_values(
+                    &m.kernel, &m.pool, &m.block, 0, support, m.values, m.stride
+                )
+            elif support > 0:
+                for i in range(n):
+                    memcpy(
+                        m.values + i * m.stride, &values[i, 0], support * sizeof(double)
+                    )
+
+
+@final
+cdef class KernelPRankState(DualState):
+    """PRank in dual form. The sums are None unless averaging."""
+
+    cdef PRankRule rule
+
+    def __init__(
+        self,
+        dict arrays not None,
+        dict kernel not None,
+        dict budget not None,
+        int64_t n_features,
+        double scale,
+        bint strict,
+    ):
+        cdef int64_t tasks = arrays["steps"].size
+        self.bind_pool(arrays, kernel, budget, n_features, 0)
+        if self.m.n_outputs != 1:
+            raise ValueError("PRank has one output")
+        self.rule.dual = &self.m
+        self.rule.steps = self.integers(arrays["steps"], tasks)
+        self.rule.thresholds = self.doubles(arrays["thresholds"], tasks)
+        self.rule.step_sums = self.integers(arrays.get("steps_sums"), tasks)
+        self.rule.scale = scale
+        self.rule.ties_err = not strict
+        self.rule.n_ranks = <int32_t> tasks + 1
+        self.bind(<update_t> prank_update, &self.rule, &self.rule.seen, self.rule.n_ranks)
+
+
+@final
+cdef class KernelCuSumState(DualState):
+    """CuSum Rank in dual form, see ``ordinal.CuSumState``."""
+
+    cdef CuSumRule rule
+    cdef double *scores
+
+    def __dealloc__(self):
+        free(self.scores)
+
+    def __init__(
+        self,
+        dict arrays not None,
+        dict kernel not None,
+        dict budget not None,
+        int64_t n_features,
+        double C,
+        double delta,
+        double margin,
+        bint low,
+        int32_t update,
+        bint zero_one,
+        bint fit_intercept,
+    ):
+        cdef int64_t tasks = arrays["thresholds"].size
+        cdef rc_cusum_state *rule = &self.rule.rule
+        self.bind_pool(arrays, kernel, budget, n_features, 0)
+        if self.m.n_outputs != tasks:
+            raise ValueError("CuSum Rank has an output for each task")
+        self.scores = <double *> malloc(2 * (tasks + 1) * sizeof(double))
+        if self.scores == NULL:
+            raise MemoryError
+        self.rule.dual = &self.m
+        rule.thresholds = self.doubles(arrays["thresholds"], tasks)
+        rule.threshold_sums = self.doubles(arrays.get("thresholds_sums"), tasks)
+        rule.scores = self.scores
+        rule.C = C
+        rule.delta = delta
+        rule.margin = margin
+        rule.n_features = n_features
+        rule.n_ranks = <int32_t> tasks + 1
+        rule.tie = RC_TIE_LOW if low else RC_TIE_HIGH
+        rule.update = update
+        rule.zero_one = zero_one
+        rule.fit_intercept = fit_intercept
+        self.bind(<update_t> cusum_update, &self.rule, &rule.seen, rule.n_ranks)
+
+
+@final
+cdef class KernelOAPState(DualState):
+    """PRanks in dual form that sample one stream; the last output is the sum of the members."""
+
+    cdef OAPRule rule
+    cdef uint64_t[::1] cumulative
+    cdef char *drawing
+
+    def __dealloc__(self):
+        free(self.drawing)
+
+    def __init__(
+        self,
+        dict arrays not None,
+        dict kernel not None,
+        dict budget not None,
+        int64_t n_features,
+        double scale,
+        bint strict,
+        uint64_t[::1] cumulative not None,
+    ):
+        cdef OAPRule *rule = &self.rule
+        cdef int64_t tasks = arrays["totals"].size, n
+        cdef int64_t *members
+        self.bind_pool(arrays, kernel, budget, n_features, 1)
+        n = self.m.n_free
+        if n < 1 or cumulative.shape[0] < 1:
+            raise ValueError("an ensemble needs members and a rule of drawing")
+        rule.dual = &self.m
+        rule.steps = self.integers(arrays["steps"], n * tasks)
+        rule.thresholds = self.doubles(arrays["thresholds"], n * tasks)
+        rule.step_sums = self.integers(arrays.get("steps_sums"), n * tasks)
+        members = self.integers(arrays["seen"], 3 * n)
+        rule.members = <rc_counts *> members
+        rule.totals = self.integers(arrays["totals"], tasks)
+        rule.mean_thresholds = self.doubles(arrays["mean_thresholds"], tasks)
+        self.cumulative = cumulative
+        rule.cumulative = &cumulative[0]
+        rule.n_cumulative = cumulative.shape[0]
+        self.drawing = <char *> malloc(16 * (n + 1) + 4 * tasks)
+        if self.drawing == NULL:
+            raise MemoryError
+        rule.draws = <uint64_t *> self.drawing
+        rule.times = <int64_t *> (rule.draws + n + 1)
+        rule.moved = <int32_t *> (rule.times + n + 1)
+        rule.seed = <uint64_t> (<int64_t> arrays["seed"][0])
+        rule.scale = scale
+        rule.n_members = <int32_t> n
+        rule.n_ranks = <int32_t> tasks + 1
+        rule.ties_err = not strict
+        self.bind(<update_t> oap_update, rule, &rule.seen, rule.n_ranks)

@@ -1,0 +1,51 @@
+# CuSum Rank's rule, once: shared by the linear learner and its dual form. Private.
+from libc.stdint cimport int32_t
+
+from rankcore.core cimport (
+    RC_UPDATE_PA1,
+    RC_UPDATE_PA2,
+    RC_UPDATE_PERCEPTRON,
+    rc_best,
+    rc_cusum_state,
+)
+
+
+cdef inline int32_t cusum_rival(
+    const rc_cusum_state *m, int32_t predicted, int32_t rank
+) noexcept nogil:
+    """The rank that the true one is moved away from: the best by score plus margin."""
+    cdef int32_t r
+    cdef double *scores = m.scores + m.n_ranks
+    if m.margin == 0:
+        return predicted
+    for r in range(m.n_ranks):
+        scores[r] = m.scores[r] + m.margin * (r - rank if r > rank else rank - r)
+    r = rc_best(scores, m.n_ranks, m.tie)
+    return rank if scores[r] == scores[rank] else r
+
+
+cdef inline double cusum_step(
+    const rc_cusum_state *m, double squared_length, int32_t rank, int32_t rival
+) noexcept nogil:
+    """Signed length of the step of the tasks between the true rank and its rival; NaN if none.
+
+    ``squared_length`` is that of the example, without the constant that stands for the thresholds.
+    """
+    cdef int32_t off = rank - rival if rank > rival else rival - rank
+    cdef double sign = 1.0 if rank > rival else -1.0
+    cdef double deficit, norm
+    if m.update == RC_UPDATE_PERCEPTRON:
+        return sign
+    deficit = m.delta * (1 if m.zero_one else off) - (m.scores[rank] - m.scores[rival])
+    if deficit <= 0.0:  # a rival within the margin, but beaten by the loss already
+        return 0.0
+    norm = off * (squared_length + (1.0 if m.fit_intercept else 0.0))
+    if norm - norm != 0:
+        return norm - norm
+    if m.update == RC_UPDATE_PA2:
+        norm += 1.0 / (2.0 * m.C)
+    elif norm == 0.0:  # an empty row without intercept: nothing to move
+        return 0.0
+    elif m.update == RC_UPDATE_PA1 and deficit > m.C * norm:
+        return sign * m.C
+    return sign * (deficit / norm)

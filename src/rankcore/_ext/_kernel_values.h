@@ -1,0 +1,337 @@
+/* Kernel values of many rows with many support vectors. Private.
+ *
+ * Rows come in tiles of RC_ROWS_: the values of a column in the rows of a tile are neighbours, so
+ * that a value of a support vector meets them all in one multiplication of lanes. A lane adds up
+ * its products column by column, whatever lies in the lanes beside it. An inner product is
+ * therefore the same to the bit however rows are cut into tiles and blocks, stored dense or sparse,
+ * on every CPU; products with a zero that is not stored would add nothing.
+ */
+#ifndef RANKCORE_KERNEL_VALUES_H
+#define RANKCORE_KERNEL_VALUES_H
+
+#include "rankcore.h"
+
+#include <string.h>
+
+#include "_vectors.h"
+
+/* A line is what is handled at once: the rows of a tile where the compiler has vectors, else one
+ * row. */
+#if defined(__GNUC__)
+#define RC_ROWS_ 8
+typedef double rc_rows8_ __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t rc_bits8_ __attribute__((vector_size(64), aligned(8), may_alias));
+#define RC_CHOOSE_(comparison, a, b) \
+    ((rc_rows8_)(((rc_bits8_)(a) & (comparison)) | ((rc_bits8_)(b) & ~(comparison))))
+#else
+#define RC_ROWS_ 1
+typedef double rc_rows8_;
+typedef int64_t rc_bits8_;
+#define RC_CHOOSE_(comparison, a, b) ((comparison) ? (a) : (b))
+#endif
+#define RC_LINE_OF_(p) (*(const rc_rows8_ *)(p))
+#define RC_LINE_AT_(p) (*(rc_rows8_ *)(p))
+
+/* Support vectors are taken this many at a time and this many columns of them, so that both they
+ * and the columns of a tile stay in the nearest caches. */
+#define RC_SUPPORT_CHUNK 64
+#define RC_COLUMN_PANEL 256
+
+/* A pool of support vectors: dense (`starts` NULL; vector s at s * n_features), or sparse (vector s
+ * has `lengths[s]` values from `starts[s]` on). */
+typedef struct rc_support {
+    const void *data; /* double or float, as dtype says */
+    const int32_t *indices;
+    const int64_t *starts;
+    const int64_t *lengths;
+    const double *norms; /* squared lengths */
+    int64_t n_features;
+    int32_t dtype;
+} rc_support;
+
+/* Tiles of a block of rows. Dense support vectors: column f of tile j at
+ * ((j * n_features) + f) * RC_ROWS_. Sparse ones: a tile at a time, whose columns are listed. */
+typedef struct rc_block {
+    const rc_rows *rows;
+    const int64_t *which; /* numbers of the rows */
+    int64_t n;
+    double *tiles;
+    double *norms;     /* squared lengths of the rows, padded with zeros to whole tiles */
+    double *dots;      /* a chunk of support vectors for each tile */
+    int32_t *place_of; /* sparse: for each column its place in the tile, 0 for none */
+    double *places;    /* sparse: the columns of a tile, the first a line of zeros */
+} rc_block;
+
+/* ------------------------------------------------------------------------ from inner products */
+
+/* The exponential of lines that are at most 0: the steps of rc_kernel_exp, see there. */
+#if defined(__GNUC__)
+RC_INLINE_ void rc_exp_line_(double *line)
+{
+    const rc_rows8_ x = RC_LINE_OF_(line);
+    const rc_bits8_ low = (rc_bits8_)(x < RC_EXP_LEAST_);
+    const rc_rows8_ a = RC_CHOOSE_(low, x - x, x);
+    const rc_rows8_ t = a * RC_EXP_LOG2E_ + RC_EXP_MAGIC_;
+    const rc_rows8_ n = t - RC_EXP_MAGIC_;
+    const rc_rows8_ r = (a - n * RC_EXP_LN2_HIGH_) - n * RC_EXP_LN2_LOW_;
+    rc_rows8_ p, e;
+    RC_EXP_SUM_(p, r);
+    e = (rc_rows8_)((rc_bits8_)p + ((rc_bits8_)t << 52));
+    RC_LINE_AT_(line) = RC_CHOOSE_(low, e - e, e);
+}
+#else
+RC_INLINE_ void rc_exp_line_(double *line) { *line = rc_kernel_exp(*line); }
+#endif
+
+/* Turns the inner products of a tile's rows with a support vector into kernel values. The same
+ * operations as rc_kernel_value. */
+RC_INLINE_ void rc_values_line_(const rc_kernel *kernel, const double *row_norms, double norm,
+                                double *line)
+{
+    rc_rows8_ v = RC_LINE_OF_(line);
+    if (kernel->kind == RC_KERNEL_RBF) {
+        rc_rows8_ distance = (RC_LINE_OF_(row_norms) + norm) - (v + v);
+        distance = RC_CHOOSE_((rc_bits8_)(distance < 0.0), distance - distance, distance);
+        RC_LINE_AT_(line) = -kernel->gamma * distance;
+        rc_exp_line_(line);
+    } else if (kernel->kind == RC_KERNEL_POLY) {
+        rc_rows8_ base = kernel->gamma * v + kernel->coef0, power = base - base + 1.0;
+        int32_t left;
+        for (left = kernel->degree; left; left >>= 1) {
+            if (left & 1)
+                power = power * base;
+            base = base * base;
+        }
+        RC_LINE_AT_(line) = power;
+    }
+}
+
+/* Writes the values of a chunk of support vectors with the rows of a tile, row by row. */
+RC_INLINE_ void rc_spread_(const rc_kernel *kernel, const rc_block *block, int64_t tile,
+                           const double *norms, double *dots, int64_t n, double *values,
+                           int64_t stride)
+{
+    const int64_t first = tile * RC_ROWS_;
+    const int64_t rows = block->n - first < RC_ROWS_ ? block->n - first : RC_ROWS_;
+    int64_t s, i;
+    for (s = 0; s < n; s++)
+        rc_values_line_(kernel, block->norms + first, norms[s], dots + s * RC_ROWS_);
+    for (i = 0; i < rows; i++) {
+        double *out = values + (first + i) * stride;
+        for (s = 0; s < n; s++)
+            out[s] = dots[s * RC_ROWS_ + i];
+    }
+}
+
+/* ------------------------------------------------------------------------ inner products */
+
+/* Adds the products of n <= 4 dense support vectors, `width` columns of them, with a tile. */
+#define RC_DENSE_DOTS_(TYPE, N)                                      \
+    do {                                                             \
+        const TYPE *v0 = (const TYPE *)vectors, *v1 = v0 + stride;   \
+        const TYPE *v2 = v1 + stride, *v3 = v2 + stride;             \
+        rc_rows8_ s0 = RC_LINE_OF_(dots), s1 = s0, s2 = s0, s3 = s0; \
+        if ((N) == 4) {                                              \
+            s1 = RC_LINE_OF_(dots + RC_ROWS_);                       \
+            s2 = RC_LINE_OF_(dots + 2 * RC_ROWS_);                   \
+            s3 = RC_LINE_OF_(dots + 3 * RC_ROWS_);                   \
+        }                                                            \
+        for (f = 0; f < width; f++) {                                \
+            const rc_rows8_ x = RC_LINE_OF_(tile + f * RC_ROWS_);    \
+            s0 += (double)v0[f] * x;                                 \
+            if ((N) == 4) {                                          \
+                s1 += (double)v1[f] * x;                             \
+                s2 += (double)v2[f] * x;                             \
+                s3 += (double)v3[f] * x;                             \
+            }                                                        \
+        }                                                            \
+        RC_LINE_AT_(dots) = s0;                                      \
+        if ((N) == 4) {                                              \
+            RC_LINE_AT_(dots + RC_ROWS_) = s1;                       \
+            RC_LINE_AT_(dots + 2 * RC_ROWS_) = s2;                   \
+            RC_LINE_AT_(dots + 3 * RC_ROWS_) = s3;                   \
+        }                                                            \
+    } while (0)
+
+RC_INLINE_ void rc_dense_dots_(const void *vectors, const int single, int64_t stride,
+                               const double *tile, int64_t width, int64_t n, double *dots)
+{
+    int64_t f;
+    if (single && n == 4)
+        RC_DENSE_DOTS_(float, 4);
+    else if (single)
+        RC_DENSE_DOTS_(float, 1);
+    else if (n == 4)
+        RC_DENSE_DOTS_(double, 4);
+    else
+        RC_DENSE_DOTS_(double, 1);
+}
+
+/* Values of the dense support vectors first .. last - 1 with all tiles. */
+RC_INLINE_ void rc_dense_values_(const rc_kernel *kernel, const rc_support *pool,
+                                 const rc_block *block, int64_t first, int64_t last, double *values,
+                                 int64_t stride)
+{
+    const int single = pool->dtype == RC_FLOAT32;
+    const int64_t size = single ? 4 : 8, d = pool->n_features;
+    const int64_t tiles = (block->n + RC_ROWS_ - 1) / RC_ROWS_;
+    int64_t chunk, column, tile, s;
+    for (chunk = first; chunk < last; chunk += RC_SUPPORT_CHUNK) {
+        const int64_t n = last - chunk < RC_SUPPORT_CHUNK ? last - chunk : RC_SUPPORT_CHUNK;
+        memset(block->dots, 0, (size_t)(tiles * RC_SUPPORT_CHUNK * RC_ROWS_) * sizeof *block->dots);
+        for (column = 0; column < d; column += RC_COLUMN_PANEL) {
+            const int64_t width = d - column < RC_COLUMN_PANEL ? d - column : RC_COLUMN_PANEL;
+            for (tile = 0; tile < tiles; tile++) {
+                const double *x = block->tiles + (tile * d + column) * RC_ROWS_;
+                double *dots = block->dots + tile * RC_SUPPORT_CHUNK * RC_ROWS_;
+                for (s = 0; s < n;) {
+                    const int64_t some = n - s >= 4 ? 4 : 1;
+                    const char *vectors =
+                        (const char *)pool->data + ((chunk + s) * d + column) * size;
+                    rc_dense_dots_(vectors, single, d, x, width, some, dots + s * RC_ROWS_);
+                    s += some;
+                }
+            }
+        }
+        for (tile = 0; tile < tiles; tile++)
+            rc_spread_(kernel, block, tile, pool->norms + chunk,
+                       block->dots + tile * RC_SUPPORT_CHUNK * RC_ROWS_, n, values + chunk, stride);
+    }
+}
+
+RC_INLINE_ double rc_row_value_(rc_row x, int64_t i)
+{
+    return x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i] : ((const double *)x.data)[i];
+}
+
+/* Writes a row into its lane of a dense tile, which is zero. */
+RC_INLINE_ void rc_fill_lane_(rc_row x, double *lane)
+{
+    int64_t i;
+    for (i = 0; i < x.n; i++)
+        lane[(x.indices ? x.indices[i] : i) * RC_ROWS_] = rc_row_value_(x, i);
+}
+
+/* Lists the columns of a tile's rows, and their values; or forgets them. Returns how many. */
+RC_INLINE_ int64_t rc_list_columns_(const rc_block *block, int64_t tile, const int forget)
+{
+    int64_t i, j, n = 0;
+    for (i = tile * RC_ROWS_; i < block->n && i < (tile + 1) * RC_ROWS_; i++) {
+        const rc_row x = rc_rows_get(block->rows, block->which[i]);
+        for (j = 0; j < x.n; j++) {
+            int32_t *place = block->place_of + (x.indices ? x.indices[j] : j);
+            if (forget) {
+                *place = 0;
+                continue;
+            }
+            if (!*place) {
+                *place = (int32_t)++n;
+                memset(block->places + n * RC_ROWS_, 0, RC_ROWS_ * sizeof *block->places);
+            }
+            block->places[*place * RC_ROWS_ + i % RC_ROWS_] = rc_row_value_(x, j);
+        }
+    }
+    return n;
+}
+
+#define RC_SPARSE_DOTS_(TYPE)                                                                    \
+    do {                                                                                         \
+        const TYPE *v = (const TYPE *)pool->data + pool->starts[s];                              \
+        for (i = 0; i < pool->lengths[s]; i++)                                                   \
+            sum += (double)v[i] *                                                                \
+                   RC_LINE_OF_(block->places + block->place_of[indices[i]] * (int64_t)RC_ROWS_); \
+    } while (0)
+
+/* The same for sparse support vectors. */
+RC_INLINE_ void rc_sparse_values_(const rc_kernel *kernel, const rc_support *pool,
+                                  const rc_block *block, int64_t first, int64_t last,
+                                  double *values, int64_t stride)
+{
+    const int64_t tiles = (block->n + RC_ROWS_ - 1) / RC_ROWS_;
+    int64_t chunk, tile, s, i;
+    memset(block->places, 0, RC_ROWS_ * sizeof *block->places);
+    for (tile = 0; tile < tiles; tile++) {
+        rc_list_columns_(block, tile, 0);
+        for (chunk = first; chunk < last; chunk += RC_SUPPORT_CHUNK) {
+            const int64_t n = last - chunk < RC_SUPPORT_CHUNK ? last - chunk : RC_SUPPORT_CHUNK;
+            for (s = chunk; s < chunk + n; s++) {
+                const int32_t *indices = pool->indices + pool->starts[s];
+                rc_rows8_ sum = {0};
+                if (pool->dtype == RC_FLOAT32)
+                    RC_SPARSE_DOTS_(float);
+                else
+                    RC_SPARSE_DOTS_(double);
+                RC_LINE_AT_(block->dots + (s - chunk) * RC_ROWS_) = sum;
+            }
+            rc_spread_(kernel, block, tile, pool->norms + chunk, block->dots, n, values + chunk,
+                       stride);
+        }
+        rc_list_columns_(block, tile, 1);
+    }
+}
+
+/* ------------------------------------------------------------------------ for the learners */
+
+/* Squared length of a row, column by column: equal to its inner product with itself, to the bit. */
+static inline double rc_row_norm(rc_row x) { return rc_norm2(x); }
+
+/* Prepares a block: the squared lengths of its rows, and its tiles if the support vectors are
+ * dense. Writes `norms` and `tiles`. */
+static inline void rc_block_fill(const rc_block *block, const int dense)
+{
+    const int64_t padded = (block->n + RC_ROWS_ - 1) / RC_ROWS_ * RC_ROWS_;
+    const int64_t d = block->rows->n_features;
+    int64_t i;
+    if (dense)
+        memset(block->tiles, 0, (size_t)(padded * d) * sizeof *block->tiles);
+    for (i = 0; i < padded; i++) {
+        block->norms[i] = 0.0;
+        if (i < block->n) {
+            const rc_row x = rc_rows_get(block->rows, block->which[i]);
+            block->norms[i] = rc_norm2(x); /* to the bit the tile's product of x and x */
+            if (dense)
+                rc_fill_lane_(x, block->tiles + i / RC_ROWS_ * d * RC_ROWS_ + i % RC_ROWS_);
+        }
+    }
+}
+
+/* Writes values[i * stride + s] = K(row i of the block, support vector s) for s in
+ * first .. last - 1. O(rows * values of these vectors). */
+RC_CLONES_ static void rc_block_values(const rc_kernel *kernel, const rc_support *pool,
+                                       const rc_block *block, int64_t first, int64_t last,
+                                       double *values, int64_t stride)
+{
+    if (pool->starts)
+        rc_sparse_values_(kernel, pool, block, first, last, values, stride);
+    else
+        rc_dense_values_(kernel, pool, block, first, last, values, stride);
+}
+
+/* The sum of coefficients times the kernel values in their places. Four sums, whose order is that
+ * of rc_dot. O(n). */
+static inline double rc_dual_dot(const int32_t *slots, const double *coefs, int64_t n,
+                                 const double *values)
+{
+    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+    int64_t i = 0;
+    /* Slots ascend: n of them that end at n - 1 are all from 0 on. */
+    if (n > 0 && slots[n - 1] == n - 1) {
+        for (; i + 4 <= n; i += 4) {
+            s0 += coefs[i] * values[i];
+            s1 += coefs[i + 1] * values[i + 1];
+            s2 += coefs[i + 2] * values[i + 2];
+            s3 += coefs[i + 3] * values[i + 3];
+        }
+    }
+    for (; i + 4 <= n; i += 4) {
+        s0 += coefs[i] * values[slots[i]];
+        s1 += coefs[i + 1] * values[slots[i + 1]];
+        s2 += coefs[i + 2] * values[slots[i + 2]];
+        s3 += coefs[i + 3] * values[slots[i + 3]];
+    }
+    for (; i < n; i++)
+        s0 += coefs[i] * values[slots[i]];
+    return (s0 + s2) + (s1 + s3);
+}
+
+#endif /* RANKCORE_KERNEL_VALUES_H */

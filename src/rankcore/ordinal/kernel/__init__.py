@@ -1,0 +1,1 @@
+"""Ordinal learners in dual form: curved boundaries by kernels, flat memory by budgets."""

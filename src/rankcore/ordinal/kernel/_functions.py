@@ -1,0 +1,84 @@
+"""Kernels by name or as functions: their parameters, and the values of those not compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_scalar
+
+from rankcore._core.params import check_option, check_real
+from rankcore._ext.rows import Rows
+
+# In the order of rankcore.h.
+COMPILED = ("linear", "poly", "rbf")
+KERNELS = (*COMPILED, "precomputed")
+Kernel = str | Callable[[Any, Any], Any]
+
+
+def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> None:
+    """Raise on a parameter of a kernel outside its range."""
+    if not callable(kernel):
+        check_option(kernel, "kernel", KERNELS)
+    if isinstance(gamma, str):
+        check_option(gamma, "gamma", ("scale", "auto"))
+    else:
+        check_real(gamma, "gamma", 0, 1e100)
+    check_scalar(degree, "degree", Integral, min_val=1, max_val=2**20)
+    check_real(coef0, "coef0", -1e100, 1e100)
+
+
+def resolve_gamma(gamma: float | str, rows: Rows) -> float:
+    """The number that ``gamma`` stands for on these rows, as in scikit-learn's ``SVC``."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / rows.n_features
+    values = rows.arrays[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        if rows.columns is None:
+            variance = float(values.var(dtype=np.float64))
+        else:
+            values = values[: rows.n_values].astype(np.float64, copy=False)
+            n = rows.n_rows * rows.n_features
+            variance = float(values @ values / n - (values.sum() / n) ** 2)
+    if not np.isfinite(variance):
+        raise ValueError("gamma='scale' requires the variance of X; it overflowed: scale X")
+    return 1.0 / (rows.n_features * variance) if variance > 0 else 1.0
+
+
+def some_rows(rows: Rows, which: Any) -> Any:
+    """Rows of a matrix by number or slice: an array, or CSR."""
+    if rows.columns is None:
+        return rows.arrays[0][which]
+    matrix = sp.csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features))
+    return matrix[which]
+
+
+def call_kernel(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> np.ndarray:
+    """Values of a user's kernel, checked.
+
+    Raises
+    ------
+    ValueError
+        If they are not finite numbers, one for each pair of rows.
+    """
+    values = np.asarray(kernel(A, B), dtype=np.float64)
+    if values.shape != (A.shape[0], B.shape[0]):
+        raise ValueError(
+            f"kernel must return an array of shape {(A.shape[0], B.shape[0])} for blocks of "
+            f"{A.shape[0]} and {B.shape[0]} rows; found shape {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("kernel must return finite values; found NaN or infinity")
+    return np.ascontiguousarray(values)
+
+
+def columns_of(X: Any, columns: np.ndarray) -> np.ndarray:
+    """Columns of precomputed kernel values, dense float64."""
+    found = X[:, columns]
+    found = found.toarray() if hasattr(found, "toarray") else found
+    return np.ascontiguousarray(found, dtype=np.float64)

@@ -1,0 +1,217 @@
+"""Arrays of a learner in dual form: support vectors, lists of coefficients, and room for more.
+
+Slot s of the pool is one support vector. Output j has a list of slots and their coefficients,
+ascending by slot; the outputs share the pool. The kernels in ``_ext/kernel_learners`` fill the
+arrays and move nothing; growing and tidying is done here, between blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from rankcore._core.state import OnlineState
+from rankcore._ext.rows import Rows
+
+Arrays = dict[str, np.ndarray]
+
+FIRST_CAPACITY = 64
+# Places in the array "book", as in _ext/_dual.pxd.
+N_SUPPORT, STORED, JOINED, FIRST, UPDATES, BOOK_SIZE = range(6)
+# Arrays with an entry for each slot, and those with an entry for each pair of slots.
+BY_SLOT = ("support", "born", "norms", "diagonal", "starts", "lengths")
+BY_PAIR = ("gram", "inverse")
+BY_ENTRY = ("slots", "coefs", "coefs_sums")
+BY_VALUE = ("vectors", "indices")
+PAIR_OF_POLICY = {"forgetron": "gram", "projectron": "inverse"}
+
+
+@dataclass
+class DualState(OnlineState):
+    """The state of a learner in dual form, all of whose arrays are in ``others``.
+
+    Attributes
+    ----------
+    visit : (int, ndarray or None)
+        During a pass: the number of the first row, and for each row the slot of its support vector
+        or -1 (None if no row can be one).
+    """
+
+    visit: tuple[int, np.ndarray | None] = field(default=(0, None), repr=False, compare=False)
+
+    def _changes(self, name: str, columns: np.ndarray | None) -> Any:
+        appended = name in (*BY_SLOT, *BY_ENTRY, *BY_VALUE)
+        return None if appended and self.settings["budget"] is None else ...
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "visit": (0, None)}
+
+
+def new_lists(n_outputs: int, averaged: bool, policy: str | None) -> Arrays:
+    """Arrays of a model without support vectors; their vectors come with `add_vectors`."""
+    arrays: Arrays = {
+        "book": np.zeros(BOOK_SIZE, dtype=np.int64),
+        "gamma": np.zeros(1),
+        "support": np.zeros(FIRST_CAPACITY, dtype=np.int64),
+        "born": np.zeros(FIRST_CAPACITY, dtype=np.int64),
+        "norms": np.zeros(FIRST_CAPACITY),
+        "diagonal": np.zeros(FIRST_CAPACITY),
+        "sizes": np.zeros(n_outputs, dtype=np.int64),
+        "slots": np.zeros((n_outputs, FIRST_CAPACITY), dtype=np.int32),
+        "coefs": np.zeros((n_outputs, FIRST_CAPACITY)),
+    }
+    if averaged:
+        arrays["coefs_sums"] = np.zeros((n_outputs, FIRST_CAPACITY))
+    if policy in PAIR_OF_POLICY:
+        arrays[PAIR_OF_POLICY[policy]] = np.zeros((FIRST_CAPACITY, FIRST_CAPACITY))
+    if policy == "forgetron":
+        arrays["damage"] = np.zeros(1)
+    return arrays
+
+
+def add_vectors(arrays: Arrays, rows: Rows) -> None:
+    """Make the pool hold vectors of the form of these rows, or of a wider type."""
+    dtype = rows.arrays[0].dtype
+    capacity = arrays["support"].size
+    if "vectors" in arrays:
+        if arrays["vectors"].dtype != dtype and dtype == np.float64:
+            arrays["vectors"] = arrays["vectors"].astype(np.float64)
+    elif rows.columns is None:
+        arrays["vectors"] = np.zeros((capacity, rows.n_features), dtype=dtype)
+    else:
+        arrays["vectors"] = np.zeros(FIRST_CAPACITY, dtype=dtype)
+        arrays["indices"] = np.zeros(FIRST_CAPACITY, dtype=np.int32)
+        arrays["starts"] = np.zeros(capacity, dtype=np.int64)
+        arrays["lengths"] = np.zeros(capacity, dtype=np.int64)
+
+
+def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None) -> None:
+    """Room for as many of these rows to become support vectors as may."""
+    n, capacity = int(arrays["book"][N_SUPPORT]), arrays["support"].size
+    wanted = n + which.size if budget is None else min(n + which.size, budget)
+    if wanted > capacity:
+        _grow_slots(arrays, max(wanted, 2 * capacity), n)
+        capacity = arrays["support"].size
+    list_capacity = arrays["slots"].shape[1]
+    longest = int(arrays["sizes"].max()) + which.size
+    longest = capacity if "inverse" in arrays else min(longest, capacity)
+    if longest > list_capacity:
+        size = longest if longest == capacity else min(capacity, max(longest, 2 * list_capacity))
+        for name in BY_ENTRY:
+            if name in arrays:
+                arrays[name] = _widened(arrays[name], (arrays[name].shape[0], size))
+    if "starts" in arrays:
+        if rows.columns is None:
+            coming = which.size * rows.n_features
+        else:
+            coming = int(np.diff(rows.arrays[2])[which].sum())
+        _tidy_values(arrays, coming)
+
+
+def _widened(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    wider = np.zeros(shape, dtype=array.dtype)
+    wider[tuple(slice(0, size) for size in array.shape)] = array
+    return wider
+
+
+def _grow_slots(arrays: Arrays, capacity: int, n: int) -> None:
+    for name in BY_SLOT:
+        if name in arrays:
+            arrays[name] = _widened(arrays[name], (capacity,))
+    for name in BY_PAIR:
+        if name in arrays:
+            arrays[name] = _widened(arrays[name], (capacity, capacity))
+    if "vectors" in arrays and "starts" not in arrays:
+        arrays["vectors"] = _widened(arrays["vectors"], (capacity, arrays["vectors"].shape[1]))
+
+
+def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the values of sparse support vectors, slot by slot, and where each slot ends."""
+    n = int(arrays["book"][N_SUPPORT])
+    lengths = arrays["lengths"][:n]
+    ends = np.cumsum(lengths)
+    place = np.repeat(arrays["starts"][:n] - (ends - lengths), lengths)
+    return place + np.arange(place.size), ends
+
+
+def _tidy_values(arrays: Arrays, coming: int) -> None:
+    """Room for values of sparse support vectors; those of removed ones go when it ends."""
+    room = arrays["vectors"].size
+    if int(arrays["book"][STORED]) + coming <= room:
+        return
+    place, ends = _live_values(arrays)
+    wanted = 2 * (place.size + coming)
+    size = room if wanted <= room else max(2 * room, wanted)
+    for name in BY_VALUE:
+        tidy = np.zeros(size, dtype=arrays[name].dtype)
+        tidy[: place.size] = arrays[name][place]
+        arrays[name] = tidy
+    # A new array: a failed call puts the old one back.
+    starts = arrays["starts"].copy()
+    starts[: ends.size] = ends - arrays["lengths"][: ends.size]
+    arrays["starts"] = starts
+    arrays["book"][STORED] = place.size
+
+
+def trimmed(arrays: Arrays) -> Arrays:
+    """The arrays without free room and removed vectors, as they are saved."""
+    n = int(arrays["book"][N_SUPPORT])
+    longest = int(arrays["sizes"].max())
+    out = dict(arrays)
+    if "starts" in arrays:
+        place, ends = _live_values(arrays)
+        arrays = {**arrays, "starts": ends - arrays["lengths"][:n]}
+        out["book"] = arrays["book"].copy()
+        out["book"][STORED] = place.size
+    for name, array in arrays.items():
+        if name in BY_SLOT or (name == "vectors" and "starts" not in arrays):
+            out[name] = array[:n]
+        elif name in BY_PAIR:
+            out[name] = array[:n, :n]
+        elif name in BY_VALUE:
+            out[name] = array[place]
+        elif name in BY_ENTRY:
+            used = np.arange(longest) < arrays["sizes"][:, np.newaxis]
+            out[name] = np.where(used, array[:, :longest], 0)
+    return out
+
+
+def roomy(arrays: Arrays) -> Arrays:
+    """Saved arrays, with room where there was none: kernels take no empty array."""
+    out = dict(arrays)
+    if arrays["support"].size == 0:
+        _grow_slots(out, FIRST_CAPACITY, 0)
+    if arrays["slots"].shape[1] == 0:
+        for name in BY_ENTRY:
+            if name in out:
+                out[name] = _widened(out[name], (out[name].shape[0], FIRST_CAPACITY))
+    if "starts" in arrays and arrays["vectors"].size == 0:
+        for name in BY_VALUE:
+            out[name] = _widened(out[name], (FIRST_CAPACITY,))
+    return out
+
+
+def support_matrix(arrays: Arrays, n_features: int) -> Any:
+    """The support vectors, an array or CSR matrix of shape (n_support, n_features); a copy."""
+    n = int(arrays["book"][N_SUPPORT])
+    if "vectors" not in arrays:
+        return np.empty((0, 0))
+    if "starts" not in arrays:
+        return arrays["vectors"][:n].copy()
+    place, ends = _live_values(arrays)
+    indptr = np.concatenate([[0], ends])
+    return sp.csr_array(
+        (arrays["vectors"][place], arrays["indices"][place], indptr), shape=(n, n_features)
+    )
+
+
+def coefficient_table(arrays: Arrays, name: str = "coefs") -> np.ndarray:
+    """Coefficients of all outputs, shape (n_outputs, n_support); zero where there is none."""
+    n = int(arrays["book"][N_SUPPORT])
+    table = np.zeros((arrays["sizes"].size, n))
+    for j, size in enumerate(arrays["sizes"]):
+        table[j, arrays["slots"][j, :size]] = arrays[name][j, :size]
+    return table

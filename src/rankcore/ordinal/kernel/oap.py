@@ -1,0 +1,238 @@
+"""Online ensembles of PRanks in dual form, which share their support vectors."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_scalar
+
+from rankcore._core.concurrency import reads
+from rankcore._core.params import as_generator, check_flag, check_option, check_real
+from rankcore._ext.kernel_learners import KernelOAPState
+from rankcore.ordinal.kernel import _pool
+from rankcore.ordinal.kernel._base import Compiled
+from rankcore.ordinal.kernel._pool import DualState
+from rankcore.ordinal.kernel.prank import KernelThresholdClassifier
+from rankcore.ordinal.oap import least_draws
+from rankcore.ordinal.prank import check_lattice, check_rule
+
+__all__ = ["KernelOAPBPM"]
+
+
+class KernelOAPBPM(KernelThresholdClassifier):
+    """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
+
+    What `OAPBPM` does in the space that a kernel spans. The members share one pool of support
+    vectors, so that the kernel values of an example are computed once for all of them.
+
+    Parameters
+    ----------
+    n_estimators, tau, sampling, average_members
+        As in `OAPBPM`.
+    kernel, gamma, degree, coef0
+        As in `KernelPRank`.
+    tie, threshold_scale
+        As in `PRank`.
+    budget, budget_policy, decay, projection_tol
+        As in `KernelPRank`, for the pool: what leaves it leaves all members. "smallest" compares
+        the root of the sum over members of squared coefficients.
+    max_iter, shuffle, tol, n_jobs, random_state, verbose
+        As in `KernelPRank`; ``random_state`` also seeds the sampling. The same seed draws the same
+        examples as in `OAPBPM`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
+    dual_coef_ : ndarray of float64, shape (1, n_support)
+        Mean of the members' coefficients (a copy).
+    member_dual_coef_ : CSR of float64, shape (n_estimators, n_support)
+        Coefficients of the members (a copy): integers, unless the budget shrinks or projects them.
+    member_thresholds_ : ndarray of float64, shape (n_estimators, n_classes - 1)
+        Thresholds of the members (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        Mean of the members' thresholds, ascending (a copy).
+    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, t_, history_, \
+loss_curve_
+        As in `KernelPRank`; the losses are those of the mean of the members' last parameters.
+
+    Notes
+    -----
+    Algorithm 2 of [1]_ in dual form, with the coefficients that its text derives. An example costs
+    one row of kernel values and, for each member that takes it, that member's coefficients; a
+    prediction costs what that of `KernelPRank` does. Memory: the pool, and 12 bytes per coefficient
+    of a member that is not zero (20 with ``average_members``).
+
+    References
+    ----------
+    .. [1] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron
+       Algorithm". ICML 2003.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y = [[0, 0], [1, 1], [0, 1], [1, 0]], [1, 1, 2, 2]
+    >>> model = rc.KernelOAPBPM(gamma=1.0, max_iter=40, random_state=0).fit(X, y)
+    >>> model.predict(X)
+    array([1, 1, 2, 2])
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        tau: float = 0.3,
+        sampling: str = "bernoulli",
+        average_members: bool = False,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 2,
+        coef0: float = 1.0,
+        tie: str = "crammer",
+        threshold_scale: float = 1.0,
+        budget: int | None = None,
+        budget_policy: str = "oldest",
+        decay: float = 0.01,
+        projection_tol: float = 1e-6,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.tau = tau
+        self.sampling = sampling
+        self.average_members = average_members
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.decay = decay
+        self.projection_tol = projection_tol
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    @reads
+    def member_dual_coef_(self) -> sp.csr_array:
+        """Coefficients of the members, CSR of shape (n_estimators, n_support)."""
+        others = self._fitted_state().others
+        lists = {**others, "coefs": member_coefs(self._fitted_state())}
+        return sp.csr_array(_pool.coefficient_table(lists)[:-1])
+
+    @property
+    @reads
+    def member_thresholds_(self) -> np.ndarray:
+        """Thresholds of the members, shape (n_estimators, n_classes - 1)."""
+        return member_thresholds(self._fitted_state()).copy()
+
+    def _averages(self) -> bool:
+        return bool(self.average_members)
+
+    def _check_params(self) -> None:
+        self._check_kernel_params()
+        check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
+        check_real(self.tau, "tau", 2.0**-32, 1)
+        check_option(self.sampling, "sampling", ("bernoulli", "poisson"))
+        check_flag(self.average_members, "average_members")
+        check_rule(self.tie, self.threshold_scale)
+
+    def _rule_settings(self) -> dict[str, Any]:
+        return {
+            "n_estimators": int(self.n_estimators),
+            "tau": float(self.tau),
+            "sampling": self.sampling,
+            "average_members": bool(self.average_members),
+            "threshold_scale": float(self.threshold_scale),
+        }
+
+    def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
+        shape = (self.n_estimators, n_ranks - 1)
+        arrays = {
+            "steps": np.zeros(shape, dtype=np.int64),
+            "thresholds": np.zeros(shape),
+            "totals": np.zeros(n_ranks - 1, dtype=np.int64),
+            "mean_thresholds": np.zeros(n_ranks - 1),
+            "seen": np.zeros((self.n_estimators, 3), dtype=np.int64),
+            "seed": as_generator(self.random_state).integers(2**63, size=1),
+        }
+        if self.average_members:
+            arrays["steps_sums"] = np.zeros(shape, dtype=np.int64)
+        return arrays, self.n_estimators + 1  # the last is the sum of all
+
+    def _check_state(self, state: Any, n_ranks: int) -> None:
+        super()._check_state(state, n_ranks)
+        others, seen = state.others, state.others["seen"]
+        if (seen < 0).any() or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
+            raise ValueError("what its members have counted is impossible")
+        check_lattice(others["steps"], others["thresholds"], state.settings["threshold_scale"])
+        totals = others["steps"].sum(axis=0)
+        means = state.settings["threshold_scale"] ** 2 * (totals / state.settings["n_estimators"])
+        if not (
+            np.array_equal(totals, others["totals"])
+            and np.array_equal(means, others["mean_thresholds"])
+        ):
+            raise ValueError("its mean thresholds are not the mean of its members' thresholds")
+
+    def _bind_rule(
+        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
+    ) -> Any:
+        scale = state.settings["threshold_scale"] ** 2
+        return KernelOAPState(
+            state.others,
+            kernel,
+            budget,
+            n_features,
+            scale,
+            self.tie == "strict",
+            least_draws(state.settings),
+        )
+
+    def _thresholds(self, state: DualState) -> np.ndarray:
+        if not state.settings["average_members"]:
+            return state.others["mean_thresholds"]
+        return member_thresholds(state).mean(axis=0)
+
+    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        others, n = state.others, state.settings["n_estimators"]
+        if not state.settings["average_members"]:
+            return others["slots"][n:], others["coefs"][n:] / n, others["sizes"][n:]
+
+        def mean() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            lists = {**others, "coefs": member_coefs(state)}
+            table = _pool.coefficient_table(lists)[:-1].mean(axis=0, keepdims=True)
+            slots = np.arange(table.size, dtype=np.int32)[np.newaxis]
+            return slots, table, np.array([table.size])
+
+        return state.averaged(mean)
+
+
+def member_coefs(state: DualState) -> np.ndarray:
+    """Lists of the coefficients that members predict with, the sum's last."""
+    others = state.others
+    if not state.settings["average_members"]:
+        return others["coefs"]
+    t = np.append(np.maximum(others["seen"][:, 0], 1), 1)[:, np.newaxis]
+    return others["coefs"] - others["coefs_sums"] / t
+
+
+def member_thresholds(state: DualState) -> np.ndarray:
+    """Thresholds that members predict with."""
+    others = state.others
+    if not state.settings["average_members"]:
+        return others["thresholds"]
+    t = np.maximum(others["seen"][:, :1], 1)
+    steps = (others["steps"] * t - others["steps_sums"]) / t
+    return state.settings["threshold_scale"] ** 2 * steps

@@ -1,0 +1,238 @@
+"""PRank in dual form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.concurrency import reads
+from rankcore._core.params import check_flag
+from rankcore._ext import ordinal as kernels
+from rankcore._ext.kernel_learners import KernelPRankState
+from rankcore._ext.rows import Rows
+from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
+from rankcore.ordinal.kernel._pool import DualState
+from rankcore.ordinal.prank import check_lattice, check_rule
+
+__all__ = ["KernelPRank"]
+
+
+class KernelThresholdClassifier(KernelClassifier):
+    """One output in dual form, cut by ordered thresholds. Not public."""
+
+    tie: str
+    threshold_scale: float
+
+    @property
+    @reads
+    def thresholds_(self) -> np.ndarray:
+        """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
+        return self._thresholds(self._fitted_state()).copy()
+
+    def _thresholds(self, state: DualState) -> np.ndarray:
+        """Thresholds to predict with."""
+        raise NotImplementedError
+
+    def _scores(self, rows: Rows) -> np.ndarray:
+        return self._outputs(rows)[:, 0]
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        ranks = np.empty(rows.n_rows, dtype=np.int32)
+        scores = np.ascontiguousarray(self._scores(rows))
+        kernels.threshold_ranks(scores, self._thresholds(self._fitted_state()), ranks)
+        return ranks
+
+
+class KernelPRank(KernelThresholdClassifier):
+    """PRank with a kernel: a curved direction, ordered thresholds, online.
+
+    What `PRank` does in the space that a kernel spans. A row ranked wrongly becomes a support
+    vector, whose coefficient is the sum of the threshold steps; the projection of a row is the sum
+    of coefficients times kernel values.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
+        As in scikit-learn's ``SVC``. A callable takes two blocks of rows, arrays or CSR as X is,
+        and returns their kernel values, shape (n_rows_1, n_rows_2). With "precomputed" X holds the
+        kernel values of each row with all rows that are learned; a row of ``partial_fit`` is the
+        column of its number in the stream.
+    gamma : "scale", "auto" or float, default="scale"
+        Of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, where X is what the first
+        call brings; "auto" is ``1 / n_features``.
+    degree : int, default=2
+        Of "poly": ``(gamma * x.z + coef0) ** degree``.
+    coef0 : float, default=1.0
+        Of "poly".
+    average : bool, default=False
+        Predict with the average of the parameters after every example instead of the last ones.
+        A budget's policy that removes support vectors takes their past out of the average, but not
+        out of that of the thresholds: average under a budget with "projectron" alone.
+    tie : {"crammer", "strict"}, default="crammer"
+        As in `PRank`.
+    threshold_scale : float, default=1.0
+        As in `PRank`.
+    budget : int, optional
+        The most support vectors to keep. By default all are kept: memory grows with the mistakes.
+    budget_policy : {"oldest", "random", "smallest", "forgetron", "norma", "projectron"}, \
+default="oldest"
+        Which support vector leaves when one is too many: the oldest; one drawn by lot [3]_; the one
+        of least ``|coefficient| * sqrt(K(x, x))``; the oldest, after all were shrunk as much as the
+        Forgetron's bound requires [4]_; the oldest, where all shrink by ``decay`` at every example
+        [5]_; or none: a row near the span of the others, or one too many, adds to their
+        coefficients what it is in this span [6]_. No policy touches the thresholds.
+    decay : float, default=0.01
+        Part of each coefficient that "norma" takes away per example.
+    projection_tol : float, default=1e-6
+        "projectron" adds a row to the others if the square of its distance from their span is at
+        most this part of ``K(x, x)``.
+    max_iter, shuffle, tol, random_state, verbose
+        As in `PRank`; ``random_state`` also seeds "random".
+    n_jobs : int, optional
+        Threads that predict; -1 for all processors. The result does not depend on it.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
+    support_ : ndarray of int64, shape (n_support,)
+        Numbers of the support vectors among the rows, further rows of ``partial_fit`` included.
+    support_vectors_ : ndarray or CSR, shape (n_support, n_features)
+        A copy; float32 where X was. Empty with ``kernel="precomputed"``.
+    dual_coef_ : ndarray of float64, shape (1, n_support)
+        Coefficients to predict with (a copy): ``decision_function`` is
+        ``K(X, support_vectors_) @ dual_coef_[0]``.
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        Ascending and finite (a copy).
+    gamma_ : float
+        What ``gamma`` stands for.
+    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+        As in `PRank`.
+
+    Notes
+    -----
+    Figure 2 of [1]_ in dual form [2]_. An example costs its kernel values with all support
+    vectors, O(n_support * n_features), plus O(n_support**2) with "projectron". They are computed
+    for a block of rows at once; the model is the same to the bit however a stream is cut into
+    blocks and calls, dense or CSR, on every CPU. Memory: n_support * (n_features + 6) numbers,
+    and n_support**2 more with "forgetron" and "projectron".
+
+    In later passes a row that is a support vector already adds to its coefficient.
+
+    References
+    ----------
+    .. [1] K. Crammer and Y. Singer. "Pranking with Ranking". NIPS 2001.
+    .. [2] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron
+       Algorithm". ICML 2003, section 3, without the factor that its dual form has too many.
+    .. [3] G. Cavallanti, N. Cesa-Bianchi and C. Gentile. "Tracking the Best Hyperplane with a
+       Simple Budget Perceptron". Machine Learning 2007.
+    .. [4] O. Dekel, S. Shalev-Shwartz and Y. Singer. "The Forgetron". SIAM J. Computing 2008.
+    .. [5] J. Kivinen, A. Smola and R. Williamson. "Online Learning with Kernels". IEEE
+       Transactions on Signal Processing 2004.
+    .. [6] F. Orabona, J. Keshet and B. Caputo. "Bounded Kernel-Based Online Learning". JMLR 2009.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y = [[0, 0], [1, 1], [0, 1], [1, 0]], [1, 1, 2, 2]  # no direction orders these
+    >>> model = rc.KernelPRank(kernel="poly", gamma=1.0, max_iter=10).fit(X, y)
+    >>> model.predict(X)
+    array([1, 1, 2, 2])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 2,
+        coef0: float = 1.0,
+        average: bool = False,
+        tie: str = "crammer",
+        threshold_scale: float = 1.0,
+        budget: int | None = None,
+        budget_policy: str = "oldest",
+        decay: float = 0.01,
+        projection_tol: float = 1e-6,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.average = average
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.decay = decay
+        self.projection_tol = projection_tol
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        self._check_kernel_params()
+        check_flag(self.average, "average")
+        check_rule(self.tie, self.threshold_scale)
+
+    def _rule_settings(self) -> dict[str, Any]:
+        return {"average": bool(self.average), "threshold_scale": float(self.threshold_scale)}
+
+    def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
+        arrays = {
+            "steps": np.zeros(n_ranks - 1, dtype=np.int64),
+            "thresholds": np.zeros(n_ranks - 1),
+        }
+        if self.average:
+            arrays["steps_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
+        return arrays, 1
+
+    def _check_state(self, state: Any, n_ranks: int) -> None:
+        super()._check_state(state, n_ranks)
+        check_lattice(
+            state.others["steps"], state.others["thresholds"], state.settings["threshold_scale"]
+        )
+
+    def _bind_rule(
+        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
+    ) -> Any:
+        return KernelPRankState(
+            state.others,
+            kernel,
+            budget,
+            n_features,
+            state.settings["threshold_scale"] ** 2,
+            self.tie == "strict",
+        )
+
+    def _thresholds(self, state: DualState) -> np.ndarray:
+        others = state.others
+        if not state.settings["average"]:
+            return others["thresholds"]
+        # One division of exact integers, so that equal averages come out equal and ordered.
+        t = max(state.t, 1)
+        steps = (others["steps"] * t - others["steps_sums"]) / t
+        return state.settings["threshold_scale"] ** 2 * steps
+
+    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return mean_lists(state)
+
+
+def mean_lists(state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All lists of a state, averaged if it averages; kept until the next example."""
+    others = state.others
+    if "coefs_sums" not in others:
+        return others["slots"], others["coefs"], others["sizes"]
+    t = max(state.t, 1)
+    return state.averaged(
+        lambda: (others["slots"], others["coefs"] - others["coefs_sums"] / t, others["sizes"])
+    )

@@ -1,0 +1,728 @@
+"""Kernel learners against their plain forms, against their linear twins, and under budgets."""
+
+import pickle
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import SVC
+
+import rankcore as rc
+from rankcore._core.inputs import as_rows
+from rankcore._ext import kernel_scores
+from rankcore.ordinal.kernel import _base
+from reference.ensemble import times
+from reference.kernel import kernel_cusum, kernel_oap, kernel_prank, linear, poly, rbf
+from strategies import examples, ordinal_problems
+
+FORMS = {
+    "dense64": lambda X: np.asarray(X, dtype=np.float64),
+    "dense32": lambda X: np.asarray(X, dtype=np.float32),
+    "csr64": lambda X: sp.csr_array(np.asarray(X, dtype=np.float64)),
+    "csr32": lambda X: sp.csr_array(np.asarray(X, dtype=np.float32)),
+}
+form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+KERNELS = {
+    "rbf": (rbf(0.3), {"kernel": "rbf", "gamma": 0.3}),
+    "poly": (poly(0.5, 1.0, 3), {"kernel": "poly", "gamma": 0.5, "coef0": 1.0, "degree": 3}),
+    "linear": (linear, {"kernel": "linear"}),
+}
+POLICIES = _base.POLICIES
+
+
+def problem(n=300, d=4, k=4, seed=0, repeat=False):
+    """Rows on a grid of eighths, whose products are exact, and curved noisy ranks."""
+    rng = np.random.default_rng(seed)
+    X = np.round(8 * rng.normal(size=(n, d))) / 8
+    if repeat:
+        X[n // 2 :] = X[: n - n // 2]
+    score = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] / 2 + 0.3 * rng.normal(size=n)
+    return X, 1 + np.digitize(score, np.quantile(score, np.arange(1, k) / k))
+
+
+def compiled_values(rows, support, kernel):
+    """Kernel values of rows with support vectors, by the compiled kernel."""
+    rows, support = as_rows(rows), as_rows(support)
+    out = np.empty((rows.n_rows, support.n_rows))
+    values, *rest = support.arrays
+    indices, indptr = rest or (None, None)
+    starts = None if indptr is None else indptr[:-1].copy()
+    lengths = None if indptr is None else np.diff(indptr)
+    X = (
+        values
+        if indptr is None
+        else sp.csr_array(support.arrays, (support.n_rows, rows.n_features))
+    )
+    X = np.asarray(X.todense() if sp.issparse(X) else X, dtype=np.float64)
+    norms = np.array([sum(v * v for v in x) for x in X])
+    kernel_scores.outputs(
+        rows,
+        0,
+        rows.n_rows,
+        kernel,
+        values.reshape(-1),
+        indices,
+        starts,
+        lengths,
+        norms,
+        support.n_rows,
+        None,
+        None,
+        None,
+        out,
+    )
+    return out
+
+
+# ------------------------------------------------------------------------ kernel values
+
+
+@form
+@pytest.mark.parametrize("n_features", [1, 3, 54, 256, 257, 700])
+@pytest.mark.parametrize("n_support", [1, 4, 7, 64, 131])
+def test_kernel_values(form, n_features, n_support):
+    rng = np.random.default_rng(n_features + n_support)
+    X = rng.normal(size=(21, n_features)) * (rng.random((21, n_features)) < 0.6)
+    S = rng.normal(size=(n_support, n_features)) * (rng.random((n_support, n_features)) < 0.6)
+    X, S = form(X), form(S)
+    A, B = (np.asarray(M.todense() if sp.issparse(M) else M, dtype=np.float64) for M in (X, S))
+    gamma = 1.0 / n_features
+    found = compiled_values(X, S, {"kind": 2, "gamma": gamma, "coef0": 0.0, "degree": 1})
+    # rounding of the distance, times gamma, is an error of the same relative size
+    assert_allclose(found, rbf_kernel(A, B, gamma=gamma), rtol=1e-12)
+    found = compiled_values(X, S, {"kind": 1, "gamma": gamma, "coef0": 1.5, "degree": 5})
+    expected = polynomial_kernel(A, B, gamma=gamma, coef0=1.5, degree=5)
+    assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    found = compiled_values(X, S, {"kind": 0, "gamma": 0.0, "coef0": 0.0, "degree": 1})
+    assert_allclose(found, A @ B.T, rtol=1e-12, atol=1e-12)
+
+
+def test_the_same_row_in_any_form_has_the_same_values_to_the_bit():
+    rng = np.random.default_rng(5)
+    X = (rng.normal(size=(30, 300)) * (rng.random((30, 300)) < 0.3)).astype(np.float32)
+    kernel = {"kind": 2, "gamma": 0.01, "coef0": 0.0, "degree": 1}
+    one = compiled_values(X, X, kernel)
+    assert (np.diag(one) == 1).all()
+    for A in [X, X.astype(np.float64), sp.csr_array(X)]:
+        for B in [X, X.astype(np.float64), sp.csr_array(X)]:
+            assert_array_equal(compiled_values(A, B, kernel), one)
+            for cut in [1, 3, 8, 29]:
+                parts = [compiled_values(A[:cut], B, kernel), compiled_values(A[cut:], B, kernel)]
+                assert_array_equal(np.vstack(parts), one)
+
+
+def test_the_exponential_is_right_to_its_last_bits():
+    # exp(-|x - z|**2) of points on a line reaches every argument from 0 to where it underflows.
+    x = np.sqrt(np.linspace(0, 750, 20011))[:, np.newaxis]
+    found = compiled_values(x, np.zeros((1, 1)), {"kind": 2, "gamma": 1.0, "coef0": 0, "degree": 1})
+    argument = (x[:, 0] * x[:, 0]).astype(np.longdouble)
+    expected = np.exp(-argument)
+    normal = argument <= 708
+    error = np.abs(found[normal, 0] / expected[normal] - 1)
+    assert error.max() < 1.5 * np.finfo(float).eps
+    assert (found[~normal, 0] == 0).all()
+
+
+# ------------------------------------------------------------------------ parity
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("tie", ["crammer", "strict"])
+@form
+def test_prank_is_the_plain_one(kernel, tie, form):
+    X, y = problem()
+    plain, params = KERNELS[kernel]
+    expected = kernel_prank(X, y, 4, plain, tie, epochs=2)
+    model = rc.KernelPRank(**params, tie=tie, max_iter=2).fit(form(X), y)
+    losses = np.abs(expected["predictions"] - np.tile(y, 2)).reshape(2, -1).mean(axis=1)
+    assert model.history_["rank_loss"] == losses.tolist()
+    assert_array_equal(model.support_, expected["pool"].names)
+    assert_array_equal(model.dual_coef_, expected["alpha"].T)
+    assert_array_equal(model.thresholds_, expected["b"])
+    vectors = model.support_vectors_
+    assert sp.issparse(vectors) == sp.issparse(form(X))
+    assert vectors.dtype == form(X).dtype
+    assert_array_equal(
+        np.asarray(vectors.todense() if sp.issparse(vectors) else vectors), X[model.support_]
+    )
+    mean = rc.KernelPRank(**params, tie=tie, max_iter=2, average=True).fit(form(X), y)
+    assert_allclose(mean.dual_coef_, expected["alpha_mean"].T, rtol=1e-12, atol=1e-12)
+    assert_allclose(mean.thresholds_, expected["b_mean"], rtol=1e-12, atol=1e-12)
+    scores = [
+        sum(a * plain(x, X[s]) for a, s in zip(mean.dual_coef_[0], mean.support_, strict=True))
+        for x in X[:20]
+    ]
+    assert_allclose(mean.decision_function(form(X[:20])), scores, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("update", ["perceptron", "pa", "pa1", "pa2"])
+@pytest.mark.parametrize("margin", [0.0, 0.7])
+def test_cusum_is_the_plain_one(kernel, update, margin):
+    X, y = problem(200)
+    plain, params = KERNELS[kernel]
+    expected = kernel_cusum(X, y, 4, plain, update, 0.3, margin, epochs=2)
+    params = params | {"update": update, "C": 0.3, "margin": margin, "max_iter": 2}
+    model = rc.KernelCuSumRank(**params).fit(X, y)
+    losses = np.abs(expected["predictions"] - np.tile(y, 2)).reshape(2, -1).mean(axis=1)
+    assert model.history_["rank_loss"] == losses.tolist()
+    assert_array_equal(model.support_, expected["pool"].names)
+    # PA steps are quotients of sums in another order, each fed by those before it
+    assert_allclose(model.dual_coef_, expected["alpha"].T, rtol=1e-7, atol=1e-9)
+    assert_allclose(model.intercept_, -expected["b"], rtol=1e-7, atol=1e-9)
+    mean = rc.KernelCuSumRank(**params, average=True).fit(X, y)
+    assert_allclose(mean.dual_coef_, expected["alpha_mean"].T, rtol=1e-7, atol=1e-9)
+    tasks = rbf_kernel(X, X[mean.support_], gamma=0.3) @ mean.dual_coef_.T + mean.intercept_
+    if kernel == "rbf":
+        scores = np.cumsum(np.hstack([np.zeros((200, 1)), tasks]), axis=1)
+        assert_allclose(mean.decision_function(X), scores, rtol=1e-9, atol=1e-9)
+        assert_array_equal(mean.predict(X), 1 + scores.argmax(axis=1))
+
+
+@pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr32"]], ids=["dense64", "csr32"])
+def test_oap_is_the_plain_one(form):
+    X, y = problem(250)
+    n, tau = 8, 0.4
+    model = rc.KernelOAPBPM(n, tau, kernel="rbf", gamma=0.3, random_state=7).fit(form(X), y)
+    seed = int(model._state.others["seed"][0])
+    masks = np.array([[times(seed, j, t, tau) for t in range(len(X))] for j in range(n)])
+    expected = kernel_oap(X, y, 4, rbf(0.3), masks)
+    assert model.history_["rank_loss"] == [np.abs(expected["predictions"] - y).mean()]
+    assert_array_equal(model.support_, expected["pool"].names)
+    assert_array_equal(model.member_dual_coef_.todense(), expected["alpha"][:, :n].T)
+    assert_array_equal(model.member_thresholds_, expected["b"])
+    assert_array_equal(model.dual_coef_[0], expected["alpha"][:, n] / n)
+    assert_array_equal(model.thresholds_, expected["b"].mean(axis=0))
+
+
+# ------------------------------------------------------------------------ primal = dual
+
+
+def quadratic(X):
+    """The features of (x.z + 1)**2 in two dimensions."""
+    x1, x2 = X.T
+    root = np.sqrt(2)
+    columns = [np.ones_like(x1), root * x1, root * x2, x1**2, root * x1 * x2, x2**2]
+    return np.column_stack(columns)
+
+
+TWINS = [
+    (rc.PRank(average=True), rc.KernelPRank(average=True)),
+    (
+        rc.PRank(tie="strict", threshold_scale=2.0),
+        rc.KernelPRank(tie="strict", threshold_scale=2.0),
+    ),
+    (rc.CuSumRank(average=True), rc.KernelCuSumRank(average=True)),
+    (
+        rc.CuSumRank(update="pa1", C=0.2, margin=1.0),
+        rc.KernelCuSumRank(update="pa1", C=0.2, margin=1.0),
+    ),
+    (
+        rc.CuSumRank(tie="low", fit_intercept=False),
+        rc.KernelCuSumRank(tie="low", fit_intercept=False),
+    ),
+    # a power of two members: means of their integers are exact in both forms
+    (rc.OAPBPM(16, random_state=1), rc.KernelOAPBPM(16, random_state=1)),
+    (
+        rc.OAPBPM(16, sampling="poisson", average_members=True, random_state=1),
+        rc.KernelOAPBPM(16, sampling="poisson", average_members=True, random_state=1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("primal", "dual"), TWINS, ids=str)
+def test_dual_learners_decide_as_their_linear_twins(primal, dual):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(800, 2))
+    score = 3 * X[:, 0] ** 2 - X[:, 0] * X[:, 1] + rng.normal(size=800)
+    y = np.digitize(score, [0, 1, 3, 6])
+    dual.set_params(kernel="poly", gamma=1.0, degree=2, coef0=1.0, max_iter=2)
+    primal.set_params(max_iter=2).fit(quadratic(X), y)
+    dual.fit(X, y)
+    assert dual.history_ == primal.history_
+    assert_array_equal(dual.loss_curve_, primal.loss_curve_)
+    assert_array_equal(dual.predict(X), primal.predict(quadratic(X)))
+    assert_allclose(
+        dual.decision_function(X), primal.decision_function(quadratic(X)), rtol=1e-8, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize(("primal", "dual"), TWINS, ids=str)
+def test_linear_kernel_on_sparse_text(primal, dual):
+    rng = np.random.default_rng(4)
+    X = sp.random_array((500, 2000), density=0.01, rng=rng, format="csr")
+    X.data = rng.integers(1, 5, size=X.nnz).astype(np.float64)  # counts: sums are exact
+    y = np.digitize(X @ rng.integers(-2, 3, size=2000), [-15, 0, 15])
+    primal.set_params(max_iter=2).fit(X, y)
+    dual.set_params(kernel="linear", max_iter=2).fit(X, y)
+    assert dual.history_ == primal.history_
+    assert_array_equal(dual.predict(X), primal.predict(X))
+
+
+@given(ordinal_problems(), st.sampled_from([0, 1, 5]))
+@settings(max_examples=examples(60), deadline=None)
+def test_twins_on_integers_with_ties(problem, twin):
+    X, y, k = problem
+    primal, dual = map(clone, TWINS[twin])
+    primal.set_params(max_iter=2).fit(X, y, classes=range(1, k + 1))
+    dual.set_params(kernel="linear", max_iter=2).fit(X, y, classes=range(1, k + 1))
+    assert dual.history_ == primal.history_
+    assert_allclose(dual.decision_function(X), primal.decision_function(X), rtol=1e-12, atol=1e-12)
+
+
+# ------------------------------------------------------------------------ blocks and streams
+
+LEARNERS = [
+    rc.KernelPRank(average=True),
+    rc.KernelCuSumRank(margin=0.5, update="pa1", C=0.5, average=True),
+    rc.KernelOAPBPM(8, random_state=0),
+    *[
+        rc.KernelPRank(budget=30, budget_policy=policy, average=True, random_state=1)
+        for policy in POLICIES
+    ],
+    *[rc.KernelOAPBPM(8, budget=30, budget_policy=policy, random_state=1) for policy in POLICIES],
+]
+every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
+
+
+def known(model):
+    """What a model knows, without free room."""
+    return pickle.loads(pickle.dumps((model._describe(), model._state.t)))
+
+
+@every
+@pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr64"]], ids=["dense", "csr"])
+def test_blocks_and_chunks_do_not_change_a_bit(learner, form, monkeypatch):
+    X, y = problem(400)
+    learner = clone(learner).set_params(gamma=0.3)
+    whole = learner.fit(form(X), y)
+    _, arrays = known(whole)[0]
+    for block in [1, 7, 8, 400]:
+        monkeypatch.setattr(_base, "BLOCK_ROWS", block)
+        monkeypatch.setattr(
+            type(learner), "_block_rows", lambda self, rows, state: _base.BLOCK_ROWS
+        )
+        one = clone(learner).fit(form(X), y)
+        np.testing.assert_equal(known(one)[0][1], arrays)
+    rng = np.random.default_rng(0)
+    cuts = [0, *np.sort(rng.choice(np.arange(1, 400), 30, replace=False)).tolist(), 400]
+    chunks = type(learner)(**learner.get_params())
+    for start, stop in pairwise(cuts):
+        chunks.partial_fit(form(X)[start:stop], y[start:stop], classes=[1, 2, 3, 4])
+    streamed = known(chunks)[0][1]
+    assert_array_equal(chunks.decision_function(X), whole.decision_function(X))
+    for name, array in arrays.items():
+        assert_array_equal(streamed[name], array, err_msg=name)
+
+
+@every
+def test_dense_equals_sparse_to_the_bit(learner):
+    X, y = problem(300)
+    learner = clone(learner).set_params(gamma=0.3)
+    dense = clone(learner).fit(X, y)
+    sparse = clone(learner).fit(sp.csr_array(X), y)
+    mixed = clone(learner).partial_fit(X[:150], y[:150], [1, 2, 3, 4])
+    mixed.partial_fit(sp.csr_array(X[150:]), y[150:])
+    other = clone(learner).partial_fit(sp.csr_array(X[:150]), y[:150], [1, 2, 3, 4])
+    other.partial_fit(X[150:], y[150:])
+    for model in [sparse, mixed, other]:
+        assert_array_equal(model.dual_coef_, dense.dual_coef_)
+        assert_array_equal(model.decision_function(X), dense.decision_function(X))
+        assert_array_equal(model.decision_function(sp.csr_array(X)), dense.decision_function(X))
+
+
+@every
+def test_saved_models_go_on_to_the_bit(learner, tmp_path):
+    X, y = problem(300)
+    learner = clone(learner).set_params(gamma=0.3)
+    for convert in [FORMS["dense32"], FORMS["csr64"]]:
+        model = clone(learner).partial_fit(convert(X[:200]), y[:200], [1, 2, 3, 4])
+        rc.save(model, tmp_path / "model")
+        copy = rc.load(tmp_path / "model")
+        assert_array_equal(copy.decision_function(X), model.decision_function(X))
+        for one in [model, copy]:
+            one.partial_fit(convert(X[200:]), y[200:])
+        np.testing.assert_equal(known(copy)[0][1], known(model)[0][1])
+
+
+def test_a_model_without_support_vectors_is_saved_and_goes_on(tmp_path):
+    model = rc.KernelPRank(gamma=1.0).partial_fit([[1.0]], [2], classes=[1, 2])
+    assert model.support_.size == 0
+    assert_array_equal(model.decision_function([[3.0]]), [0.0])
+    rc.save(model, tmp_path / "model")
+    copy = rc.load(tmp_path / "model")
+    for one in [model, copy]:
+        one.partial_fit([[1.0], [2.0]], [1, 2])
+    assert_array_equal(copy.dual_coef_, model.dual_coef_)
+
+
+def test_wider_rows_widen_the_pool():
+    X, y = problem(200)
+    model = rc.KernelPRank(gamma=0.3).partial_fit(X[:100].astype(np.float32), y[:100])
+    assert model.support_vectors_.dtype == np.float32
+    model.partial_fit(X[100:], y[100:])
+    assert model.support_vectors_.dtype == np.float64
+    assert_array_equal(model.dual_coef_, rc.KernelPRank(gamma=0.3).fit(X, y).dual_coef_)
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_threads_do_not_change_a_bit(n_jobs, monkeypatch):
+    X, y = problem(300)
+    model = rc.KernelCuSumRank(gamma=0.3).fit(X, y)
+    expected = model.decision_function(X)
+    monkeypatch.setattr(_base, "SCORED_ROWS", 16)
+    assert_array_equal(model.set_params(n_jobs=n_jobs).decision_function(X), expected)
+
+
+# ------------------------------------------------------------------------ budgets
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("epochs", [1, 3])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_budgets_are_the_plain_ones(policy, epochs, kernel):
+    X, y = problem(150)
+    plain, params = KERNELS[kernel]
+    budget = {"budget": 12, "policy": policy, "decay": 0.02, "tol": 1e-3}
+    model = rc.KernelPRank(
+        **params,
+        budget=12,
+        budget_policy=policy,
+        decay=0.02,
+        projection_tol=1e-3,
+        max_iter=epochs,
+        random_state=5,
+    ).fit(X, y)
+    seed = model._state.others.get("evict_seed")
+    budget["seed"] = 0 if seed is None else int(seed[0])
+    expected = kernel_prank(X, y, 4, plain, epochs=epochs, **budget)
+    found = np.array(model.history_["rank_loss"])
+    losses = np.abs(expected["predictions"] - np.tile(y, epochs)).reshape(epochs, -1).mean(axis=1)
+    assert_array_equal(found, losses)
+    pool = expected["pool"]
+    order = np.argsort(pool.slots)
+    assert_array_equal(model.support_, np.array(pool.names)[order])
+    # rounding of inverses and of factors, each fed by those before it
+    scale = np.abs(expected["alpha"]).max()
+    assert_allclose(model.dual_coef_[0], expected["alpha"][order, 0], rtol=1e-6, atol=1e-6 * scale)
+    assert_array_equal(model.thresholds_, expected["b"])
+    assert expected["sizes"].max() <= 12
+    assert model.support_.size <= 12
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_budgets_of_tasks_and_members_are_the_plain_ones(policy):
+    X, y = problem(150)
+    budget = {"budget": 15, "policy": policy, "decay": 0.02, "tol": 1e-3}
+    params = {"budget": 15, "budget_policy": policy, "decay": 0.02, "projection_tol": 1e-3}
+    params |= {"gamma": 0.3, "random_state": 5}
+    cusum = rc.KernelCuSumRank(**params, margin=0.5).fit(X, y)
+    seed = cusum._state.others.get("evict_seed")
+    budget["seed"] = 0 if seed is None else int(seed[0])
+    expected = kernel_cusum(X, y, 4, rbf(0.3), margin=0.5, **budget)
+    assert cusum.history_["rank_loss"] == [np.abs(expected["predictions"] - y).mean()]
+    order = np.argsort(expected["pool"].slots)
+    assert_array_equal(cusum.support_, np.array(expected["pool"].names)[order])
+    assert_allclose(cusum.dual_coef_, expected["alpha"][order].T, rtol=1e-6, atol=1e-8)
+    members = rc.KernelOAPBPM(4, 0.5, **params).fit(X, y)
+    seed = members._state.others.get("evict_seed")
+    budget["seed"] = 0 if seed is None else int(seed[0])
+    seed = int(members._state.others["seed"][0])
+    masks = np.array([[times(seed, j, t, 0.5) for t in range(len(X))] for j in range(4)])
+    expected = kernel_oap(X, y, 4, rbf(0.3), masks, **budget)
+    order = np.argsort(expected["pool"].slots)
+    assert_array_equal(members.support_, np.array(expected["pool"].names)[order])
+    assert_allclose(
+        members.member_dual_coef_.todense(), expected["alpha"][order, :4].T, rtol=1e-6, atol=1e-8
+    )
+    assert_allclose(members.dual_coef_[0], expected["alpha"][order, 4] / 4, rtol=1e-6, atol=1e-8)
+    assert_array_equal(members.member_thresholds_, expected["b"])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_a_budget_that_is_never_reached_changes_nothing(policy, epochs):
+    X, y = problem(200)
+    free = rc.KernelPRank(gamma=0.3, max_iter=epochs, average=True).fit(X, y)
+    held = rc.KernelPRank(
+        gamma=0.3,
+        max_iter=epochs,
+        average=True,
+        budget=200,
+        budget_policy=policy,
+        decay=0.0,
+        projection_tol=0.0,
+    ).fit(X, y)
+    assert held.history_ == free.history_
+    assert_array_equal(held.support_, free.support_)
+    assert_array_equal(held.dual_coef_, free.dual_coef_)
+    assert_array_equal(held.thresholds_, free.thresholds_)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_projectron_in_a_space_of_six_dimensions_keeps_six(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((3000, 2))
+    y = 1 + np.digitize(
+        10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5) + 0.125 * rng.normal(size=3000), [-1, -0.1, 0.25, 1]
+    )
+    params = {"kernel": "poly", "gamma": 1.0, "degree": 2, "coef0": 1.0}
+    free = rc.KernelPRank(**params).fit(X, y)
+    held = rc.KernelPRank(**params, budget=100, budget_policy="projectron").fit(X, y)
+    assert held.support_.size <= 6 < free.support_.size
+    assert held.history_ == free.history_
+    assert_array_equal(held.predict(X), free.predict(X))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("form", [FORMS["dense32"], FORMS["csr64"]], ids=["dense", "csr"])
+def test_memory_is_flat_under_a_budget(policy, form):
+    rng = np.random.default_rng(0)
+    learner = rc.KernelPRank(gamma=0.5, budget=20, budget_policy=policy, random_state=0)
+    sizes = []
+    for _ in range(40):
+        X = rng.normal(size=(100, 6))
+        y = 1 + np.digitize(np.sin(3 * X[:, 0]), [-0.5, 0.5])
+        learner.partial_fit(form(X), y, classes=[1, 2, 3])
+        sizes.append(sum(array.nbytes for array in learner._state.others.values()))
+    assert len(set(sizes[10:])) == 1
+    assert learner.support_.size == 20
+
+
+# ------------------------------------------------------------------------ other kernels
+
+
+def sines(A, B):
+    """A kernel of a user's: rbf by other means."""
+    A, B = (M.toarray() if sp.issparse(M) else np.asarray(M, dtype=np.float64) for M in (A, B))
+    return rbf_kernel(A, B, gamma=0.3)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.KernelPRank(average=True),
+        rc.KernelCuSumRank(update="pa"),
+        rc.KernelOAPBPM(8, random_state=0),
+        rc.KernelPRank(budget=20, budget_policy="projectron"),
+        rc.KernelPRank(budget=20, budget_policy="forgetron"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_functions_and_precomputed_values(learner, epochs):
+    X, y = problem(200)
+    gram = sines(X, X)
+    params = learner.get_params() | {"gamma": 0.3, "max_iter": epochs}
+    kind = type(learner)
+    named = kind(**params).fit(X, y)
+    for kernel, rows in [(sines, X), (sines, sp.csr_array(X)), ("precomputed", gram),
+                         ("precomputed", sp.csr_array(gram))]:  # fmt: skip
+        other = kind(**params | {"kernel": kernel}).fit(rows, y)
+        assert other.history_ == named.history_
+        assert_array_equal(other.support_, named.support_)
+        # values that round otherwise, in sums of a hundred terms
+        assert_allclose(other.dual_coef_, named.dual_coef_, rtol=1e-6, atol=1e-8)
+        assert_allclose(
+            other.decision_function(rows), named.decision_function(X), rtol=1e-6, atol=1e-6
+        )
+        if epochs == 1:
+            chunks = kind(**params | {"kernel": kernel})
+            for start in range(0, 200, 50):
+                part = slice(start, start + 50)
+                chunks.partial_fit(rows[part], y[part], classes=[1, 2, 3, 4])
+            assert chunks.history_ == named.history_
+            assert_allclose(chunks.dual_coef_, other.dual_coef_, rtol=1e-6, atol=1e-8)
+
+
+def test_searches_slice_precomputed_values():
+    X, y = problem(200)
+    gram = rbf_kernel(X, gamma=0.3)
+    by_values = cross_val_score(rc.KernelPRank(kernel="precomputed", max_iter=3), gram, y, cv=4)
+    by_rows = cross_val_score(rc.KernelPRank(gamma=0.3, max_iter=3), X, y, cv=4)
+    assert_array_equal(by_values, by_rows)
+    search = GridSearchCV(rc.KernelPRank(kernel="precomputed"), {"max_iter": [1, 3]}, cv=4)
+    assert search.fit(gram, y).best_estimator_.support_vectors_.shape == (0, 0)
+
+
+def test_precomputed_values_must_cover_the_rows(tmp_path):
+    X, y = problem(40)
+    gram = rbf_kernel(X)
+    with pytest.raises(ValueError, match="a column for every row .* found 20 columns for 40 rows"):
+        rc.KernelPRank(kernel="precomputed").fit(gram[:, :20], y)
+    model = rc.KernelPRank(kernel="precomputed").fit(gram, y)
+    with pytest.raises(ValueError, match="found 40 columns for 41 rows"):
+        model.partial_fit(gram[:1], y[:1])
+    rc.save(model, tmp_path / "model")
+    assert_array_equal(rc.load(tmp_path / "model").predict(gram), model.predict(gram))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda A, B: np.zeros((2, 2)), r"must return an array of shape \(40, 40\)"),
+        (lambda A, B: np.full((len(A), len(B)), np.nan), "must return finite values"),
+    ],
+    ids=["shape", "nan"],
+)
+def test_bad_functions_are_refused(kernel, message):
+    X, y = problem(40)
+    with pytest.raises(ValueError, match=message):
+        rc.KernelPRank(kernel=kernel).fit(X, y)
+
+
+def test_functions_are_not_saved(tmp_path):
+    X, y = problem(40)
+    model = rc.KernelPRank(kernel=sines).fit(X, y)
+    with pytest.raises(TypeError, match="kernel that it knows by name"):
+        rc.save(model, tmp_path / "model")
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+@form
+@pytest.mark.parametrize("gamma", ["scale", "auto", 0.7])
+def test_gamma_is_that_of_svc(form, gamma):
+    X, y = problem(60)
+    X = form(X)
+    # the mean and the variance of float32 are summed in double here
+    assert_allclose(
+        rc.KernelPRank(gamma=gamma).fit(X, y).gamma_, SVC(gamma=gamma).fit(X, y)._gamma, rtol=1e-5
+    )
+    assert rc.KernelPRank().fit(np.ones((4, 2)), [1, 2, 1, 2]).gamma_ == 1.0
+
+
+# ------------------------------------------------------------------------ faults
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"kernel": "sigmoid"}, ValueError, "kernel must be one of 'linear', 'poly', 'rbf'"),
+        ({"gamma": "wide"}, ValueError, "gamma must be one of 'scale', 'auto'"),
+        ({"gamma": -1.0}, ValueError, "gamma"),
+        ({"degree": 0}, ValueError, "degree"),
+        ({"degree": 1.5}, TypeError, "degree"),
+        ({"budget": 0}, ValueError, "budget"),
+        ({"budget_policy": "newest"}, ValueError, "budget_policy must be one of 'oldest'"),
+        ({"decay": 1.5}, ValueError, "decay"),
+        ({"projection_tol": -1e-9}, ValueError, "projection_tol"),
+        ({"n_jobs": 0}, ValueError, "n_jobs"),
+        ({"average": 1}, TypeError, "average"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(params, error, message):
+    X, y = problem(20)
+    with pytest.raises(error, match=message):
+        rc.KernelPRank(**params).fit(X, y)
+
+
+@every
+@pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr64"]], ids=["dense", "csr"])
+def test_a_failed_call_leaves_no_trace(learner, form, monkeypatch):
+    from rankcore.progress import watch
+
+    X, y = problem(300)
+    monkeypatch.setattr(type(learner), "_block_rows", lambda self, rows, state: 10)
+    learner = type(learner)(**learner.get_params() | {"gamma": 0.3})
+    model = learner.partial_fit(form(X[:60]), y[:60], classes=[1, 2, 3, 4])
+    before = known(model)
+    scores = model.decision_function(X)
+    seen = []
+
+    def interrupt(progress):
+        seen.append(progress.done)
+        if len(seen) == 15:
+            raise KeyboardInterrupt
+
+    with watch(interrupt), pytest.raises(KeyboardInterrupt):
+        model.partial_fit(form(X[60:]), y[60:])
+    np.testing.assert_equal(known(model), before)
+    assert_array_equal(model.decision_function(X), scores)
+    alone = type(learner)(**learner.get_params()).partial_fit(
+        form(X[:60]), y[:60], classes=[1, 2, 3, 4]
+    )
+    for one in [model, alone]:
+        one.partial_fit(form(X[60:]), y[60:])
+    np.testing.assert_equal(known(model), known(alone))
+
+
+def test_overflow_is_an_error():
+    X = np.array([[1e200], [-1e200], [1e200], [1.0]])
+    with pytest.raises(ValueError, match="overflowed"):
+        rc.KernelPRank(kernel="linear").fit(X, [1, 2, 1, 2])
+    with pytest.raises(ValueError, match="overflowed"):
+        rc.KernelPRank(kernel="poly", degree=40, gamma=1.0).fit(
+            1e30 * np.arange(1, 5)[:, np.newaxis], [1, 2, 1, 2]
+        )
+
+
+@pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr64"]], ids=["dense", "csr"])
+@pytest.mark.parametrize("budget", [None, 20])
+def test_threads_may_predict_while_one_learns(form, budget):
+    from threading import Thread
+
+    X, y = problem(2000)
+    learner = rc.KernelPRank(gamma=0.3, budget=budget)
+    model = clone(learner).partial_fit(form(X[:50]), y[:50], classes=[1, 2, 3, 4])
+    expected, seen, failed = {0: model.decision_function(X[:30])}, [], []
+    alone = clone(learner).partial_fit(form(X[:50]), y[:50], classes=[1, 2, 3, 4])
+    for start in range(50, 2000, 50):
+        alone.partial_fit(form(X[start : start + 50]), y[start : start + 50])
+        expected[start] = alone.decision_function(X[:30])
+    answers = {scores.tobytes() for scores in expected.values()}
+
+    def look():
+        try:
+            while len(seen) < 10**6 and not done:
+                seen.append(model.decision_function(X[:30]).tobytes())
+        except BaseException as error:  # reported below, in the thread of the test
+            failed.append(error)
+
+    done = []
+    threads = [Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for start in range(50, 2000, 50):
+        model.partial_fit(form(X[start : start + 50]), y[start : start + 50])
+    done.append(True)
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert seen
+    assert set(seen) <= answers
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("others.slots", lambda a: a.fill(10**6)),
+        ("others.slots", lambda a: a.fill(0)),
+        ("others.sizes", lambda a: a.fill(10**6)),
+        ("others.starts", lambda a: a.fill(10**6)),
+        ("others.lengths", lambda a: a.fill(-1)),
+        ("others.indices", lambda a: a.fill(10**6)),
+        ("others.support", lambda a: a.fill(-1)),
+        ("others.book", lambda a: a.fill(10**6)),
+        ("others.steps", lambda a: a.__setitem__(0, 10**6)),
+    ],
+)
+def test_impossible_states_are_refused(name, spoil):
+    X, y = problem(100)
+    model = rc.KernelPRank(gamma=0.3).fit(sp.csr_array(X), y)
+    spec = model._spec()
+    arrays = {key: array.copy() for key, array in spec.arrays.items()}
+    again = rc.KernelPRank(gamma=0.3)
+    again._restore(replace(spec, arrays=arrays))
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
+    spoil(arrays[name])
+    with pytest.raises(ValueError, match=r"impossible|columns beyond|do not ascend"):
+        rc.KernelPRank(gamma=0.3)._restore(replace(spec, arrays=arrays))
