@@ -4,16 +4,17 @@
 the tables; --markdown writes them to a file, --png draws them; --sets names some of the sets,
 --seconds ends a run early, to be gone on with later.
 
-Sets: OHSUMED (LETOR 3.0) in its five folds; queries of `make_letor` in five draws; MovieLens 100k as
-ranking in its five splits: a query is a user, a document a film that the user rated, its label the
-rating. Half of the training ratings only describe films and users (counts, means, shares of each
-rating, and the products of 16 singular vectors), the others are learned from; a fifth of the users
-is for validation.
+Sets: OHSUMED (LETOR 3.0) in its five folds; queries of `make_letor` in five draws; MovieLens 100k
+as ranking in five draws: a query is a user, a document a film that the user rated, its label the
+rating. Two fifths of the ratings only describe films and users (counts, means, shares of each
+rating, and the products of 16 singular vectors), two fifths are learned from, one is for testing; a
+fifth of the users is for validation.
 
 Each learner has 20 draws of its parameters, the same draws for all where they have the same ones
-(leaves, rate, rows in a leaf, shares of queries or rows and of features, L2), and in each the number
-of rounds, up to 200. The best by validation (MAP on OHSUMED, else NDCG@10) is measured on the test
-part. Means over folds, with the 95% interval of Student's t over folds.
+(leaves, rate, rows in a leaf, shares of queries or rows and of features, L2), and in each the
+number of rounds, up to 200. The best by validation (MAP on OHSUMED, else NDCG@10) is measured on
+the test part. Means over folds, with the 95% interval of Student's t over folds. Where fewer trials
+were made, the table says so.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import platform
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -199,7 +201,7 @@ def letor(fold):
     X, y, qid = make_letor(300, random_state=fold)
     X = X.astype(np.float32)
     ends = (0, 150, 200, 300)
-    parts = [(qid > a) & (qid <= b) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [(qid > a) & (qid <= b) for a, b in pairwise(ends)]
     return tuple((X[part], y[part], qid[part]) for part in parts)
 
 

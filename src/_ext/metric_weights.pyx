@@ -52,7 +52,7 @@ def weigh(
     queries : int64 array, shape (n_queries + 1,)
         In. Where the rows of each query begin.
     levels : int64 array, shape (n_rows,)
-        In. Where the rows of lower label begin, of each row; the end of its query if there are none.
+        In. Where the rows of lower label than each row's begin; the end of its query if none are.
     gains : float64 array, shape (n_rows,)
         In. Of the labels; for average precision, above 0 if relevant.
     discounts : float64 array, or None

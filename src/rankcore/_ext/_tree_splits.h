@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "_clones.h"
+#include "_vectors.h"
 
 typedef struct rc_leaf {
     uint64_t word; /* sum of the words of its rows: won << 32 | lost */

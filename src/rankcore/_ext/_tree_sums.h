@@ -44,7 +44,7 @@ static inline void rc_sum_blocks(const uint8_t *codes, const int32_t *rows, cons
         return;
     }
     for (; i + RC_ROWS_AHEAD < n; i++) {
-        RC_ASK(codes + (int64_t)rows[i + RC_ROWS_AHEAD] * RC_LANES);
+        RC_FETCH_(codes + (int64_t)rows[i + RC_ROWS_AHEAD] * RC_LANES);
         RC_ADD_LANES_(codes + (int64_t)rows[i] * RC_LANES, weights[i]);
     }
     for (; i < n; i++)
