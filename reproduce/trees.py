@@ -264,7 +264,7 @@ def trial(fit, parameters, parts):
     }
 
 
-def collect(path, names, seconds):
+def collect(path, names, learners, seconds):
     """All trials; those that the file has not are made, while there is time."""
     found = {}
     if path.exists():
@@ -277,7 +277,8 @@ def collect(path, names, seconds):
             for name in names:
                 for fold in range(5):
                     parts = None
-                    for learner, (package, fit) in LEARNERS.items():
+                    for learner in learners:
+                        package, fit = LEARNERS[learner]
                         key = (name, fold, learner, number)
                         if key in found or not find_spec(package):
                             continue
@@ -348,11 +349,12 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m reproduce.trees", description=__doc__)
     parser.add_argument("--cache", type=Path, default=Path("trees.jsonl"))
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
     parser.add_argument("--seconds", type=float, default=np.inf)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--png", type=Path)
     arguments = parser.parse_args()
-    found = collect(arguments.cache, arguments.sets, arguments.seconds)
+    found = collect(arguments.cache, arguments.sets, arguments.learners, arguments.seconds)
     names = [find for find in ("rankcore", "lightgbm", "xgboost-cpu", "catboost") if _has(find)]
     lines = ["# Trees and stumps on pairs, beside LambdaMART and others", ""]
     lines += ["`python -m reproduce.trees`: " + " ".join(__doc__.split("\n\n", 2)[2].split()), ""]
