@@ -194,6 +194,18 @@ def test_scores_are_sums_of_leaves(kind, missing):
     np.testing.assert_array_equal(last, expected)
 
 
+@pytest.mark.parametrize("missing", ["learn", "zero"])
+def test_sparse_rows_of_very_many_columns(missing):
+    X, y, qid = ranking_data()
+    narrow = sp.csr_array(np.nan_to_num(X))
+    wide = sp.csr_array((narrow.data, narrow.indices * 2**19, narrow.indptr), (120, 2**21))
+    fitted = [
+        rc.RankBoost(3, max_leaf_nodes=5, min_samples_leaf=3, missing=missing).fit(Z, y, qid=qid)
+        for Z in (narrow, wide)
+    ]
+    np.testing.assert_array_equal(fitted[0].predict(narrow), fitted[1].predict(wide))
+
+
 C_SOURCE = """
 #include <rankcore.h>
 void scores(const rc_trees *model, const rc_rows *X, double *out)

@@ -168,10 +168,10 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_splits.search(
             columns, features, np.array([0, 11, 22]), None, None, None, words, 1, 0.0, 1.0,
-            -np.inf, np.inf, None, 0, None, *room, *out,
+            -np.inf, np.inf, None, 0, None, 10, 1, *room, np.empty(20, np.int32), *out,
         )  # fmt: skip
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_splits.search_counted(
-            columns, 0, 0, beyond, words, 0.0, 1.0, 1, -np.inf, np.inf, None, 0, None, *room,
+            columns, 0, 0, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0, None, *room,
             np.empty(20, np.int32),
         )  # fmt: skip

@@ -51,14 +51,13 @@ cdef void _sum_entries(
     const Binned *binned, const code_t *codes, int64_t feature, const int32_t *leaf_of,
     int32_t leaf, const uint64_t *row_words, uint64_t *sums, int32_t *counts,
 ) noexcept nogil:
-    """Sums, and counts if there is room for them, of the entries in a leaf."""
+    """Sums and counts of the entries in a leaf."""
     cdef int64_t k, row
     for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
         row = binned.rows[k]
         if leaf_of[row] == leaf:
             sums[codes[k]] += row_words[row]
-            if counts != NULL:
-                counts[codes[k]] += 1
+            counts[codes[k]] += 1
 
 
 cdef inline void _imply(
@@ -74,19 +73,24 @@ cdef inline void _imply(
 
 cdef rc_split _walk(
     const Binned *binned, int64_t feature, const int32_t *leaf_of, int32_t leaf,
-    const uint64_t *row_words, const rc_leaf *made, uint64_t *sums, double *worths,
+    const uint64_t *row_words, const rc_leaf *made, int64_t n_rows, int64_t least_rows,
+    uint64_t *sums, double *worths, int32_t *counts,
 ) noexcept nogil:
-    """The best cut of a sparse column, from its entries."""
-    cdef int64_t n = binned.n_bins[feature] + 1
+    """The best cut of a sparse column that leaves each child some rows, from its entries."""
+    cdef int64_t b, held = 0, n = binned.n_bins[feature] + 1
     memset(sums, 0, n * sizeof(uint64_t))
+    memset(counts, 0, n * sizeof(int32_t))
     if binned.width == 1:
         _sum_entries(binned, <const uint8_t *> binned.codes, feature, leaf_of, leaf, row_words,
-                     sums, <int32_t *> NULL)
+                     sums, counts)
     else:
         _sum_entries(binned, <const int32_t *> binned.codes, feature, leaf_of, leaf, row_words,
-                     sums, <int32_t *> NULL)
+                     sums, counts)
     _imply(binned, feature, made.word, sums)
-    return rc_best_cut(sums, NULL, n - 1, made, 0, 0, sums + n, worths)
+    for b in range(n):
+        held += counts[b]
+    counts[binned.zero_bin[feature]] += <int32_t> (n_rows - held)
+    return rc_best_cut(sums, counts, n - 1, made, n_rows, least_rows, sums + n, worths)
 
 
 def search(
@@ -105,8 +109,11 @@ def search(
     const int32_t[::1] leaf_of,
     int32_t leaf,
     const uint64_t[::1] row_words,
+    int64_t n_leaf,
+    int64_t least_rows,
     uint64_t[::1] scratch not None,
     double[::1] room not None,
+    int32_t[::1] counts not None,
     double[::1] worths not None,
     int32_t[::1] bins not None,
     uint8_t[::1] sides not None,
@@ -140,9 +147,11 @@ def search(
     leaf : int
         In. the number of this one,
     row_words : uint64 array, shape (n_rows,)
-        In. and the word of each row.
-    scratch : uint64 array, room : float64 array
-        Three and two times the most bins of a column and one more.
+        In. the word of each row,
+    n_leaf, least_rows : int
+        In. rows of the leaf, and of a child at least: other columns do not look at these.
+    scratch : uint64 array, room : float64 array, counts : int32 array
+        Three and two times the most bins of a column and one more, and as many.
     worths : float64 array, shape (m,)
         Out. Of both children together; negative if the column has no cut; or a bound on it,
     bins : int32 array, shape (m,)
@@ -176,7 +185,7 @@ def search(
         fits = fits and 0 <= features[i] < binned.n_features
         if fits:
             n = binned.n_bins[features[i]] + 1
-            fits = scratch.shape[0] >= 3 * n and room.shape[0] >= 2 * n
+            fits = scratch.shape[0] >= 3 * n and room.shape[0] >= 2 * n and counts.shape[0] >= n
             if whole is not None and whole[i]:
                 n = 1
             fits = fits and 0 <= offsets[i] and offsets[i] + n <= sums.shape[0]
@@ -201,7 +210,8 @@ def search(
             f = features[i]
             here = &sums[offsets[i]]
             if whole is not None and whole[i]:
-                if here[0]:
+                # One side of a cut has no rows but those with an entry.
+                if here[0] and binned.bounds[f + 1] - binned.bounds[f] >= least_rows:
                     worths[i] = RAISED * rc_most_worth(here[0], word, l2)
                     bins[i] = UNSEEN
                 continue
@@ -222,8 +232,8 @@ def search(
                 if bins[i] != UNSEEN or worths[i] < best:
                     continue
                 made.sign = 0 if signs is None else signs[features[i]]
-                found = _walk(binned, features[i], &leaf_of[0], leaf, &row_words[0], &made,
-                              &scratch[0], &room[0])
+                found = _walk(binned, features[i], &leaf_of[0], leaf, &row_words[0], &made, n_leaf,
+                              least_rows, &scratch[0], &room[0], &counts[0])
                 worths[i] = found.gain
                 bins[i] = found.bin
                 sides[i] = found.side
@@ -247,6 +257,7 @@ def search_counted(
     int32_t sign,
     const int32_t[::1] rows not None,
     const uint64_t[::1] words not None,
+    uint64_t word,
     double l2,
     double least,
     int64_t least_rows,
@@ -263,7 +274,7 @@ def search_counted(
 
     Parameters
     ----------
-    columns, l2, least, low, high, leaf_of, leaf, row_words, scratch, room
+    columns, word, l2, least, low, high, leaf_of, leaf, row_words, scratch, room, counts
         As for `search`; leaf_of and row_words are for sparse columns.
     feature : int
         In. The column.
@@ -275,8 +286,6 @@ def search_counted(
         In. and their words.
     least_rows : int
         In. Rows of a child, at least.
-    counts : int32 array
-        Scratch. As many as the most bins of a column and one more.
 
     Returns
     -------
@@ -289,7 +298,7 @@ def search_counted(
     O(n), or O(entries of the column) if it is sparse.
     """
     cdef const Binned *binned = binned_of(columns)
-    cdef int64_t i, n, n_rows = rows.shape[0], b, held = 0
+    cdef int64_t i, n, n_rows = rows.shape[0]
     cdef bint sparse = binned.bounds != NULL
     cdef bint fits = (
         0 <= feature < binned.n_features
@@ -301,7 +310,7 @@ def search_counted(
             and row_words.shape[0] == binned.n_rows
         ))
     )
-    for i in range(n_rows if fits else 0):
+    for i in range(n_rows if fits and not sparse else 0):
         fits = fits and 0 <= rows[i] < binned.n_rows
     if fits:
         n = binned.n_bins[feature] + 1
@@ -310,7 +319,7 @@ def search_counted(
         raise ValueError("the arrays do not fit the columns")
     cdef rc_leaf made
     cdef rc_split found
-    made.word = 0
+    made.word = word
     made.l2 = l2
     made.least = least
     made.sign = sign
@@ -318,29 +327,20 @@ def search_counted(
     made.high = high
     n = binned.n_bins[feature] + 1
     with nogil:
-        for i in range(n_rows):
-            made.word += words[i]
-        memset(&scratch[0], 0, n * sizeof(uint64_t))
-        memset(&counts[0], 0, n * sizeof(int32_t))
         if sparse:
-            if binned.width == 1:
-                _sum_entries(binned, <const uint8_t *> binned.codes, feature, &leaf_of[0], leaf,
-                             &row_words[0], &scratch[0], &counts[0])
-            else:
-                _sum_entries(binned, <const int32_t *> binned.codes, feature, &leaf_of[0], leaf,
-                             &row_words[0], &scratch[0], &counts[0])
-            _imply(binned, feature, made.word, &scratch[0])
-            for b in range(n):
-                held += counts[b]
-            counts[binned.zero_bin[feature]] += <int32_t> (n_rows - held)
-        elif binned.width == 1:
-            _count_dense(binned, <const uint8_t *> binned.codes, feature, rows, words,
-                         &scratch[0], &counts[0])
+            found = _walk(binned, feature, &leaf_of[0], leaf, &row_words[0], &made, n_rows,
+                          least_rows, &scratch[0], &room[0], &counts[0])
         else:
-            _count_dense(binned, <const int32_t *> binned.codes, feature, rows, words,
-                         &scratch[0], &counts[0])
-        found = rc_best_cut(&scratch[0], &counts[0], n - 1, &made, n_rows, least_rows,
-                            &scratch[n], &room[0])
+            memset(&scratch[0], 0, n * sizeof(uint64_t))
+            memset(&counts[0], 0, n * sizeof(int32_t))
+            if binned.width == 1:
+                _count_dense(binned, <const uint8_t *> binned.codes, feature, rows, words,
+                             &scratch[0], &counts[0])
+            else:
+                _count_dense(binned, <const int32_t *> binned.codes, feature, rows, words,
+                             &scratch[0], &counts[0])
+            found = rc_best_cut(&scratch[0], &counts[0], n - 1, &made, n_rows, least_rows,
+                                &scratch[n], &room[0])
     return found.gain, found.bin, found.side
 
 

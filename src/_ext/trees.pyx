@@ -1,7 +1,7 @@
 """Scores of rows by a sum of regression trees.
 
 Rows that are dense go through a tree several at a time: each waits for its own memory, not for the
-others. Sparse rows are spread out first, one by one, and swept up after.
+others. Sparse rows are spread out first, and swept up after.
 """
 
 from libc.math cimport NAN
@@ -10,7 +10,7 @@ from libc.stdlib cimport free, malloc
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport stored
-from rankcore.core cimport rc_row, rc_rows, rc_rows_get, rc_trees
+from rankcore.core cimport rc_row, rc_rows, rc_rows_get, rc_trees, rc_trees_leaf
 
 cdef extern from "_tree_scores.h" nogil:
     enum:
@@ -24,6 +24,11 @@ cdef extern from "_tree_scores.h" nogil:
         const rc_trees *model, int64_t first, int64_t last, const int32_t *depths,
         const double *x, int64_t stride, int64_t n, double *scores
     ) noexcept
+
+
+# Sparse rows of more columns than this are not spread out, but searched.
+cdef enum:
+    WIDE = 1 << 20
 
 
 cdef bint _consistent(
@@ -183,6 +188,13 @@ def add_scores(
                     rc_trees_add_f64(&model, first, last, &depths[0], <const double *> x.data,
                                      X.stride, n, &scores[i])
                 i += n
+        return
+    if X.indptr != NULL and d > WIDE:
+        with nogil:
+            for i in range(X.n_rows):
+                x = rc_rows_get(X, i)
+                for k in range(first, last):
+                    scores[i] += values[offsets[k] + k + rc_trees_leaf(&model, k, x)]
         return
     # As many rows at a time as do not fill the memory.
     cdef int64_t room = max(1, min(RC_TREE_ROWS, 2**22 // d))

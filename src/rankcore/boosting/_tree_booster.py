@@ -171,7 +171,7 @@ class TreeRounds(Rounds):
                 between = self._focus.between(grown.leaf_of, n)
             else:
                 self._weights.between(grown.leaf_of, np.empty(n), np.empty(n), between)
-            values *= longest_step(between, values)
+            values *= best_step(between, values)
         return self._rate * values
 
     def _tree(self, grown: Grown, values: NDArray[np.float64]) -> Tree:
@@ -193,8 +193,8 @@ def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
     return drawn
 
 
-def longest_step(between: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """How often leaves' values are to be added so that the least weight is left.
+def best_step(between: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+    """What leaves' values are to be multiplied by so that the least weight is left.
 
     Parameters
     ----------

@@ -104,6 +104,7 @@ class TreeGrower:
         self._rows = self._all.copy() if taken is None else np.flatnonzero(taken).astype(np.int32)
         self._rest = np.flatnonzero(~taken).astype(np.int32) if taken is not None else self._all[:0]
         self._words = np.empty(self._rows.size, dtype=np.uint64)
+        self._rest_words = np.zeros(self._rest.size, dtype=np.uint64)
         self._scale = tree_histograms.quantise(won, lost, self._rows, self._words)
         self._row_words = self._words
         self._leaf_of = np.zeros(n, dtype=np.int32)
@@ -220,7 +221,7 @@ class TreeGrower:
         middle = leaf.start + self._divide(cut, self._rows, self._words, leaf.start, leaf.stop)
         rest = leaf.rest[0]
         if self._rest.size:
-            rest += self._divide(cut, self._rest, self._spare_words.copy(), *leaf.rest)
+            rest += self._divide(cut, self._rest, self._rest_words, *leaf.rest)
         if leaf.parent >= 0:
             tree.children[leaf.parent][leaf.side] = node
         tree.features.append(cut.feature)

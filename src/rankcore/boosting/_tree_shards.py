@@ -225,19 +225,24 @@ class Shard:
             leaf_of,
             leaf.number,
             row_words,
+            rows.size,
+            rules.min_samples_leaf,
             self._scratch,
             self._room,
+            self._counts,
             worths,
             bins,
             sides,
         )
+        # Where entries were walked through, rows were counted.
+        seen = None if self._whole is None else self._whole * (bins != tree_splits.BOUNDED)
         counted: set[int] = set()
         while True:
             at = int(worths.argmax())
             if not worths[at] > 0:
                 return Cut()
             feature = int(self.features[at])
-            if rules.min_samples_leaf == 1 or at in counted:
+            if rules.min_samples_leaf == 1 or at in counted or (seen is not None and seen[at]):
                 return Cut(float(worths[at]), feature, int(bins[at]), int(sides[at]))
             # Rows are counted where it matters: a cut that leaves each child enough of them is
             # worth no more than the best one of the column.
@@ -248,6 +253,7 @@ class Shard:
                 0 if rules.signs is None else int(rules.signs[feature]),
                 rows,
                 words,
+                leaf.word,
                 l2,
                 least,
                 rules.min_samples_leaf,
