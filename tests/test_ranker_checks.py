@@ -35,6 +35,8 @@ LEARNERS = [
     # Pairs are counted for smoothing="auto": repeating a row is not the same as its weight then.
     rc.RankBoost(10, step="discrete", select="normalizer", max_bins=None, smoothing=0.01),
     rc.BipartiteRankBoost(20, balance=None, smoothing=0.01),
+    rc.RankBoost(10, max_leaf_nodes=4, learning_rate=0.3, min_samples_leaf=1, subsample=0.9),
+    rc.BipartiteRankBoost(10, weak="tree", leaf_step="newton", colsample=0.9, random_state=1),
 ]
 
 

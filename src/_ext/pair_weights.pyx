@@ -230,6 +230,143 @@ cdef class LabelWeights:
                 for i in range(start, stop):
                     self.factors[i] *= by[fires[i] & 1]
 
+    def shares(self, double[::1] won not None, double[::1] lost not None):
+        """Write what each row wins and loses with, of weights that add up to 1.
+
+        Parameters
+        ----------
+        won, lost : float64 array, shape (n_rows,)
+            Out. Sums of the weights of the pairs that the row is to win, and to lose. Their
+            difference is its potential, their sum the second derivative of Z by its score.
+
+        Returns
+        -------
+        float
+            Z, the sum of the weights before they are normalised.
+
+        Notes
+        -----
+        O(n_rows).
+        """
+        cdef double total = 0.0, scale, above
+        cdef int64_t q, k, i, first, last
+        if not won.shape[0] == lost.shape[0] == self.factors.shape[0]:
+            raise ValueError("won and lost do not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                total += self._sum_query(q)
+            for q in range(self.scales.shape[0]):
+                scale = self.scales[q] / total
+                first = self.queries[q]
+                last = self.queries[q + 1] - 1
+                above = 0.0
+                for k in range(first, last + 1):
+                    for i in range(self.levels[k], self.levels[k + 1]):
+                        won[i] = lost[i] = 0.0
+                        if k < last:
+                            won[i] = scale * self.sums[1, k] * self.factors[i]
+                        if k == last:
+                            lost[i] = scale * above * self.factors[i]
+                        elif k > first:
+                            lost[i] = scale * above * self._other(i)
+                    above += self.sums[0, k]
+        return total
+
+    def between(
+        self,
+        const int32_t[::1] leaf_of not None,
+        double[::1] below not None,
+        double[::1] here not None,
+        double[:, ::1] out not None,
+    ):
+        """Write the weight of the pairs between leaves, of weights that add up to 1.
+
+        Parameters
+        ----------
+        leaf_of : int32 array, shape (n_rows,)
+            In. The leaf of each row.
+        below, here : float64 array, shape (n_leaves,)
+            Scratch.
+        out : float64 array, shape (n_leaves, n_leaves)
+            Out. ``out[a, b]`` is of the pairs whose winner is in leaf a, whose loser in leaf b.
+
+        Notes
+        -----
+        O(n_rows * n_leaves) at most.
+        """
+        cdef int64_t q, k, i, a, b, first, last, n = out.shape[0]
+        cdef double total = 0.0, scale
+        cdef bint fits = (
+            leaf_of.shape[0] == self.factors.shape[0]
+            and out.shape[1] == below.shape[0] == here.shape[0] == n
+        )
+        for i in range(leaf_of.shape[0] if fits else 0):
+            fits = fits and 0 <= leaf_of[i] < n
+        if not fits:
+            raise ValueError("the leaves do not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                total += self._sum_query(q)
+            for a in range(n):
+                for b in range(n):
+                    out[a, b] = 0.0
+            for q in range(self.scales.shape[0]):
+                first = self.queries[q]
+                last = self.queries[q + 1] - 1
+                scale = self.scales[q] / total
+                for b in range(n):
+                    below[b] = 0.0
+                for k in range(last, first - 1, -1):
+                    if k < last:
+                        for a in range(n):
+                            here[a] = 0.0
+                        for i in range(self.levels[k], self.levels[k + 1]):
+                            here[leaf_of[i]] += scale * self.factors[i]
+                        for a in range(n):
+                            if here[a] > 0.0:
+                                for b in range(n):
+                                    out[a, b] += here[a] * below[b]
+                    if k > first:
+                        for i in range(self.levels[k], self.levels[k + 1]):
+                            below[leaf_of[i]] += (
+                                self.factors[i] if k == last else self._other(i)
+                            )
+
+    def move(self, const int32_t[::1] leaf_of not None, const double[::1] values not None):
+        """Add to the score of each row the value of its leaf.
+
+        Parameters
+        ----------
+        leaf_of : int32 array, shape (n_rows,)
+        values : float64 array, shape (n_leaves,)
+
+        Notes
+        -----
+        O(n_rows + n_leaves).
+        """
+        from array import array
+
+        cdef int64_t q, i, start, middle, stop, n = values.shape[0]
+        cdef double[:, ::1] by
+        cdef bint fits = leaf_of.shape[0] == self.factors.shape[0] and n > 0
+        for i in range(leaf_of.shape[0] if fits else 0):
+            fits = fits and 0 <= leaf_of[i] < n
+        if not fits:
+            raise ValueError("the leaves do not fit the rows")
+        by = memoryview(array("d", bytes(16 * n))).cast("B").cast("d", (2, n))
+        with nogil:
+            for i in range(n):
+                by[0, i] = exp(-values[i])
+                by[1, i] = exp(values[i])
+            for q in range(self.scales.shape[0]):
+                start = self.levels[self.queries[q]]
+                middle = self.levels[self.queries[q + 1] - 1]
+                stop = self.levels[self.queries[q + 1]]
+                for i in range(start, middle):
+                    self.factors[i] *= by[0, leaf_of[i]]
+                for i in range(middle, stop):
+                    self.factors[i] *= by[1, leaf_of[i]]
+
     def shape(self, int32_t[::1] level_of, int32_t[::1] first, int32_t[::1] last):
         """Write the level of each row, and the first and the end of the levels of its query.
 
@@ -459,6 +596,60 @@ cdef class ListedWeights:
                 self.weights[p] *= by[
                     1 + (fires[self.winners[p]] & 1) - (fires[self.losers[p]] & 1)
                 ]
+
+    def shares(self, double[::1] won not None, double[::1] lost not None):
+        """Write what each row wins and loses with; returns Z. As `LabelWeights.shares`, O(n_pairs).
+        """
+        cdef int64_t p
+        cdef double total, w
+        if not won.shape[0] == lost.shape[0] == self.n_rows:
+            raise ValueError("won and lost do not fit the rows")
+        with nogil:
+            total = _sum(&self.weights[0], self.weights.shape[0])
+            for p in range(self.n_rows):
+                won[p] = lost[p] = 0.0
+            for p in range(self.weights.shape[0]):
+                w = self.weights[p] / total
+                won[self.winners[p]] += w
+                lost[self.losers[p]] += w
+        return total
+
+    def between(
+        self,
+        const int32_t[::1] leaf_of not None,
+        double[::1] below not None,
+        double[::1] here not None,
+        double[:, ::1] out not None,
+    ):
+        """Write the weight of the pairs between leaves. As `LabelWeights.between`, O(n_pairs)."""
+        cdef int64_t p, a, b, n = out.shape[0]
+        cdef double total
+        cdef bint fits = leaf_of.shape[0] == self.n_rows and out.shape[1] == n
+        for p in range(self.n_rows if fits else 0):
+            fits = fits and 0 <= leaf_of[p] < n
+        if not fits:
+            raise ValueError("the leaves do not fit the rows")
+        with nogil:
+            total = _sum(&self.weights[0], self.weights.shape[0])
+            for a in range(n):
+                for b in range(n):
+                    out[a, b] = 0.0
+            for p in range(self.weights.shape[0]):
+                out[leaf_of[self.winners[p]], leaf_of[self.losers[p]]] += self.weights[p] / total
+
+    def move(self, const int32_t[::1] leaf_of not None, const double[::1] values not None):
+        """Add to the score of each row the value of its leaf. O(n_pairs)."""
+        cdef int64_t p, n = values.shape[0]
+        cdef bint fits = leaf_of.shape[0] == self.n_rows
+        for p in range(self.n_rows if fits else 0):
+            fits = fits and 0 <= leaf_of[p] < n
+        if not fits:
+            raise ValueError("the leaves do not fit the rows")
+        with nogil:
+            for p in range(self.weights.shape[0]):
+                self.weights[p] *= exp(
+                    values[leaf_of[self.losers[p]]] - values[leaf_of[self.winners[p]]]
+                )
 
     def listed(self):
         """The weights (not normalised), winners and losers, as arrays that are in use."""

@@ -1,6 +1,6 @@
 # The public Cython face of rankcore: what rankcore.h and rankcore_capi.h declare, nothing else.
 # The headers document each name. Compile with include_dirs=[rankcore.get_include()].
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 
 cdef extern from "rankcore.h" nogil:
@@ -53,6 +53,17 @@ cdef extern from "rankcore.h" nogil:
         double base
         int64_t n_features
 
+    ctypedef struct rc_trees:
+        const int64_t *offsets
+        const int32_t *features
+        const int32_t *children
+        const uint8_t *missing
+        const double *thresholds
+        const double *values
+        int64_t n_trees
+        int64_t n_features
+        int32_t zero_missing
+
     rc_row rc_row_f64(const double *data, const int32_t *indices, int64_t n) noexcept
     rc_row rc_row_f32(const float *data, const int32_t *indices, int64_t n) noexcept
     rc_row rc_rows_get(const rc_rows *X, int64_t i) noexcept
@@ -69,6 +80,9 @@ cdef extern from "rankcore.h" nogil:
     double rc_linear_score(const rc_linear *model, rc_row x) noexcept
     double rc_stumps_value(const rc_stumps *model, int64_t f, double x) noexcept
     double rc_stumps_score(const rc_stumps *model, rc_row x) noexcept
+    double rc_row_value(rc_row x, int64_t column) noexcept
+    int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x) noexcept
+    double rc_trees_score(const rc_trees *model, rc_row x) noexcept
     void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scores) noexcept
     int32_t rc_best(const double *scores, int32_t n, int32_t tie) noexcept
     int32_t rc_cusum_rank(const rc_cusum *model, rc_row x, double *scores) noexcept

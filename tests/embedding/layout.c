@@ -72,6 +72,16 @@ int main(void)
     OFFSET(rc_stumps, at_zero);
     OFFSET(rc_stumps, base);
     OFFSET(rc_stumps, n_features);
+    SIZE(rc_trees);
+    OFFSET(rc_trees, offsets);
+    OFFSET(rc_trees, features);
+    OFFSET(rc_trees, children);
+    OFFSET(rc_trees, missing);
+    OFFSET(rc_trees, thresholds);
+    OFFSET(rc_trees, values);
+    OFFSET(rc_trees, n_trees);
+    OFFSET(rc_trees, n_features);
+    OFFSET(rc_trees, zero_missing);
 #ifdef LAYOUT_CAPI
     CONSTANT(RC_TIE_CRAMMER);
     CONSTANT(RC_TIE_STRICT);

@@ -13,13 +13,18 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import check_flag, check_option, check_real
+from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS
 from rankcore.boosting._booster import Rounds
+from rankcore.boosting._focus import check_pair_weight
+from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
+from rankcore.boosting._tree_booster import Sampling, TreeRounds
+from rankcore.boosting._tree_shards import Rules
+from rankcore.boosting._tree_sum import TreeSum
 from rankcore.progress import Progress, report
 from rankcore.ranking._base import ModelState, Ranker, as_validation_log
 from rankcore.ranking._pairs import Pairing, check_useful
@@ -28,9 +33,15 @@ from rankcore.ranking._watch import Watch, check_metric
 # What `history_` has of each round, beside what is measured on held-out rows.
 FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")
 BOUND = FIGURES.index("bound")
+# Bounds are kept below this: what a bound of more says is nothing, but infinity is no JSON.
+GREATEST = 1e300
+# Parameters that only stumps have, and what they are by default.
+OF_STUMPS = {"select": "edge", "smoothing": "auto", "search": "auto"}
+# More leaves are not needed to tell any rows apart that memory has room for.
+MAX_LEAVES = 2**24
 
 
-class StumpBoosting(Ranker):
+class PairBoosting(Ranker):
     """What the two have in common. Not public.
 
     A subclass provides ``fit``, its parameters and ``_steps``, the rules for steps that it has.
@@ -53,6 +64,19 @@ class StumpBoosting(Ranker):
     warm_start: bool
     n_jobs: int | None
     verbose: int
+    weak: str
+    max_leaf_nodes: int | None
+    max_depth: int | None
+    learning_rate: float
+    leaf_step: str
+    min_samples_leaf: int
+    min_pair_weight: float
+    l2_leaf: float
+    subsample: float
+    colsample: float
+    monotonic_cst: Any
+    pair_weight: Any
+    random_state: Any
 
     _steps: tuple[str, ...]
 
@@ -74,18 +98,7 @@ class StumpBoosting(Ranker):
         state = self._begin(rows.n_features)
         shadow = self._shadow(X, rows.n_features, with_qid, state)
         self._check_columns(shadow)
-        run = Rounds(
-            rows,
-            pairing,
-            state.model,
-            step=self.step,
-            select=self.select,
-            max_bins=self.max_bins,
-            smoothing=self.smoothing,
-            balanced=self.balance == "query",
-            plain=self.search == "plain",
-            n_jobs=min(n_threads(self.n_jobs), rows.n_features),  # threads share the features
-        )
+        run = self._rounds(rows, pairing, state.model, shadow._signs())
         watch = Watch(shadow, validation, callbacks)
         try:
             held_out = HeldOut(watch, state.model)
@@ -112,10 +125,87 @@ class StumpBoosting(Ranker):
         self._become(shadow)
         return self
 
+    def _rounds(
+        self,
+        rows: Rows,
+        pairing: Pairing,
+        model: StumpSum | TreeSum,
+        signs: NDArray[np.int8] | None,
+    ) -> Rounds:
+        """The rounds that add to a model."""
+        n_jobs = min(n_threads(self.n_jobs), rows.n_features)  # threads share the features
+        balanced, rate = self.balance == "query", float(self.learning_rate)
+        if isinstance(model, StumpSum):
+            return StumpRounds(
+                rows,
+                pairing,
+                model,
+                step=self.step,
+                select=self.select,
+                max_bins=self.max_bins,
+                smoothing=self.smoothing,
+                learning_rate=rate,
+                balanced=balanced,
+                plain=self.search == "plain",
+                n_jobs=n_jobs,
+            )
+        seed = 0
+        if self.subsample < 1 or self.colsample < 1:
+            seed = int(as_generator(self.random_state).integers(2**63))
+        depth = None if self.max_depth is None else int(self.max_depth)
+        rules = Rules(
+            int(self.max_leaf_nodes or 2 ** (depth or 1)),
+            depth,
+            int(self.min_samples_leaf),
+            float(self.min_pair_weight),
+            float(self.l2_leaf),
+            signs,
+        )
+        return TreeRounds(
+            rows,
+            pairing,
+            model,
+            rules=rules,
+            sampling=Sampling(float(self.subsample), float(self.colsample), seed),
+            learning_rate=rate,
+            line_search=self.leaf_step == "search",
+            pair_weight=self.pair_weight,
+            max_bins=self.max_bins,
+            balanced=balanced,
+            n_jobs=n_jobs,
+        )
+
+    def _grows_trees(self) -> bool:
+        """Whether the weak rankers are trees."""
+        return self.weak == "tree" or (self.weak == "auto" and self.max_leaf_nodes != 2)
+
+    def _signs(self) -> NDArray[np.int8] | None:
+        """Monotone constraints by column, 1, 0 or -1; None if there are none."""
+        given, d = self.monotonic_cst, self.n_features_in_
+        if given is None:
+            return None
+        if isinstance(given, dict):
+            names = getattr(self, "feature_names_in_", None)
+            columns = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
+            signs = np.zeros(d)
+            for name, sign in given.items():
+                if name not in columns:
+                    raise ValueError(f"monotonic_cst names a feature that X has not: {name!r}")
+                signs[columns[name]] = sign
+        else:
+            signs = np.asarray(given)
+        if signs.shape != (d,) or not np.isin(signs, (-1, 0, 1)).all():
+            raise ValueError(
+                f"monotonic_cst must be {d} of the numbers -1, 0 and 1, one per feature, or a dict "
+                f"from names of features to them; found {given!r}"
+            )
+        return signs.astype(np.int8) if signs.any() else None
+
     def _note(self, state: ModelState, figures: dict[str, float]) -> None:
         """Add a round to the log, and report it."""
         before = state.log[-1] if state.log else [1.0] * len(FIGURES)
         bound, cap = before[BOUND] * figures["normalizer"], before[BOUND + 1] * figures["cap"]
+        bound, cap = min(bound, GREATEST), min(cap, GREATEST)
         state.log.append([figures["edge"], figures["alpha"], figures["normalizer"], bound, cap])
         n = len(state.model)
         what = "bound on the training error"
@@ -123,9 +213,12 @@ class StumpBoosting(Ranker):
 
     def _begin(self, n_features: int) -> ModelState:
         """A state that knows nothing, or what is to be continued."""
-        settings = {"zero_missing": self.missing == "zero"}
+        settings: dict[str, Any] = {"zero_missing": self.missing == "zero"}
+        kind: type[StumpSum | TreeSum] = StumpSum
+        if self._grows_trees():
+            kind, settings["weak"] = TreeSum, "tree"
         if not self.warm_start or "_state" not in self.__dict__:
-            model = StumpSum(n_features, settings["zero_missing"])
+            model = kind(n_features, settings["zero_missing"])
             return ModelState(model, settings=settings)
         known = self._state
         n = len(known.model)
@@ -134,11 +227,13 @@ class StumpBoosting(Ranker):
                 f"X has {n_features} features, but warm_start continues a model of "
                 f"{self.n_features_in_}"
             )
+        if not isinstance(known.model, kind):
+            raise ValueError("warm_start requires weak rankers of the same kind: stumps or trees")
         if known.settings != settings:
             raise ValueError("warm_start requires the missing= that the model was fitted with")
         if self.n_estimators < n:
             raise ValueError(
-                f"n_estimators={self.n_estimators} is below the {n} stumps of the "
+                f"n_estimators={self.n_estimators} is below the {n} {self._kind()} of the "
                 "model that warm_start continues"
             )
         validation = {name: values[:n] for name, values in known.validation.items()}
@@ -181,6 +276,43 @@ class StumpBoosting(Ranker):
         check_flag(self.warm_start, "warm_start")
         check_n_jobs(self.n_jobs)
         check_metric(self.eval_metric, "eval_metric")
+        self._check_tree_params()
+
+    def _check_tree_params(self) -> None:
+        check_option(self.weak, "weak", ("auto", "stump", "tree"))
+        check_option(self.leaf_step, "leaf_step", ("search", "newton"))
+        if self.max_leaf_nodes is not None:
+            check_scalar(
+                self.max_leaf_nodes, "max_leaf_nodes", Integral, min_val=2, max_val=MAX_LEAVES
+            )
+        elif self.max_depth is None:
+            raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
+        if self.max_depth is not None:
+            unlimited = self.max_leaf_nodes is None
+            most = MAX_LEAVES.bit_length() - 1 if unlimited else None
+            check_scalar(self.max_depth, "max_depth", Integral, min_val=1, max_val=most)
+        check_scalar(self.min_samples_leaf, "min_samples_leaf", Integral, min_val=1)
+        check_real(self.min_pair_weight, "min_pair_weight", 0, 2)
+        check_real(self.l2_leaf, "l2_leaf", 0, 1e100)
+        for name in ("learning_rate", "subsample", "colsample"):
+            check_real(getattr(self, name), name, 0, 1)
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0; found 0")
+        check_pair_weight(self.pair_weight)
+        trees = self._grows_trees()
+        if self.weak == "stump" and self.max_leaf_nodes != 2:
+            raise ValueError(
+                f"stumps have two leaves; found weak='stump' and max_leaf_nodes="
+                f"{self.max_leaf_nodes}: leave weak out, or set it to 'tree'"
+            )
+        for name in ("monotonic_cst", "pair_weight"):
+            if not trees and getattr(self, name) is not None:
+                raise ValueError(f"{name} requires weak='tree'; found stumps")
+        for name, value in {**OF_STUMPS, "step": self._steps[0]}.items():
+            if trees and getattr(self, name) != value:
+                raise ValueError(
+                    f"{name} is for stumps; found {name}={getattr(self, name)!r} with trees"
+                )
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state = self._state
@@ -195,15 +327,18 @@ class StumpBoosting(Ranker):
     def _restore(self, spec: ModelSpec) -> None:
         settings, log = spec.facts["settings"], spec.facts["log"]
         n_features, best = check_n_features(spec.n_features), spec.facts["best_iteration"]
-        zero_missing = settings.get("zero_missing")
-        if not isinstance(zero_missing, bool) or len(settings) != 1:
+        zero_missing, trees = settings.get("zero_missing"), settings.get("weak") == "tree"
+        if not isinstance(zero_missing, bool) or len(settings) != 1 + trees:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
-        model = StumpSum.from_arrays(spec.arrays, n_features, zero_missing)
+        if trees != self._grows_trees():
+            raise ValueError("it holds trees where its parameters say stumps, or the reverse")
+        kind: type[StumpSum | TreeSum] = TreeSum if trees else StumpSum
+        model = kind.from_arrays(spec.arrays, n_features, zero_missing)
         log = [list(map(float, figures)) for figures in log]
         if any(len(figures) != len(FIGURES) for figures in log) or np.isnan(log).any():
             raise ValueError("its log is not that of a boosted model")
         if len(model) > len(log) or not (best is None or 0 <= int(best) <= len(log)):
-            raise ValueError("it has more stumps than rounds")
+            raise ValueError("it has more weak rankers than rounds")
         validation = as_validation_log(spec.facts["validation"], len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
         self.n_features_in_, self._with_qid = n_features, bool(spec.facts["with_qid"])
@@ -213,12 +348,15 @@ class StumpBoosting(Ranker):
     def _fit_summary(self) -> dict[str, Any]:
         log = self._state.log
         return {
-            "stumps": len(self._state.model),
+            self._kind(): len(self._state.model),
             "training_error_at_most": log[-1][BOUND] if log else 1.0,
         }
 
     def _summary(self) -> dict[str, Any]:
-        return {"stumps": len(self._state.model), "rounds": self.n_iter_}
+        return {self._kind(): len(self._state.model), "rounds": self.n_iter_}
+
+    def _kind(self) -> str:
+        return "trees" if isinstance(self._state.model, TreeSum) else "stumps"
 
     # ---------------------------------------------------------------- what was learned
 
@@ -238,11 +376,10 @@ class StumpBoosting(Ranker):
             The last equals `predict` to rounding.
         """
         check_is_fitted(self)
-        rows, stumps = self._more_rows(X), self._state.model
-        scores, fires = np.zeros(rows.n_rows), np.empty(rows.n_rows, dtype=np.uint8)
-        for i in range(len(stumps)):
-            stumps.fire(i, rows, fires)
-            scores += stumps.alphas[i] * fires
+        rows, model = self._more_rows(X), self._state.model
+        scores = np.zeros(rows.n_rows)
+        for i in range(len(model)):
+            model.add_member(i, rows, scores)
             yield scores.copy()
 
     def contribution(self, feature: int) -> Contribution:
@@ -265,18 +402,13 @@ class StumpBoosting(Ranker):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Each feature's share in the sum of |alpha|, shape (n_features,)."""
+        """Each feature's share in the sum of |alpha|, of trees of gains, shape (n_features,)."""
         return self._fitted_state().model.importances()
 
     @property
     def estimators_(self) -> NDArray[np.void]:
-        """The stumps, a record each: feature, threshold, missing (1: fires there), alpha."""
-        stumps = self._fitted_state().model
-        kinds = [("feature", np.int32), ("threshold", np.float64)]
-        kinds += [("missing", np.uint8), ("alpha", np.float64)]
-        records = np.empty(len(stumps), dtype=kinds)
-        records["feature"], records["threshold"] = stumps.features, stumps.thresholds
-        records["missing"], records["alpha"] = stumps.sides, stumps.alphas
+        """The stumps, a record each, or all nodes of the trees."""
+        records: NDArray[np.void] = self._fitted_state().model.records()
         return records
 
     @property
@@ -296,27 +428,25 @@ class HeldOut:
     Parameters
     ----------
     watch : Watch
-    model : StumpSum
+    model : StumpSum or TreeSum
         Rounds of it that were not measured yet are, one by one.
     """
 
-    def __init__(self, watch: Watch, model: StumpSum) -> None:
+    def __init__(self, watch: Watch, model: StumpSum | TreeSum) -> None:
         self._watch, self._model, self._validation = watch, model, watch.validation
         if self._validation is None:
             return
         rows = self._validation.rows
-        self._fires = np.empty(rows.n_rows, dtype=np.uint8)
         self._scores = model.score(rows) if watch.values else np.zeros(rows.n_rows)
         for i in range(len(watch.values), len(model)):
             self._add(i)
 
     def _add(self, i: int) -> None:
         assert self._validation is not None
-        self._model.fire(i, self._validation.rows, self._fires)
-        self._scores += self._model.alphas[i] * self._fires
+        self._model.add_member(i, self._validation.rows, self._scores)
         self._watch.measure(self._scores)
 
     def follow(self) -> None:
-        """Add the latest stump, and measure."""
+        """Add the latest weak ranker, and measure."""
         if self._validation is not None:
             self._add(len(self._model) - 1)

@@ -41,6 +41,8 @@ class Binning:
     n_bins, zero_bin : ndarray of int32, shape (n_features,)
         Bins of the present values, and the code of 0.
     has_missing : ndarray of uint8, shape (n_features,)
+    narrow : bool
+        Whether codes are of one byte.
 
     Notes
     -----
@@ -62,6 +64,7 @@ class Binning:
         codes = np.empty(bounds[-1], dtype=np.int32 if max_bins is None else np.uint8)
         places = np.empty(bounds[-1], dtype=np.int32) if sparse else None
         self.n_entries = counts if sparse else None
+        self.narrow = max_bins is not None
         self.n_bins = np.empty(d, dtype=np.int32)
         self.zero_bin = np.empty(d, dtype=np.int32)
         self.has_missing = np.empty(d, dtype=np.uint8)

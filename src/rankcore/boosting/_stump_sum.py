@@ -128,6 +128,20 @@ class StumpSum:
             rows, self.features[i], self.thresholds[i], self.sides[i], self.zero_missing, fires
         )
 
+    def add_member(self, i: int, rows: Rows, scores: NDArray[np.float64]) -> None:
+        """Add to scores what stump i gives each row."""
+        fires = np.empty(rows.n_rows, dtype=np.uint8)
+        self.fire(i, rows, fires)
+        scores += self.alphas[i] * fires
+
+    def records(self) -> NDArray[np.void]:
+        """The stumps, a record each."""
+        kinds = [("feature", np.int32), ("threshold", np.float64)]
+        records = np.empty(len(self), dtype=[*kinds, ("missing", np.uint8), ("alpha", np.float64)])
+        records["feature"], records["threshold"] = self.features, self.thresholds
+        records["missing"], records["alpha"] = self.sides, self.alphas
+        return records
+
     def contribution(self, feature: int) -> Contribution:
         """What a feature adds to the score."""
         merged = self.merged()

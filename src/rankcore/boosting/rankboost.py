@@ -7,14 +7,14 @@ from typing import Any, Self
 
 from rankcore._core.concurrency import learns
 from rankcore._core.params import check_real
-from rankcore.boosting._base import StumpBoosting
+from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._base import as_relevance, queries_of
 from rankcore.ranking._pairs import make_pairing
 
 __all__ = ["BipartiteRankBoost", "RankBoost"]
 
 
-class RankBoost(StumpBoosting):
+class RankBoost(PairBoosting):
     """RankBoost with threshold stumps: pairs that are ranked wrongly gain weight.
 
     Each round takes the stump (1 where a feature is above a threshold, else 0) that best separates
@@ -63,13 +63,52 @@ class RankBoost(StumpBoosting):
         Threads that share the features. The model does not depend on it. None: 1, -1: all.
     verbose : int, default=0
         Print one line every ``verbose`` rounds; 0 prints none.
+    weak : {"auto", "stump", "tree"}, default="auto"
+        Weak rankers. "auto" is trees if ``max_leaf_nodes`` is not 2.
+    max_leaf_nodes : int or None, default=2
+        Leaves of a tree, at most; the leaf that gains most is split first. None: as many as
+        ``max_depth`` allows.
+    max_depth : int, optional
+        Splits on the way to a leaf of a tree, at most.
+    learning_rate : float, default=1.0
+        What steps, or the values of leaves, are multiplied by, in (0, 1]. .05 to .3 for trees of
+        many leaves.
+    leaf_step : {"search", "newton"}, default="search"
+        How the values of a tree's leaves are found: Newton's values, (W - L) / (W + L + l2_leaf)
+        of the weights W and L that the rows of the leaf win and lose with, as they are; or times
+        the number that leaves the least weight of pairs ("search").
+    min_samples_leaf : int, default=20
+        Rows in a leaf of a tree, at least.
+    min_pair_weight : float, default=0.0
+        W + L of a leaf, at least, of 2 in all leaves: all pairs weigh 1.
+    l2_leaf : float, default=0.0
+        See ``leaf_step``. Leaves of little weight get smaller values.
+    subsample : float, default=1.0
+        Share of the queries that each tree is grown on; of rows if there is one query.
+    colsample : float, default=1.0
+        Share of the features that each tree may use.
+    monotonic_cst : array-like of int, shape (n_features,), or dict, optional
+        1: the score must not fall as the feature rises, -1: not rise, 0: either; or a dict from
+        names of features to these. Trees only.
+    pair_weight : {"ndcg", "ndcg@k", "map"} or callable, optional
+        By what a pair is weighed beside its exponential loss: the change in NDCG (gain 2**label -
+        1, logarithmic discount, of the first k) or average precision (labels above 0 are relevant)
+        if both documents swapped places in the order of the scores so far; or a function of the
+        labels and places (from 1) of the documents of a query, which returns weights of shape
+        (n, n), of winner and loser. Trees only. A round then costs O(pairs). ``bound`` still bounds
+        the training error, but is not what is made small, and may rise.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Draws queries and features.
 
     Attributes
     ----------
-    estimators_ : structured ndarray, shape (n_stumps,)
-        feature, threshold, missing (1: fires where the value is missing) and alpha of each stump.
+    estimators_ : structured ndarray, shape (n_stumps,) or (n_nodes,)
+        feature, threshold, missing (1: fires where the value is missing) and alpha of each stump;
+        or, of each node of all trees, tree, node, feature, threshold, missing (1: missing values go
+        where those above the threshold go), gain, children (of values up to the threshold, and of
+        those above; a node, or -1 - leaf) and their values where they are leaves.
     feature_importances_ : ndarray of float64, shape (n_features,)
-        Share of each feature in the sum of |alpha|.
+        Share of each feature in the sum of |alpha|, or of the gains of the splits.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only where X had string column names.
@@ -82,7 +121,10 @@ class RankBoost(StumpBoosting):
         product of all Z: no greater share of the weight of all pairs is ranked wrongly or tied in
         training; ``cap``, the product of sqrt(1 - r^2) (or, with smoothing,
         sqrt((1 + 2 s)^2 - r^2) - 2 s), which ``bound`` never exceeds; and, with an ``eval_set``,
-        ``eval_metric`` under its name.
+        ``eval_metric`` under its name. Of trees, ``alpha`` is the greatest difference of the
+        values of two leaves, ``edge`` is that of the tree scaled to [0, 1], and ``cap``
+        the product of 1 - learning_rate * (1 - sqrt(1 - r^2)) where values come from a search, else
+        of ((1 + r) exp(-alpha) + (1 - r) exp(alpha)) / 2.
 
     Notes
     -----
@@ -97,8 +139,19 @@ class RankBoost(StumpBoosting):
     lie halfway between values, and where there is such a number, also between the values rounded
     to float32.
 
+    A tree is a weak ranker with a real value for each leaf [2]_. Its splits leave the least weight
+    of pairs to second order, (W - L)^2 / (W + L + l2_leaf) summed over the children; then Z is
+    computed exactly, so that the product of all Z bounds the training error as it does for stumps.
+    With ``leaf_step="search"``, no Z is above 1. W and L of each row are rounded to 32-bit
+    integers, by one part in 2^33 of the weight of all pairs at most: sums of them are exact, so
+    that trees do not depend on the order of rows or on ``n_jobs``. What is rounded decides about
+    splits only; values and weights are not. With ``max_bins=None`` splits are sought between all
+    values. A tree costs O(stored values * depth / 2) at most, and O(stored values) of sparse
+    columns whose values could matter: others are bounded.
+
     Memory beyond X: 1 byte per value of dense X and 5 to 6 of sparse X (4 more with
-    ``max_bins=None``), and about 45 bytes per row, of sparse X 55; 24 more with weights of rows, 8
+    ``max_bins=None``; of trees, 1 more of dense X, 4 more of sparse X, and 8 for each bin of every
+    leaf), and about 45 bytes per row, of sparse X 55; 24 more with weights of rows, 8
     more where the rows of queries are mixed, 20 more to select by normalizer. 24 bytes for each
     different label of a query.
 
@@ -106,6 +159,8 @@ class RankBoost(StumpBoosting):
     ----------
     .. [1] Y. Freund, R. Iyer, R. E. Schapire and Y. Singer. "An Efficient Boosting Algorithm for
        Combining Preferences". Journal of Machine Learning Research 4, 2003.
+    .. [2] R. E. Schapire and Y. Singer. "Improved Boosting Algorithms Using Confidence-rated
+       Predictions". Machine Learning 37, 1999.
 
     Examples
     --------
@@ -118,6 +173,14 @@ class RankBoost(StumpBoosting):
     array([1, 2, 3, 4, 5])
     >>> [round(bound, 4) for bound in model.history_["bound"]]
     [0.689, 0.5912, 0.4194]
+
+    Where features interact, no sum of stumps will do:
+
+    >>> X = [[0, 0], [0, 1], [1, 0], [1, 1], [1, 1]]
+    >>> y = [0, 1, 1, 0, 0]
+    >>> model = rc.RankBoost(5, max_leaf_nodes=4, min_samples_leaf=1).fit(X, y)
+    >>> rc.metrics.auc_score(y, model.predict(X))
+    1.0
     """
 
     _steps = ("third", "discrete")
@@ -137,6 +200,19 @@ class RankBoost(StumpBoosting):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        weak: str = "auto",
+        max_leaf_nodes: int | None = 2,
+        max_depth: int | None = None,
+        learning_rate: float = 1.0,
+        leaf_step: str = "search",
+        min_samples_leaf: int = 20,
+        min_pair_weight: float = 0.0,
+        l2_leaf: float = 0.0,
+        subsample: float = 1.0,
+        colsample: float = 1.0,
+        monotonic_cst: Any = None,
+        pair_weight: Any = None,
+        random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.step = step
@@ -151,6 +227,19 @@ class RankBoost(StumpBoosting):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.weak = weak
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.leaf_step = leaf_step
+        self.min_samples_leaf = min_samples_leaf
+        self.min_pair_weight = min_pair_weight
+        self.l2_leaf = l2_leaf
+        self.subsample = subsample
+        self.colsample = colsample
+        self.monotonic_cst = monotonic_cst
+        self.pair_weight = pair_weight
+        self.random_state = random_state
 
     @learns
     def fit(
@@ -222,7 +311,7 @@ class RankBoost(StumpBoosting):
         return self._fit(X, rows, pairing, with_qid, eval_set, eval_qid, eval_group, callbacks)
 
 
-class BipartiteRankBoost(StumpBoosting):
+class BipartiteRankBoost(PairBoosting):
     """RankBoost for two labels, relevant and not, with the steps that are particular to them.
 
     With the default step it learns what `RankBoost` with ``step="discrete"`` does.
@@ -240,7 +329,9 @@ class BipartiteRankBoost(StumpBoosting):
     rel : float, optional
         Labels from here on are relevant. By default all but the least.
     select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, search, \
-    warm_start, n_jobs, verbose
+    warm_start, n_jobs, verbose, weak, max_leaf_nodes, max_depth, learning_rate, leaf_step, \
+    min_samples_leaf, min_pair_weight, l2_leaf, subsample, colsample, monotonic_cst, \
+    pair_weight, random_state
         As for `RankBoost`.
 
     Attributes
@@ -290,6 +381,19 @@ class BipartiteRankBoost(StumpBoosting):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
+        weak: str = "auto",
+        max_leaf_nodes: int | None = 2,
+        max_depth: int | None = None,
+        learning_rate: float = 1.0,
+        leaf_step: str = "search",
+        min_samples_leaf: int = 20,
+        min_pair_weight: float = 0.0,
+        l2_leaf: float = 0.0,
+        subsample: float = 1.0,
+        colsample: float = 1.0,
+        monotonic_cst: Any = None,
+        pair_weight: Any = None,
+        random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.step = step
@@ -305,6 +409,19 @@ class BipartiteRankBoost(StumpBoosting):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.weak = weak
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.leaf_step = leaf_step
+        self.min_samples_leaf = min_samples_leaf
+        self.min_pair_weight = min_pair_weight
+        self.l2_leaf = l2_leaf
+        self.subsample = subsample
+        self.colsample = colsample
+        self.monotonic_cst = monotonic_cst
+        self.pair_weight = pair_weight
+        self.random_state = random_state
 
     @learns
     def fit(

@@ -128,6 +128,13 @@ RANKERS = [
     Learner("ranksvm", "RankSVM", "ranking SVM, linear", {"random_state": 0}, True),
     Learner("rankboost", "RankBoost", "300 threshold stumps, boosted on pairs", {}, True),
     Learner(
+        "rankboost-trees",
+        "RankBoost",
+        "100 trees of 31 leaves, boosted on pairs",
+        {"n_estimators": 100, "max_leaf_nodes": 31, "learning_rate": 0.1},
+        True,
+    ),
+    Learner(
         "bipartite-rankboost",
         "BipartiteRankBoost",
         "the same for two labels: the least, and all others",

@@ -81,6 +81,22 @@ typedef struct rc_stumps {
     int64_t n_features;
 } rc_stumps;
 
+/* A fitted sum of regression trees. Tree t has the nodes offsets[t] .. offsets[t + 1] - 1, numbered
+ * from 0 within the tree, node 0 first, and one leaf more than nodes; the values of its leaves
+ * begin at values[offsets[t] + t]. A tree without nodes is one leaf. */
+typedef struct rc_trees {
+    const int64_t *offsets;   /* n_trees + 1 */
+    const int32_t *features;  /* of a node */
+    const int32_t *children;  /* two of a node: where values up to the threshold go, and where those
+                               * above it go; a node of the tree, or -1 - leaf */
+    const uint8_t *missing;   /* of a node, 0 or 1: which of the two a NaN takes */
+    const double *thresholds; /* of a node */
+    const double *values;     /* what each leaf adds to the score */
+    int64_t n_trees;
+    int64_t n_features;
+    int32_t zero_missing; /* whether a zero, stored or not, is missing as a NaN is */
+} rc_trees;
+
 /* Which of several equal best ranks wins. */
 enum { RC_TIE_HIGH = 0, RC_TIE_LOW = 1 };
 
@@ -366,6 +382,55 @@ static inline double rc_stumps_score(const rc_stumps *model, rc_row x)
         if (value != 0.0 && model->offsets[f] < model->offsets[f + 1])
             score += rc_stumps_value(model, f, value) - model->at_zero[f];
     }
+    return score;
+}
+
+/* Value of a row in a column; 0 if it is sparse and has no entry there. O(log x.n) if sparse. */
+static inline double rc_row_value(rc_row x, int64_t column)
+{
+    int64_t at = column;
+    if (x.indices) {
+        int64_t left = x.n;
+        at = 0;
+        while (left > 0) {
+            const int64_t half = left / 2;
+            if (x.indices[at + half] < column) {
+                at += half + 1;
+                left -= half + 1;
+            } else {
+                left = half;
+            }
+        }
+        if (at == x.n || x.indices[at] != column)
+            return 0.0;
+    }
+    return x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[at]
+                                 : ((const double *)x.data)[at];
+}
+
+/* Leaf of tree t (0 <= t < n_trees) that a row comes to, from 0. The columns of a sparse row must
+ * ascend. O(depth), times O(log x.n) if it is sparse. */
+static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
+{
+    const int64_t first = model->offsets[t];
+    int32_t at = model->offsets[t + 1] > first ? 0 : -1;
+    while (at >= 0) {
+        const double value = rc_row_value(x, model->features[first + at]);
+        const int32_t is_missing = value != value || (model->zero_missing && value == 0.0);
+        const int32_t above =
+            is_missing ? model->missing[first + at] : value > model->thresholds[first + at];
+        at = model->children[2 * (first + at) + above];
+    }
+    return -1 - at;
+}
+
+/* Score of a sum of trees: their values, added in order. As rc_trees_leaf, for each tree. */
+static inline double rc_trees_score(const rc_trees *model, rc_row x)
+{
+    double score = 0.0;
+    int64_t t;
+    for (t = 0; t < model->n_trees; t++)
+        score += model->values[model->offsets[t] + t + rc_trees_leaf(model, t, x)];
     return score;
 }
 

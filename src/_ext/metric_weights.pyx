@@ -1,0 +1,158 @@
+"""Weights of pairs by what swapping the two rows would change in a measure.
+
+The pair of a winner i and a loser j weighs c_q * a_i * a_j * exp(F_j - F_i) * |change|, where F are
+scores, a weights of rows and the change is that of the query's NDCG at k, or average precision, if
+both rows swapped their places in the order by F (Burges, "From RankNet to LambdaRank to LambdaMART:
+an overview", 2010, section 4 has it for NDCG with a logistic loss).
+
+There is no product form: pairs are walked through, those of which a row is in the first k.
+"""
+
+from libc.math cimport exp, fabs
+from libc.stdint cimport int32_t, int64_t
+
+# Differences of scores beyond this many units weigh as much as this one.
+cdef double WIDEST = 60.0
+
+
+cdef inline double _precision_change(
+    int64_t winner, int64_t loser, const double *relevant, const double *inverse,
+) noexcept nogil:
+    """Change of the sum of precisions; places from 1, counts and sums of 1 / place up to each."""
+    cdef double at_winner = relevant[winner] / winner
+    if winner > loser:
+        return (relevant[loser] + 1) / loser - at_winner + inverse[winner - 1] - inverse[loser]
+    return at_winner - relevant[loser] / loser + inverse[loser] - inverse[winner]
+
+
+def weigh(
+    const double[::1] scores not None,
+    const int32_t[::1] order not None,
+    const int64_t[::1] queries not None,
+    const int64_t[::1] levels not None,
+    const double[::1] gains not None,
+    const double[::1] discounts,
+    const double[::1] row_weights,
+    const double[::1] scales not None,
+    const int32_t[::1] leaf_of,
+    double[::1] won,
+    double[::1] lost,
+    double[:, ::1] between,
+    int64_t[::1] places not None,
+    double[:, ::1] room not None,
+):
+    """Sum the weights of the pairs by row, or by leaves.
+
+    Parameters
+    ----------
+    scores : float64 array, shape (n_rows,)
+        In. Rows query by query, those of a query by falling label.
+    order : int32 array, shape (n_rows,)
+        In. The rows of each query by falling score.
+    queries : int64 array, shape (n_queries + 1,)
+        In. Where the rows of each query begin.
+    levels : int64 array, shape (n_rows,)
+        In. Where the rows of lower label than each row's begin; the end of its query if none are.
+    gains : float64 array, shape (n_rows,)
+        In. Of the labels; for average precision, above 0 if relevant.
+    discounts : float64 array, or None
+        In. By place from 0; 0 beyond. None: average precision.
+    row_weights : float64 array, shape (n_rows,), or None
+        In.
+    scales : float64 array, shape (n_queries,)
+        In. c_q over the greatest DCG, or over the number of relevant rows.
+    leaf_of : int32 array, shape (n_rows,), or None
+        In. The leaf of each row, for ``between``.
+    won, lost : float64 array, shape (n_rows,), or None
+        Out. What each row wins and loses with.
+    between : float64 array, shape (n_leaves, n_leaves), or None
+        Out. ``between[a, b]`` is of winners in leaf a and losers in leaf b.
+    places : int64 array, shape (n_rows,)
+        Scratch.
+    room : float64 array, shape (2, n_rows + 1)
+        Scratch.
+
+    Returns
+    -------
+    float
+        The sum of all weights. What is written is not divided by it.
+
+    Notes
+    -----
+    O(pairs), or O(n_rows * discounts) if there are fewer of these than rows in a query.
+    """
+    cdef int64_t n = scores.shape[0], n_queries = queries.shape[0] - 1, q, i, j, first, last, a, b
+    cdef int64_t k = 0 if discounts is None else discounts.shape[0]
+    cdef double total = 0.0, change, w, one, other
+    cdef bint fits = (
+        n_queries >= 0
+        and order.shape[0] == levels.shape[0] == gains.shape[0] == places.shape[0] == n
+        and (row_weights is None or row_weights.shape[0] == n)
+        and scales.shape[0] == n_queries
+        and (won is None) == (lost is None)
+        and (won is None or won.shape[0] == lost.shape[0] == n)
+        and (between is None) == (leaf_of is None)
+        and (between is None or between.shape[0] == between.shape[1])
+        and (leaf_of is None or leaf_of.shape[0] == n)
+        and room.shape[0] == 2
+        and room.shape[1] == n + 1
+        and queries[0] == 0
+        and queries[n_queries] == n
+    )
+    if fits:
+        for q in range(n_queries):
+            fits = fits and queries[q] <= queries[q + 1]
+    if fits:
+        for q in range(n_queries):
+            for i in range(queries[q], queries[q + 1]):
+                fits = (
+                    fits
+                    and queries[q] <= order[i] < queries[q + 1]
+                    and i < levels[i] <= queries[q + 1]
+                    and (leaf_of is None or 0 <= leaf_of[i] < between.shape[0])
+                )
+    if not fits:
+        raise ValueError("the rows, queries and leaves do not fit together")
+    with nogil:
+        if won is not None:
+            for i in range(n):
+                won[i] = lost[i] = 0.0
+        if between is not None:
+            for a in range(between.shape[0]):
+                for b in range(between.shape[0]):
+                    between[a, b] = 0.0
+        for q in range(n_queries):
+            first = queries[q]
+            last = queries[q + 1]
+            room[0, 0] = room[1, 0] = 0.0
+            for i in range(last - first):
+                j = order[first + i]
+                places[j] = i + 1
+                room[0, i + 1] = room[0, i] + (gains[j] > 0)
+                room[1, i + 1] = room[1, i] + (gains[j] > 0) / <double> (i + 1)
+            for i in range(first, last):
+                one = scales[q] * (1.0 if row_weights is None else row_weights[i])
+                for j in range(levels[i], last):
+                    a = places[i]
+                    b = places[j]
+                    if discounts is None:
+                        if gains[i] <= 0 or gains[j] > 0:
+                            continue
+                        change = _precision_change(a, b, &room[0, 0], &room[1, 0])
+                    else:
+                        if a > k and b > k:
+                            continue
+                        change = (gains[i] - gains[j]) * fabs(
+                            (discounts[a - 1] if a <= k else 0.0)
+                            - (discounts[b - 1] if b <= k else 0.0)
+                        )
+                    other = 1.0 if row_weights is None else row_weights[j]
+                    w = min(max(scores[j] - scores[i], -WIDEST), WIDEST)
+                    w = one * other * change * exp(w)
+                    total += w
+                    if won is not None:
+                        won[i] += w
+                        lost[j] += w
+                    if between is not None:
+                        between[leaf_of[i], leaf_of[j]] += w
+    return total

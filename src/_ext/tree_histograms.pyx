@@ -1,0 +1,458 @@
+"""Sums of pair weights by bin, of the rows in a leaf of a tree.
+
+What a row wins and loses with are rounded to integers, two in a word, once per tree
+(`_tree_sums.h`). Sums of integers do not depend on the order of the rows, nor on how columns are
+shared by threads, and the sums of a leaf less those of one child are those of the other, exactly.
+
+Dense columns of byte codes are laid out anew, eight codes of a row side by side: a leaf's rows are
+far apart, and one access serves eight columns. Sparse columns are laid out by rows, a histogram
+place per entry; zeros are never touched.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from rankcore._ext._columns cimport Binned, binned_of, code_t
+
+
+cdef extern from "_tree_sums.h" nogil:
+    enum:
+        RC_LANES
+        RC_CODES
+
+    void rc_sum_blocks(
+        const uint8_t *codes, const int32_t *rows, const uint64_t *weights, int64_t n,
+        uint64_t *sums
+    ) noexcept
+
+LANES = RC_LANES
+CODES = RC_CODES
+
+
+def quantise(
+    const double[::1] won not None,
+    const double[::1] lost not None,
+    const int32_t[::1] rows not None,
+    uint64_t[::1] words not None,
+):
+    """Round the weights of some rows to integers, two in a word.
+
+    Parameters
+    ----------
+    won, lost : float64 array, shape (n_all,)
+        In. What each row wins and loses with; not negative.
+    rows : int32 array, shape (n,)
+        In. The rows to look at.
+    words : uint64 array, shape (n,)
+        Out. ``round(won * scale)`` in the upper 32 bits, ``round(lost * scale)`` in the lower.
+
+    Returns
+    -------
+    float
+        The scale: (2**32 - 1 - n) / the greater of both sums, or 0 if nothing weighs anything. A
+        sum of m rows is wrong by m / 2 units at most, which is m / 2**33 of the whole and less.
+
+    Notes
+    -----
+    O(n).
+    """
+    cdef int64_t i, n = rows.shape[0]
+    cdef double all_won = 0.0, all_lost = 0.0, scale
+    cdef bint fits = won.shape[0] == lost.shape[0] and words.shape[0] == n
+    for i in range(n if fits else 0):
+        fits = fits and 0 <= rows[i] < won.shape[0]
+    if not fits:
+        raise ValueError("the rows and their weights do not fit together")
+    with nogil:
+        for i in range(n):
+            all_won += won[rows[i]]
+            all_lost += lost[rows[i]]
+        scale = max(all_won, all_lost)
+        scale = (4294967295.0 - n) / scale if scale > 0 else 0.0
+        for i in range(n):
+            words[i] = (
+                <uint64_t> (won[rows[i]] * scale + 0.5) << 32
+                | <uint64_t> (lost[rows[i]] * scale + 0.5)
+            )
+    return scale
+
+
+def lay_out(
+    object columns not None,
+    const int32_t[::1] features not None,
+    uint8_t[::1] blocks not None,
+):
+    """Put the codes of dense columns side by side, LANES columns in a block.
+
+    Parameters
+    ----------
+    columns : Columns
+        In. Dense, of one-byte codes.
+    features : int32 array
+        In. Which ones.
+    blocks : uint8 array
+        Out. LANES codes of each row, block after block; codes beyond the last column are 0.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef const uint8_t *codes = <const uint8_t *> binned.codes
+    cdef const uint8_t *column
+    cdef uint8_t *out
+    cdef int64_t i, j, b, start, n = binned.n_rows, m = features.shape[0]
+    cdef int64_t n_blocks = (m + RC_LANES - 1) // RC_LANES
+    cdef int64_t step = 4096
+    if binned.width != 1 or binned.bounds != NULL or blocks.shape[0] != n_blocks * n * RC_LANES:
+        raise ValueError("the columns are not dense, of one byte, or do not fit the blocks")
+    for j in range(m):
+        if not 0 <= features[j] < binned.n_features:
+            raise IndexError(f"there is no column {features[j]}")
+    if blocks.shape[0] == 0:
+        return
+    with nogil:
+        if m % RC_LANES:
+            memset(&blocks[(n_blocks - 1) * n * RC_LANES], 0, n * RC_LANES)
+        for b in range(n_blocks):
+            out = &blocks[b * n * RC_LANES]
+            start = 0
+            while start < n:  # as much at a time as stays in the cache
+                for j in range(RC_LANES * b, min(RC_LANES * (b + 1), m)):
+                    column = codes + features[j] * n
+                    for i in range(start, min(start + step, n)):
+                        out[i * RC_LANES + j - RC_LANES * b] = column[i]
+                start += step
+
+
+def sum_blocks(
+    const uint8_t[::1] blocks not None,
+    int64_t n_rows,
+    const int32_t[::1] rows not None,
+    const uint64_t[::1] words not None,
+    uint64_t[::1] sums not None,
+):
+    """Sum words by bin.
+
+    Parameters
+    ----------
+    blocks : uint8 array
+        In. From `lay_out`.
+    n_rows : int
+        In. Rows in the blocks.
+    rows : int32 array, shape (n,)
+        In. Rows of the leaf, ascending.
+    words : uint64 array, shape (n,)
+        In. Their words.
+    sums : uint64 array
+        Out. CODES each column.
+
+    Notes
+    -----
+    O(n * columns).
+    """
+    cdef int64_t b, n = rows.shape[0], size = n_rows * RC_LANES
+    cdef int64_t n_blocks = blocks.shape[0] // size if size else 0
+    if (
+        words.shape[0] != n
+        or blocks.shape[0] != n_blocks * size
+        or sums.shape[0] != n_blocks * RC_LANES * RC_CODES
+        or (n and not 0 <= rows[0] <= rows[n - 1] < n_rows)
+    ):
+        raise ValueError("the rows, words and sums do not fit the blocks")
+    with nogil:
+        for b in range(n_blocks):
+            memset(&sums[b * RC_LANES * RC_CODES], 0, RC_LANES * RC_CODES * sizeof(uint64_t))
+            if n:
+                rc_sum_blocks(&blocks[b * size], &rows[0], &words[0], n,
+                              &sums[b * RC_LANES * RC_CODES])
+
+
+def sum_columns(
+    object columns not None,
+    const int32_t[::1] features not None,
+    const int64_t[::1] offsets not None,
+    const int32_t[::1] rows not None,
+    const uint64_t[::1] words not None,
+    uint64_t[::1] sums not None,
+):
+    """Sum words by bin, of dense columns of wide codes.
+
+    Parameters
+    ----------
+    columns : Columns
+        In. Dense, of four-byte codes.
+    features : int32 array, shape (m,)
+        In. The columns.
+    offsets : int64 array, shape (m + 1,)
+        In. Where the sums of each column begin.
+    rows, words, sums
+        As for `sum_blocks`.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef const int32_t *codes
+    cdef uint64_t *out
+    cdef int64_t i, j, n = rows.shape[0], m = features.shape[0]
+    if (
+        binned.width != 4
+        or binned.bounds != NULL
+        or words.shape[0] != n
+        or offsets.shape[0] != m + 1
+        or (n and not 0 <= rows[0] <= rows[n - 1] < binned.n_rows)
+    ):
+        raise ValueError("the rows, words and sums do not fit the columns")
+    for j in range(m):
+        if not 0 <= features[j] < binned.n_features or not (
+            0 <= offsets[j] <= offsets[j + 1] - binned.n_bins[features[j]] - 1
+            and offsets[j + 1] <= sums.shape[0]
+        ):
+            raise ValueError("the sums do not fit the columns")
+    with nogil:
+        for j in range(m):
+            out = &sums[offsets[j]]
+            memset(out, 0, (offsets[j + 1] - offsets[j]) * sizeof(uint64_t))
+            codes = <const int32_t *> binned.codes + features[j] * binned.n_rows
+            for i in range(n):
+                out[codes[rows[i]]] += words[i]
+
+
+cdef void _fill_cells(
+    const Binned *binned, const code_t *codes, const int32_t[::1] features,
+    const int64_t[::1] offsets, const uint8_t[::1] whole, int64_t *cursors, int32_t *cells,
+) noexcept nogil:
+    cdef int64_t j, k, row
+    for j in range(features.shape[0]):
+        for k in range(binned.bounds[features[j]], binned.bounds[features[j] + 1]):
+            row = binned.rows[k]
+            cells[cursors[row]] = <int32_t> (offsets[j] + (0 if whole[j] else codes[k]))
+            cursors[row] += 1
+
+
+def lay_out_cells(
+    object columns not None,
+    const int32_t[::1] features not None,
+    const int64_t[::1] offsets not None,
+    const uint8_t[::1] whole not None,
+    int64_t[::1] bounds not None,
+    cells,
+):
+    """List, row by row, the places in the sums that the entries of sparse columns add to.
+
+    Parameters
+    ----------
+    columns : Columns
+        In. Sparse.
+    features : int32 array, shape (m,)
+        In. Which ones.
+    offsets : int64 array, shape (m + 1,)
+        In. Where the sums of each column begin.
+    whole : uint8 array, shape (m,)
+        In. Whether all entries of the column add to one place.
+    bounds : int64 array, shape (n_rows + 1,)
+        Out. Where the list of each row begins.
+    cells : int32 array or None
+        Out. The lists. None: only the bounds are written.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef int64_t j, k, n = binned.n_rows, m = features.shape[0], f
+    cdef int32_t[::1] out
+    if (
+        binned.bounds == NULL
+        or bounds.shape[0] != n + 1
+        or offsets.shape[0] != m + 1
+        or whole.shape[0] != m
+    ):
+        raise ValueError("the columns are not sparse, or the arrays do not fit them")
+    for j in range(m):
+        f = features[j]
+        if not 0 <= f < binned.n_features:
+            raise IndexError(f"there is no column {f}")
+        if offsets[j + 1] - offsets[j] < (1 if whole[j] else binned.n_bins[f] + 1):
+            raise ValueError("the offsets leave no room for the bins")
+    if m and not 0 <= offsets[0] <= offsets[m] < 2**31:
+        raise ValueError("the sums are too many")
+    if cells is None:
+        with nogil:
+            for k in range(n + 1):
+                bounds[k] = 0
+            for j in range(m):
+                for k in range(binned.bounds[features[j]], binned.bounds[features[j] + 1]):
+                    bounds[binned.rows[k] + 1] += 1
+            for k in range(n):
+                bounds[k + 1] += bounds[k]
+        return
+    out = cells
+    if out.shape[0] != bounds[n]:
+        raise ValueError("the cells do not fit their bounds")
+    if out.shape[0] == 0:
+        return
+    with nogil:
+        # Each bound moves to the end of its row, which is where the next one begins.
+        if binned.width == 1:
+            _fill_cells(binned, <const uint8_t *> binned.codes, features, offsets, whole,
+                        &bounds[0], &out[0])
+        else:
+            _fill_cells(binned, <const int32_t *> binned.codes, features, offsets, whole,
+                        &bounds[0], &out[0])
+        for k in range(n, 0, -1):
+            bounds[k] = bounds[k - 1]
+        bounds[0] = 0
+
+
+def sum_cells(
+    const int64_t[::1] bounds not None,
+    const int32_t[::1] cells not None,
+    const int32_t[::1] rows not None,
+    const uint64_t[::1] words not None,
+    uint64_t[::1] sums not None,
+):
+    """Sum words by bin, of sparse columns: their entries only.
+
+    Parameters
+    ----------
+    bounds, cells
+        In. From `lay_out_cells`.
+    rows : int32 array, shape (n,)
+        In. Rows of the leaf, ascending.
+    words : uint64 array, shape (n,)
+        In. Their words.
+    sums : uint64 array
+        Out. At least as many as `lay_out_cells` has offsets for.
+
+    Notes
+    -----
+    O(sums + entries of the rows).
+    """
+    cdef int64_t i, k, n = rows.shape[0]
+    cdef uint64_t word
+    if words.shape[0] != n or (n and not 0 <= rows[0] <= rows[n - 1] < bounds.shape[0] - 1):
+        raise ValueError("the rows and words do not fit the cells")
+    if sums.shape[0] == 0:
+        return
+    with nogil:
+        memset(&sums[0], 0, sums.shape[0] * sizeof(uint64_t))
+        for i in range(n):
+            word = words[i]
+            for k in range(bounds[rows[i]], bounds[rows[i] + 1]):
+                sums[cells[k]] += word
+
+
+def subtract(uint64_t[::1] sums not None, const uint64_t[::1] less not None):
+    """Take the sums of one child from those of a leaf: what is left is the other child's.
+
+    Parameters
+    ----------
+    sums : uint64 array
+        In and out.
+    less : uint64 array, same length
+    """
+    cdef int64_t i
+    if sums.shape[0] != less.shape[0]:
+        raise ValueError("the sums differ in length")
+    with nogil:
+        for i in range(sums.shape[0]):
+            sums[i] -= less[i]
+
+
+cdef void _mark(
+    const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
+    uint8_t *fires,
+) noexcept nogil:
+    """Where the entries of a sparse column fire."""
+    cdef int64_t k, missing = binned.n_bins[feature]
+    for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
+        fires[binned.rows[k]] = side if codes[k] == missing else codes[k] >= bin
+
+
+cdef int64_t _divide(
+    const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
+    uint8_t *fires, int64_t n, int32_t *rows, uint64_t *words, int32_t *other_rows,
+    uint64_t *other_words,
+) noexcept nogil:
+    cdef int64_t i, left = 0, right = 0, missing = binned.n_bins[feature]
+    cdef bint goes
+    cdef uint8_t implied
+    if binned.bounds == NULL:
+        codes += feature * binned.n_rows
+    else:
+        # First as if no row had an entry: other rows may hold anything.
+        i = binned.zero_bin[feature]
+        implied = side if i == missing else i >= bin
+        for i in range(n):
+            fires[rows[i]] = implied
+        _mark(binned, codes, feature, bin, side, fires)
+    for i in range(n):
+        if binned.bounds != NULL:
+            goes = fires[rows[i]]
+        else:
+            goes = side if codes[rows[i]] == missing else codes[rows[i]] >= bin
+        # Both are written, one is kept: there is no branch to mispredict.
+        other_rows[right] = rows[left] = rows[i]
+        other_words[right] = words[left] = words[i]
+        right += goes
+        left += not goes
+    for i in range(right):
+        rows[left + i] = other_rows[i]
+        words[left + i] = other_words[i]
+    return left
+
+
+def divide(
+    object columns not None,
+    int64_t feature,
+    int64_t bin,
+    uint8_t side,
+    uint8_t[::1] fires not None,
+    int32_t[::1] rows not None,
+    uint64_t[::1] words not None,
+    int32_t[::1] spare_rows not None,
+    uint64_t[::1] spare_words not None,
+):
+    """Divide the rows of a leaf in place: those where the split does not fire come first.
+
+    Parameters
+    ----------
+    columns : Columns
+        In.
+    feature, bin : int
+        In. The split fires in this bin of the column and in those above,
+    side : int
+        and where the value is missing if 1.
+    fires : uint8 array, shape (n_rows,)
+        Scratch, for sparse columns.
+    rows : int32 array, shape (n,)
+        In and out. Both parts stay in order.
+    words : uint64 array, shape (n,)
+        In and out. Moved with the rows.
+    spare_rows, spare_words : int32 and uint64 array, shape (n,) at least
+        Scratch.
+
+    Returns
+    -------
+    int
+        How many rows come first.
+
+    Notes
+    -----
+    O(n), and O(entries of the column) if it is sparse.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef int64_t i, n = rows.shape[0], found = 0
+    cdef bint fits = (
+        0 <= feature < binned.n_features
+        and side <= 1
+        and fires.shape[0] == binned.n_rows
+        and words.shape[0] == n
+        and spare_rows.shape[0] >= n
+        and spare_words.shape[0] >= n
+    )
+    for i in range(n if fits else 0):
+        fits = fits and 0 <= rows[i] < binned.n_rows
+    if not fits:
+        raise ValueError("the rows do not fit the columns")
+    if n == 0:
+        return 0
+    with nogil:
+        if binned.width == 1:
+            found = _divide(binned, <const uint8_t *> binned.codes, feature, bin, side, &fires[0],
+                            n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
+        else:
+            found = _divide(binned, <const int32_t *> binned.codes, feature, bin, side, &fires[0],
+                            n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
+    return found

@@ -1,0 +1,354 @@
+"""The search for the best split of a leaf, from the sums of its bins.
+
+A split sends the rows of a leaf that fire to one child and the others to the other. Each child is
+worth (W - L)**2 / (W + L + l2), of the weights W and L that its rows win and lose with: twice the
+weight of pairs that Newton's value leaves less, to second order. Sums are integers, worths are
+computed from them in one way: equal sums are equal splits, on every machine.
+
+Of sparse columns of few entries only one sum is kept. It bounds what any cut of the column is
+worth; the entries are only walked through if that may exceed the best of the others.
+"""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from rankcore._ext._columns cimport Binned, binned_of, code_t
+
+
+cdef extern from "_tree_splits.h" nogil:
+    ctypedef struct rc_leaf:
+        uint64_t word
+        double l2
+        double least
+        int32_t sign
+        double low
+        double high
+
+    ctypedef struct rc_split:
+        double gain
+        int32_t bin
+        uint8_t side
+
+    double rc_worth(uint64_t word, double l2) noexcept
+    double rc_worth_of(uint64_t word, double l2, double value) noexcept
+    double rc_value(uint64_t word, double l2, double low, double high) noexcept
+    double rc_most_worth(uint64_t entries, uint64_t word, double l2) noexcept
+    rc_split rc_best_cut(
+        const uint64_t *sums, const int32_t *counts, int64_t n_bins, const rc_leaf *leaf,
+        int64_t n_rows, int64_t least_rows, uint64_t *firing, double *worths
+    ) noexcept
+
+# Bounds are computed in another order than worths: they are raised by more than the rounding.
+cdef double RAISED = 1.0 + 1e-12
+# What `bins` holds of a column that is not summed by bin, but bounded.
+cdef enum:
+    UNSEEN = -2
+
+BOUNDED = UNSEEN
+
+
+cdef void _sum_entries(
+    const Binned *binned, const code_t *codes, int64_t feature, const int32_t *leaf_of,
+    int32_t leaf, const uint64_t *row_words, uint64_t *sums, int32_t *counts,
+) noexcept nogil:
+    """Sums and counts of the entries in a leaf."""
+    cdef int64_t k, row
+    for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
+        row = binned.rows[k]
+        if leaf_of[row] == leaf:
+            sums[codes[k]] += row_words[row]
+            counts[codes[k]] += 1
+
+
+cdef inline void _imply(
+    const Binned *binned, int64_t feature, uint64_t word, uint64_t *sums
+) noexcept nogil:
+    """Give the block of rows without an entry what the entries leave."""
+    cdef int64_t b
+    cdef uint64_t held = 0
+    for b in range(binned.n_bins[feature] + 1):
+        held += sums[b]
+    sums[binned.zero_bin[feature]] += word - held
+
+
+cdef rc_split _walk(
+    const Binned *binned, int64_t feature, const int32_t *leaf_of, int32_t leaf,
+    const uint64_t *row_words, const rc_leaf *made, int64_t n_rows, int64_t least_rows,
+    uint64_t *sums, double *worths, int32_t *counts,
+) noexcept nogil:
+    """The best cut of a sparse column that leaves each child some rows, from its entries."""
+    cdef int64_t b, held = 0, n = binned.n_bins[feature] + 1
+    memset(sums, 0, n * sizeof(uint64_t))
+    memset(counts, 0, n * sizeof(int32_t))
+    if binned.width == 1:
+        _sum_entries(binned, <const uint8_t *> binned.codes, feature, leaf_of, leaf, row_words,
+                     sums, counts)
+    else:
+        _sum_entries(binned, <const int32_t *> binned.codes, feature, leaf_of, leaf, row_words,
+                     sums, counts)
+    _imply(binned, feature, made.word, sums)
+    for b in range(n):
+        held += counts[b]
+    counts[binned.zero_bin[feature]] += <int32_t> (n_rows - held)
+    return rc_best_cut(sums, counts, n - 1, made, n_rows, least_rows, sums + n, worths)
+
+
+def search(
+    object columns not None,
+    const int32_t[::1] features not None,
+    const int64_t[::1] offsets not None,
+    const uint8_t[::1] whole,
+    const uint8_t[::1] allowed,
+    const int8_t[::1] signs,
+    const uint64_t[::1] sums not None,
+    uint64_t word,
+    double l2,
+    double least,
+    double low,
+    double high,
+    const int32_t[::1] leaf_of,
+    int32_t leaf,
+    const uint64_t[::1] row_words,
+    int64_t n_leaf,
+    int64_t least_rows,
+    uint64_t[::1] scratch not None,
+    double[::1] room not None,
+    int32_t[::1] counts not None,
+    double[::1] worths not None,
+    int32_t[::1] bins not None,
+    uint8_t[::1] sides not None,
+):
+    """Find the best cut of a leaf by each of some columns.
+
+    Parameters
+    ----------
+    columns : Columns
+        In.
+    features : int32 array, shape (m,)
+        In. The columns.
+    offsets : int64 array, shape (m + 1,)
+        In. Where the sums of each column begin.
+    whole : uint8 array, shape (m,), or None
+        In. Whether there is but one sum of the column's entries.
+    allowed : uint8 array, shape (m,), or None
+        In. Which columns may be used.
+    signs : int8 array, shape (n_features,), or None
+        In. By column, 1: the value must not fall as the column rises, -1: not rise, 0: either.
+    sums : uint64 array
+        In. Words of the rows of the leaf by bin; of sparse columns, of the entries only.
+    word : int
+        In. Sum of the words of all rows of the leaf.
+    l2, least : float
+        In. In units of the words: what is added to W + L, and the least W + L of a child.
+    low, high : float
+        In. Range of the values of the children.
+    leaf_of : int32 array, shape (n_rows,)
+        In. For ``whole``: the leaf of each row,
+    leaf : int
+        In. the number of this one,
+    row_words : uint64 array, shape (n_rows,)
+        In. the word of each row,
+    n_leaf, least_rows : int
+        In. rows of the leaf, and of a child at least: other columns do not look at these.
+    scratch : uint64 array, room : float64 array, counts : int32 array
+        Three and two times the most bins of a column and one more, and as many.
+    worths : float64 array, shape (m,)
+        Out. Of both children together; negative if the column has no cut; or a bound on it,
+    bins : int32 array, shape (m,)
+        Out. BOUNDED if it is a bound, and less than the worth of another column.
+    sides : uint8 array, shape (m,)
+        Out. Whether the split fires where the value is missing.
+
+    Notes
+    -----
+    O(sums), and O(entries) of some columns.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef int64_t i, b, f, n, m = features.shape[0]
+    cdef bint fits = (
+        offsets.shape[0] == m + 1
+        and (whole is None or (
+            whole.shape[0] == m
+            and leaf_of is not None
+            and leaf_of.shape[0] == binned.n_rows
+            and row_words is not None
+            and row_words.shape[0] == binned.n_rows
+            and binned.bounds != NULL
+        ))
+        and (allowed is None or allowed.shape[0] == m)
+        and (signs is None or signs.shape[0] == binned.n_features)
+        and worths.shape[0] == m
+        and bins.shape[0] == m
+        and sides.shape[0] == m
+    )
+    for i in range(m if fits else 0):
+        fits = fits and 0 <= features[i] < binned.n_features
+        if fits:
+            n = binned.n_bins[features[i]] + 1
+            fits = scratch.shape[0] >= 3 * n and room.shape[0] >= 2 * n and counts.shape[0] >= n
+            if whole is not None and whole[i]:
+                n = 1
+            fits = fits and 0 <= offsets[i] and offsets[i] + n <= sums.shape[0]
+    if not fits:
+        raise ValueError("the arrays do not fit the columns")
+    cdef rc_leaf made
+    cdef rc_split found
+    cdef const uint64_t *here
+    cdef double best = 0.0
+    made.word = word
+    made.l2 = l2
+    made.least = least
+    made.low = low
+    made.high = high
+    with nogil:
+        for i in range(m):
+            worths[i] = -1.0
+            bins[i] = -1
+            sides[i] = 0
+            if allowed is not None and not allowed[i]:
+                continue
+            f = features[i]
+            here = &sums[offsets[i]]
+            if whole is not None and whole[i]:
+                # One side of a cut has no rows but those with an entry.
+                if here[0] and binned.bounds[f + 1] - binned.bounds[f] >= least_rows:
+                    worths[i] = RAISED * rc_most_worth(here[0], word, l2)
+                    bins[i] = UNSEEN
+                continue
+            n = binned.n_bins[f] + 1
+            if binned.bounds != NULL:
+                for b in range(n):
+                    scratch[b] = here[b]
+                here = &scratch[0]
+                _imply(binned, f, word, &scratch[0])
+            made.sign = 0 if signs is None else signs[f]
+            found = rc_best_cut(here, NULL, n - 1, &made, 0, 0, &scratch[n], &room[0])
+            worths[i] = found.gain
+            bins[i] = found.bin
+            sides[i] = found.side
+            best = max(best, found.gain)
+        if whole is not None:
+            for i in range(m):
+                if bins[i] != UNSEEN or worths[i] < best:
+                    continue
+                made.sign = 0 if signs is None else signs[features[i]]
+                found = _walk(binned, features[i], &leaf_of[0], leaf, &row_words[0], &made, n_leaf,
+                              least_rows, &scratch[0], &room[0], &counts[0])
+                worths[i] = found.gain
+                bins[i] = found.bin
+                sides[i] = found.side
+                best = max(best, found.gain)
+
+
+cdef void _count_dense(
+    const Binned *binned, const code_t *codes, int64_t feature, const int32_t[::1] rows,
+    const uint64_t[::1] words, uint64_t *sums, int32_t *counts,
+) noexcept nogil:
+    cdef int64_t i
+    codes += feature * binned.n_rows
+    for i in range(rows.shape[0]):
+        sums[codes[rows[i]]] += words[i]
+        counts[codes[rows[i]]] += 1
+
+
+def search_counted(
+    object columns not None,
+    int64_t feature,
+    int32_t sign,
+    const int32_t[::1] rows not None,
+    const uint64_t[::1] words not None,
+    uint64_t word,
+    double l2,
+    double least,
+    int64_t least_rows,
+    double low,
+    double high,
+    const int32_t[::1] leaf_of,
+    int32_t leaf,
+    const uint64_t[::1] row_words,
+    uint64_t[::1] scratch not None,
+    double[::1] room not None,
+    int32_t[::1] counts not None,
+):
+    """Find the best cut of a leaf by one column that leaves each child some rows.
+
+    Parameters
+    ----------
+    columns, word, l2, least, low, high, leaf_of, leaf, row_words, scratch, room, counts
+        As for `search`; leaf_of and row_words are for sparse columns.
+    feature : int
+        In. The column.
+    sign : int
+        In. See ``signs`` of `search`.
+    rows : int32 array, shape (n,)
+        In. Rows of the leaf,
+    words : uint64 array, shape (n,)
+        In. and their words.
+    least_rows : int
+        In. Rows of a child, at least.
+
+    Returns
+    -------
+    worth : float
+        Negative if there is no such cut.
+    bin, side : int
+
+    Notes
+    -----
+    O(n), or O(entries of the column) if it is sparse.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef int64_t i, n, n_rows = rows.shape[0]
+    cdef bint sparse = binned.bounds != NULL
+    cdef bint fits = (
+        0 <= feature < binned.n_features
+        and words.shape[0] == n_rows
+        and (not sparse or (
+            leaf_of is not None
+            and leaf_of.shape[0] == binned.n_rows
+            and row_words is not None
+            and row_words.shape[0] == binned.n_rows
+        ))
+    )
+    for i in range(n_rows if fits and not sparse else 0):
+        fits = fits and 0 <= rows[i] < binned.n_rows
+    if fits:
+        n = binned.n_bins[feature] + 1
+        fits = scratch.shape[0] >= 3 * n and room.shape[0] >= 2 * n and counts.shape[0] >= n
+    if not fits:
+        raise ValueError("the arrays do not fit the columns")
+    cdef rc_leaf made
+    cdef rc_split found
+    made.word = word
+    made.l2 = l2
+    made.least = least
+    made.sign = sign
+    made.low = low
+    made.high = high
+    n = binned.n_bins[feature] + 1
+    with nogil:
+        if sparse:
+            found = _walk(binned, feature, &leaf_of[0], leaf, &row_words[0], &made, n_rows,
+                          least_rows, &scratch[0], &room[0], &counts[0])
+        else:
+            memset(&scratch[0], 0, n * sizeof(uint64_t))
+            memset(&counts[0], 0, n * sizeof(int32_t))
+            if binned.width == 1:
+                _count_dense(binned, <const uint8_t *> binned.codes, feature, rows, words,
+                             &scratch[0], &counts[0])
+            else:
+                _count_dense(binned, <const int32_t *> binned.codes, feature, rows, words,
+                             &scratch[0], &counts[0])
+            found = rc_best_cut(&scratch[0], &counts[0], n - 1, &made, n_rows, least_rows,
+                                &scratch[n], &room[0])
+    return found.gain, found.bin, found.side
+
+
+def worth(uint64_t word, double l2, double low, double high):
+    """What a leaf of a sum of words is worth, with a value within a range."""
+    return rc_worth_of(word, l2, rc_value(word, l2, low, high))
+
+
+def value(uint64_t word, double l2, double low, double high):
+    """Newton's value of a leaf of a sum of words, within a range."""
+    return rc_value(word, l2, low, high)

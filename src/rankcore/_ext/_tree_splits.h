@@ -1,0 +1,159 @@
+/* The best split of a leaf by one column, from the sums of its bins. Private.
+ *
+ * With the weights W that a set of rows wins with and L that it loses with, a leaf of the value
+ * (W - L) / (W + L + l2) leaves, to second order, (W - L)^2 / (W + L + l2) / 2 less weight. */
+#ifndef RANKCORE_TREE_SPLITS_H
+#define RANKCORE_TREE_SPLITS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "_vectors.h"
+
+typedef struct rc_leaf {
+    uint64_t word; /* sum of the words of its rows: won << 32 | lost */
+    double l2;     /* in units of the words, as is the next */
+    double least;  /* least W + L of a child, at least 1 */
+    int32_t sign;  /* of the value where the split fires less that where it does not; 0: either */
+    double low, high; /* range of the values of the children */
+} rc_leaf;
+
+typedef struct rc_split {
+    double gain; /* negative: there is none */
+    int32_t bin;
+    uint8_t side;
+} rc_split;
+
+/* An integer below 2^52 as a double, in vector instructions that every processor has. */
+RC_INLINE_ double rc_as_double(uint64_t x)
+{
+    double y;
+    x |= UINT64_C(0x4330000000000000);
+    memcpy(&y, &x, sizeof y);
+    return y - 4503599627370496.0;
+}
+
+RC_INLINE_ double rc_won(uint64_t word) { return rc_as_double(word >> 32); }
+
+RC_INLINE_ double rc_lost(uint64_t word) { return rc_as_double(word & UINT64_C(0xffffffff)); }
+
+/* What a leaf gains by its value. */
+RC_INLINE_ double rc_worth(uint64_t word, double l2)
+{
+    const double a = rc_won(word) - rc_lost(word), h = rc_won(word) + rc_lost(word) + l2;
+    return h > 0.0 ? a * a / h : 0.0;
+}
+
+/* The same of both children for the firing rows of each of n cuts; negative if one weighs less
+ * than the least. */
+RC_CLONES_ static void rc_worths(const uint64_t *firing, int64_t n, uint64_t word, double l2,
+                                 double least, double *worths)
+{
+    int64_t i;
+    for (i = 0; i < n; i++) {
+        const uint64_t rest = word - firing[i];
+        const double w = rc_won(firing[i]), l = rc_lost(firing[i]);
+        const double v = rc_won(rest), m = rc_lost(rest);
+        const double a = w - l, h = w + l, b = v - m, g = v + m;
+        const double worth = a * a / (h + l2) + b * b / (g + l2);
+        const double lighter = h < g ? h : g;
+        worths[i] = lighter >= least ? worth : -1.0;
+    }
+}
+
+/* Value of a leaf, within a range. */
+RC_INLINE_ double rc_value(uint64_t word, double l2, double low, double high)
+{
+    const double h = rc_won(word) + rc_lost(word) + l2;
+    const double value = h > 0.0 ? (rc_won(word) - rc_lost(word)) / h : 0.0;
+    return value < low ? low : value > high ? high : value;
+}
+
+/* What a leaf gains by a value that need not be its best one. */
+RC_INLINE_ double rc_worth_of(uint64_t word, double l2, double value)
+{
+    const double a = rc_won(word) - rc_lost(word), h = rc_won(word) + rc_lost(word) + l2;
+    return (2.0 * a - h * value) * value;
+}
+
+/* The same for a column or leaf whose values are constrained. */
+static inline void rc_constrained_worths(const uint64_t *firing, int64_t n, const rc_leaf *leaf,
+                                         double *worths)
+{
+    int64_t i;
+    for (i = 0; i < n; i++) {
+        const uint64_t rest = leaf->word - firing[i];
+        const double h = rc_won(firing[i]) + rc_lost(firing[i]), g = rc_won(rest) + rc_lost(rest);
+        const double a = rc_value(firing[i], leaf->l2, leaf->low, leaf->high);
+        const double b = rc_value(rest, leaf->l2, leaf->low, leaf->high);
+        worths[i] = -1.0;
+        if (h >= leaf->least && g >= leaf->least && (double)leaf->sign * (a - b) >= 0.0)
+            worths[i] = rc_worth_of(firing[i], leaf->l2, a) + rc_worth_of(rest, leaf->l2, b);
+    }
+}
+
+/* Find the cut of most gain: of equal ones the highest, and that which fires on the missing.
+ * sums has n_bins + 1 sums, the last of missing values; scratch has room for 2 * n_bins words and
+ * as many doubles. */
+static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, int64_t n_bins,
+                                   const rc_leaf *leaf, int64_t n_rows, int64_t least_rows,
+                                   uint64_t *firing, double *worths)
+{
+    const uint64_t missing = sums[n_bins];
+    const int64_t n_missing = counts ? counts[n_bins] : 0;
+    uint64_t above = 0;
+    int64_t b, i, n = 0, n_above = 0;
+    double best = 0.0;
+    int64_t at = -1;
+    rc_split found = {-1.0, -1, 0};
+    for (b = n_bins - 1; b > 0; b--) {
+        above += sums[b];
+        if (missing)
+            firing[n++] = above + missing;
+        firing[n++] = above;
+    }
+    if (missing)
+        firing[n++] = above + sums[0];
+    if (leaf->sign || leaf->low > -1e300 || leaf->high < 1e300)
+        rc_constrained_worths(firing, n, leaf, worths);
+    else
+        rc_worths(firing, n, leaf->word, leaf->l2, leaf->least, worths);
+    if (counts) {
+        for (i = 0; i < n; i++) {
+            int64_t m;
+            b = n_bins - 1 - (missing ? i / 2 : i);
+            if (!missing || i % 2 == 0)
+                n_above += counts[b];
+            m = n_above + (missing && i % 2 == 0 && b > 0 ? n_missing : 0);
+            if (m < least_rows || n_rows - m < least_rows)
+                worths[i] = -1.0;
+        }
+    }
+    for (i = 0; i < n; i++)
+        if (worths[i] > best) {
+            best = worths[i];
+            at = i;
+        }
+    if (at < 0)
+        return found;
+    found.gain = best;
+    found.bin = (int32_t)(n_bins - 1 - (missing ? at / 2 : at));
+    found.side = missing && at % 2 == 0 && found.bin > 0;
+    return found;
+}
+
+/* No cut of entries that win with W and lose with L in all has more worth than this: the worth is
+ * convex, so that it is greatest where all that win fire, or all that lose, or all. */
+static inline double rc_most_worth(uint64_t entries, uint64_t word, double l2)
+{
+    const uint64_t winners = entries & ~UINT64_C(0xffffffff), losers = entries ^ winners;
+    double most = rc_worth(winners, l2) + rc_worth(word - winners, l2), worth;
+    worth = rc_worth(losers, l2) + rc_worth(word - losers, l2);
+    most = worth > most ? worth : most;
+    worth = rc_worth(entries, l2) + rc_worth(word - entries, l2);
+    most = worth > most ? worth : most;
+    worth = rc_worth(word, l2);
+    return worth > most ? worth : most;
+}
+
+#endif /* RANKCORE_TREE_SPLITS_H */

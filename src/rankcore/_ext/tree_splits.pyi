@@ -1,0 +1,53 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext.columns import Columns
+
+BOUNDED: int
+
+def search(
+    columns: Columns,
+    features: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    whole: NDArray[np.uint8] | None,
+    allowed: NDArray[np.uint8] | None,
+    signs: NDArray[np.int8] | None,
+    sums: NDArray[np.uint64],
+    word: int,
+    l2: float,
+    least: float,
+    low: float,
+    high: float,
+    leaf_of: NDArray[np.int32] | None,
+    leaf: int,
+    row_words: NDArray[np.uint64] | None,
+    n_leaf: int,
+    least_rows: int,
+    scratch: NDArray[np.uint64],
+    room: NDArray[np.float64],
+    counts: NDArray[np.int32],
+    worths: NDArray[np.float64],
+    bins: NDArray[np.int32],
+    sides: NDArray[np.uint8],
+) -> None: ...
+def search_counted(
+    columns: Columns,
+    feature: int,
+    sign: int,
+    rows: NDArray[np.int32],
+    words: NDArray[np.uint64],
+    word: int,
+    l2: float,
+    least: float,
+    least_rows: int,
+    low: float,
+    high: float,
+    leaf_of: NDArray[np.int32] | None,
+    leaf: int,
+    row_words: NDArray[np.uint64] | None,
+    scratch: NDArray[np.uint64],
+    room: NDArray[np.float64],
+    counts: NDArray[np.int32],
+) -> tuple[float, int, int]: ...
+def worth(word: int, l2: float, low: float, high: float) -> float: ...
+def value(word: int, l2: float, low: float, high: float) -> float: ...

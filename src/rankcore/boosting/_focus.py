@@ -1,0 +1,161 @@
+"""Weights of pairs that follow a measure: those that matter to it weigh more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import metric_weights
+from rankcore.ranking._pairs import Pairing
+
+# Differences of scores beyond this many units weigh as much as this one: as in metric_weights.
+WIDEST = 60.0
+# A gain is at most 2 to this.
+MAX_LABEL = 60.0
+
+
+def check_pair_weight(value: Any) -> None:
+    """Raise unless ``pair_weight`` is one that `Focus` knows."""
+    if value is None or callable(value) or value in ("map", "ndcg"):
+        return
+    if not isinstance(value, str) or not re.fullmatch(r"ndcg@[1-9]\d{0,8}", value):
+        raise ValueError(
+            "pair_weight must be None, 'ndcg', 'ndcg@k' such as 'ndcg@10', 'map' or a function of "
+            f"the labels and places of a query; found {value!r}"
+        )
+
+
+class Focus:
+    """What rows win and lose with, of pairs weighed by what they mean to a measure.
+
+    Parameters
+    ----------
+    pairing : Pairing
+        By label, its documents by descending label.
+    steps : ndarray of float64, shape (n_queries,)
+        Weights of the queries before those of their pairs.
+    kind : str or callable
+        "ndcg", "ndcg@k", "map", or a function of the labels and places (from 1) of the documents of
+        a query that returns weights of shape (n, n), of winner and loser.
+    scores : ndarray of float64, shape (n_docs,)
+        At first. Not changed.
+    """
+
+    def __init__(
+        self,
+        pairing: Pairing,
+        steps: NDArray[np.float64],
+        kind: str | Callable[[Any, Any], Any],
+        scores: NDArray[np.float64],
+    ) -> None:
+        self._kind, self._scores = kind, scores.copy()
+        self._bounds, self._labels = pairing.bounds, pairing.labels
+        self._row_weights = pairing.doc_weights
+        n = scores.size
+        self._places, self._room = np.empty(n, dtype=np.int64), np.empty((2, n + 1))
+        self._discounts: NDArray[np.float64] | None = None
+        self._gains, self._scales = pairing.labels, steps
+        if kind == "map":
+            self._gains = (pairing.labels > 0).astype(np.float64)
+            found = np.add.reduceat(self._gains, pairing.bounds[:-1])
+            self._scales = steps / np.maximum(found, 1)
+        elif isinstance(kind, str):
+            if pairing.labels.size and pairing.labels.max() > MAX_LABEL:
+                raise ValueError(
+                    f"pair_weight={kind!r} takes labels up to {MAX_LABEL:.0f}, of gain 2**label - "
+                    f"1; found {pairing.labels.max():g}"
+                )
+            longest = int(np.diff(pairing.bounds).max())
+            k = min(int(kind[5:] or longest), longest)
+            self._discounts = 1 / np.log2(np.arange(2.0, k + 2.0))
+            self._gains = np.exp2(pairing.labels) - 1
+            # Documents come by falling label: in the best order.
+            places = np.arange(n) - np.repeat(pairing.bounds[:-1], np.diff(pairing.bounds))
+            ideal = np.where(places < k, self._discounts[np.minimum(places, k - 1)], 0.0)
+            best = np.add.reduceat(ideal * self._gains, pairing.bounds[:-1])
+            self._scales = np.divide(steps, best, out=np.zeros(steps.size), where=best > 0)
+        of = np.repeat(np.arange(steps.size), np.diff(pairing.bounds))
+        new = np.ones(n + 1, dtype=bool)
+        new[1:-1] = (self._labels[1:] != self._labels[:-1]) | (of[1:] != of[:-1])
+        starts = np.flatnonzero(new)
+        self._levels = np.repeat(starts[1:], np.diff(starts))
+        self._query_of = of
+
+    def move(self, leaf_of: NDArray[np.int32], values: NDArray[np.float64]) -> None:
+        """Add to the score of each row the value of its leaf."""
+        self._scores += values[leaf_of]
+
+    def shares(self, won: NDArray[np.float64], lost: NDArray[np.float64]) -> float:
+        """Write what each row wins and loses with, of weights that add up to 1.
+
+        Returns
+        -------
+        float
+            The sum of the weights before; 0 if no pair matters.
+        """
+        self._order = np.lexsort((-self._scores, self._query_of)).astype(np.int32)
+        total = self._weigh(None, won, lost, None)
+        if total > 0:
+            won /= total
+            lost /= total
+        return total
+
+    def between(self, leaf_of: NDArray[np.int32], n_leaves: int) -> NDArray[np.float64]:
+        """Weights of the pairs between leaves, that add up to 1, in the order of `shares`."""
+        out = np.empty((n_leaves, n_leaves))
+        total = self._weigh(leaf_of, None, None, out)
+        return out / total
+
+    def _weigh(self, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
+        if callable(self._kind):
+            return self._weigh_by(self._kind, leaf_of, won, lost, between)
+        return metric_weights.weigh(
+            self._scores,
+            self._order,
+            self._bounds,
+            self._levels,
+            self._gains,
+            self._discounts,
+            self._row_weights,
+            self._scales,
+            leaf_of,
+            won,
+            lost,
+            between,
+            self._places,
+            self._room,
+        )
+
+    def _weigh_by(self, kind: Any, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
+        """The same by a function, query by query."""
+        total = 0.0
+        for out in (won, lost, between):
+            if out is not None:
+                out[:] = 0
+        for q, (first, last) in enumerate(zip(self._bounds[:-1], self._bounds[1:], strict=True)):
+            here = slice(first, last)
+            labels, scores = self._labels[here], self._scores[here]
+            places = np.empty(labels.size, dtype=np.int64)
+            places[self._order[here] - first] = np.arange(1, labels.size + 1)
+            weights = np.asarray(kind(labels.copy(), places), dtype=np.float64)
+            if weights.shape != (labels.size, labels.size) or not (weights >= 0).all():
+                raise ValueError(
+                    f"pair_weight must return weights of shape ({labels.size}, {labels.size}), "
+                    f"winner and loser, not negative; found shape {weights.shape}"
+                )
+            apart = np.clip(np.subtract.outer(scores, scores), -WIDEST, WIDEST)
+            weights = np.where(labels[:, None] > labels, weights, 0.0) * np.exp(-apart)
+            weights *= self._scales[q]
+            if self._row_weights is not None:
+                weights *= np.multiply.outer(self._row_weights[here], self._row_weights[here])
+            total += float(weights.sum())
+            if won is not None:
+                won[here], lost[here] = weights.sum(axis=1), weights.sum(axis=0)
+            if between is not None:
+                rows = leaf_of[here]
+                np.add.at(between, (rows[:, None], rows), weights)
+        return total

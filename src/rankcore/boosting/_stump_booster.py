@@ -1,0 +1,150 @@
+"""One round of boosting with stumps: search, step, new weights."""
+
+from __future__ import annotations
+
+from math import exp, log, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import stumps
+from rankcore._ext.rows import Rows
+from rankcore.boosting._booster import LEAST, LONGEST, Rounds
+from rankcore.boosting._stump_search import BoundedSearch, FiringSearch, NormalizerSearch, Search
+from rankcore.boosting._stump_sum import StumpSum
+from rankcore.ranking._pairs import Pairing
+
+
+class StumpRounds(Rounds):
+    """The rounds of a fit.
+
+    Parameters
+    ----------
+    rows, pairing, max_bins, balanced
+        As for `Rounds`.
+    state : StumpSum
+    step : {"third", "discrete", "exact", "mohri"}
+    select : {"edge", "normalizer"}
+    smoothing : "auto" or float
+    learning_rate : float
+        By which steps are multiplied.
+    plain : bool
+        Whether every column is looked at in every round.
+    n_jobs : int
+        Threads.
+    """
+
+    state: StumpSum
+
+    def __init__(
+        self,
+        rows: Rows,
+        pairing: Pairing,
+        state: StumpSum,
+        *,
+        step: str,
+        select: str,
+        max_bins: int | None,
+        smoothing: Any,
+        learning_rate: float,
+        balanced: bool,
+        plain: bool,
+        n_jobs: int,
+    ) -> None:
+        self.step, self._rate = step, learning_rate
+        super().__init__(rows, pairing, state, max_bins=max_bins, balanced=balanced)
+        n_pairs = int(pairing.n_pairs[pairing.visited()].sum())
+        self._smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
+        self._search: Search
+        factors, levels = self._factors, self._levels
+        # Two labels, one query and sparse columns of one-byte codes.
+        sparse = self._binning.n_entries is not None and max_bins is not None
+        if select == "normalizer":
+            self._search = NormalizerSearch(self._binning, n_jobs, self._weights)
+        elif plain:
+            self._search = Search(self._binning, n_jobs)
+        elif sparse and factors is not None and levels is not None and levels.size == 3:
+            self._search = FiringSearch(self._binning, factors, int(levels[1]), n_jobs)
+        else:
+            self._search = BoundedSearch(self._binning, n_jobs)
+        self.done |= len(state) > 0 and self._ordered(pairing.docs)
+
+    def _prepare(self, n: int) -> None:
+        self._potentials, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
+
+    def _sum(self) -> float:
+        return self._weights.potentials(self._potentials)
+
+    def _renew(self) -> None:
+        self._search.renew()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._search.close()
+
+    def round(self) -> dict[str, float] | None:
+        """Add a stump; returns figures of the round, or None if no stump improves the model."""
+        stump = self._search.best(self._potentials)
+        if stump.bin < 0 or not abs(stump.edge) > LEAST:
+            return None
+        fires = self._fires
+        stumps.mark(self._binning.columns, stump.feature, stump.bin, stump.side, fires)
+        alpha, smoothing = self._alpha(stump.edge)
+        alpha *= self._rate
+        threshold = self._binning.threshold(stump.feature, stump.bin)
+        self.state.add(stump.feature, threshold, stump.side, alpha)
+        # Only differences of scores matter: where it fires on the zeros of a sparse matrix, let it
+        # take from the others instead, which are few.
+        by = alpha
+        if self._fires_at_zero(stump.feature, stump.bin, stump.side):
+            np.subtract(1, fires, out=fires)
+            by = -alpha
+        self._weights.advance(fires, by)
+        self._moved += abs(by)
+        self._search.follow(stump, fires, exp(-by))
+        before = self._total
+        self._total = self._sum()
+        normalizer = self._total / before
+        self.done = abs(stump.edge) >= 1 - LEAST or self._spent()
+        self._recentre_if_far()
+        width, edge = 1 + 2 * smoothing, min(abs(stump.edge), 1 - LEAST)
+        # sqrt(width^2 - edge^2) - 2 smoothing, without the difference of two great numbers.
+        cap = (1 + 4 * smoothing - edge**2) / (sqrt(width**2 - edge**2) + 2 * smoothing)
+        return {
+            "edge": stump.edge,
+            "alpha": alpha,
+            "normalizer": normalizer,
+            # Z is convex in the step, and 1 without one.
+            "cap": 1 - self._rate + self._rate * cap,
+        }
+
+    def _alpha(self, edge: float) -> tuple[float, float]:
+        """The step, and what it has been smoothed by."""
+        if self.step == "third":
+            return _half_log(1 + edge, 1 - edge), 0.0
+        rightly, wrongly, both = self._weights.measure(self._fires)
+        smoothing = self._smoothing + both * (self.step == "mohri")
+        return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
+
+    def _ordered(self, docs: NDArray[np.int64]) -> bool:
+        """Whether the last stump that there is orders every pair."""
+        rows, last = self._binning.rows, len(self.state) - 1
+        fires = np.empty(rows.n_rows, dtype=np.uint8)
+        self.state.fire(last, rows, fires)
+        rightly, wrongly, _ = self._weights.measure(fires[docs])
+        return (rightly - wrongly) * np.sign(self.state.alphas[last]) >= 1 - LEAST
+
+    def _fires_at_zero(self, feature: int, bin: int, side: int) -> bool:
+        binning = self._binning
+        if binning.n_entries is None:
+            return False
+        code = binning.zero_bin[feature]
+        return bool(side if code == binning.n_bins[feature] else code >= bin)
+
+
+def _half_log(numerator: float, denominator: float) -> float:
+    """Half the logarithm of a ratio, within the longest step."""
+    if numerator <= 0 or denominator <= 0:
+        return LONGEST * ((numerator > 0) - (denominator > 0))
+    return min(max(0.5 * log(numerator / denominator), -LONGEST), LONGEST)

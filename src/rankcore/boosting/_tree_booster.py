@@ -1,0 +1,238 @@
+"""One round of boosting with trees: grow, find the leaves' values, new weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext.rows import Rows
+from rankcore.boosting._booster import LEAST, LONGEST, Rounds
+from rankcore.boosting._focus import Focus
+from rankcore.boosting._tree_grower import Grown, TreeGrower
+from rankcore.boosting._tree_shards import Rules
+from rankcore.boosting._tree_sum import Tree, TreeSum
+from rankcore.ranking._pairs import Pairing
+
+# The line search ends when a step changes the scores by no more than this, or after so many.
+CLOSE = 1e-12
+SEARCH_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What a tree is grown on.
+
+    Attributes
+    ----------
+    queries, features : float
+        Shares that are drawn for each tree, in (0, 1]. Of a single query, rows are drawn.
+    seed : int
+        With the number of the tree, it decides what is drawn.
+    """
+
+    queries: float = 1.0
+    features: float = 1.0
+    seed: int = 0
+
+
+class TreeRounds(Rounds):
+    """The rounds of a fit.
+
+    Parameters
+    ----------
+    rows, pairing, max_bins, balanced, n_jobs
+        As for `Rounds`.
+    state : TreeSum
+        In and out. Stumps are added to those it has.
+    rules : Rules
+    sampling : Sampling
+    learning_rate : float
+    line_search : bool
+        Whether Newton's values are scaled so that they leave the least weight.
+    pair_weight : str, callable or None
+        By what pairs are weighed beside their exponential loss, see `Focus`.
+    """
+
+    state: TreeSum
+
+    def __init__(
+        self,
+        rows: Rows,
+        pairing: Pairing,
+        state: TreeSum,
+        *,
+        rules: Rules,
+        sampling: Sampling,
+        learning_rate: float,
+        line_search: bool,
+        pair_weight: Any,
+        max_bins: int | None,
+        balanced: bool,
+        n_jobs: int,
+    ) -> None:
+        self._focus: Focus | None = None
+        if pair_weight is not None:
+            if pairing.listed is not None:
+                raise ValueError("pair_weight requires labels; found pairs")
+            scores = state.score(rows)[pairing.docs]
+            self._focus = Focus(pairing, pairing.steps(balanced), pair_weight, scores)
+        super().__init__(rows, pairing, state, max_bins=max_bins, balanced=balanced)
+        self._rules, self._sampling = rules, sampling
+        self._rate, self._line_search = learning_rate, line_search
+        self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
+        self._grower = TreeGrower(self._binning, rules, n_jobs)
+
+    def _prepare(self, n: int) -> None:
+        self._exhausted = False  # whether no pair matters to the measure any more
+        self._won, self._lost = np.empty(n), np.empty(n)
+
+    def _sum(self) -> float:
+        total = self._weights.shares(self._won, self._lost)
+        if self._focus is not None and not self._focus.shares(self._won, self._lost) > 0:
+            self._exhausted = True
+        return total
+
+    def close(self) -> None:
+        """End the threads."""
+        self._grower.close()
+
+    def round(self) -> dict[str, float] | None:
+        """Add a tree; returns figures of the round, or None if no split is of use."""
+        if self._exhausted:
+            return None
+        taken, allowed = self._draw()
+        grown = self._grower.grow(self._won, self._lost, taken, allowed)
+        if not grown.features:
+            return None
+        values = self._values(grown, taken)
+        gains = np.bincount(grown.leaf_of, self._won - self._lost, values.size)
+        width = float(values.max() - values.min())
+        edge = float(gains @ values) / width if width > 0 else 0.0
+        self.state.add(self._tree(grown, values))
+        self._weights.move(grown.leaf_of, values)
+        if self._focus is not None:
+            self._focus.move(grown.leaf_of, values)
+        self._moved += width
+        before = self._total
+        self._total = self._sum()
+        normalizer = self._total / before
+        self.done = self._spent()
+        self._recentre_if_far()
+        return {
+            "edge": edge,
+            "alpha": width,
+            "normalizer": normalizer,
+            "cap": self._cap(edge, width),
+        }
+
+    def _cap(self, edge: float, width: float) -> float:
+        """What Z cannot exceed, by the edge of the tree scaled to [0, 1].
+
+        Z is convex in every difference of scores, and these lie between -width and width. A line
+        search leaves no more than the step that is best by the edge alone, and a share of it no
+        more than that share of what it takes away.
+        """
+        edge = min(max(edge, -1.0), 1.0)
+        cap = 0.5 * ((1 + edge) * exp(-width) + (1 - edge) * exp(width))
+        if self._line_search and self._focus is None:
+            right = min(max(edge, 0.0), 1 - LEAST)
+            cap = min(cap, 1 - self._rate + self._rate * sqrt(1 - right**2))
+        return cap
+
+    def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
+        """Rows and features for a tree; None for all."""
+        rng = np.random.default_rng([self._sampling.seed, len(self.state)])
+        taken = allowed = None
+        n, n_queries = self._query_of.size, int(self._query_of[-1]) + 1
+        if self._sampling.queries < 1 and n_queries == 1:
+            taken = _drawn(rng, n, self._sampling.queries)
+        elif self._sampling.queries < 1:
+            taken = _drawn(rng, n_queries, self._sampling.queries)[self._query_of]
+        if self._sampling.features < 1:
+            allowed = _drawn(rng, self._binning.n_bins.size, self._sampling.features)
+        return taken, allowed
+
+    def _values(self, grown: Grown, taken: NDArray[np.bool_] | None) -> NDArray[np.float64]:
+        """What each leaf adds to the score."""
+        won, lost, n = self._won, self._lost, grown.lows.size
+        if taken is not None:
+            won, lost = won * taken, lost * taken
+        wins, losses = (np.bincount(grown.leaf_of, mass, n) for mass in (won, lost))
+        mass = wins + losses + self._rules.l2_leaf
+        values = np.divide(wins - losses, mass, out=np.zeros(n), where=mass > 0)
+        values = np.clip(values, grown.lows, grown.highs)
+        if self._line_search:
+            between = np.empty((n, n))
+            if self._focus is not None:
+                between = self._focus.between(grown.leaf_of, n)
+            else:
+                self._weights.between(grown.leaf_of, np.empty(n), np.empty(n), between)
+            values *= best_step(between, values)
+        return self._rate * values
+
+    def _tree(self, grown: Grown, values: NDArray[np.float64]) -> Tree:
+        cuts = zip(grown.features, grown.bins, strict=True)
+        return Tree(
+            np.array(grown.features, dtype=np.int32),
+            np.array([self._binning.threshold(*cut) for cut in cuts], dtype=np.float64),
+            np.array(grown.sides, dtype=np.uint8),
+            np.array(grown.children, dtype=np.int32).reshape(-1, 2),
+            np.array(grown.gains, dtype=np.float64),
+            values,
+        )
+
+
+def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
+    """About a share of n things, one at least."""
+    drawn = np.zeros(n, dtype=bool)
+    drawn[rng.choice(n, max(1, round(share * n)), replace=False)] = True
+    return drawn
+
+
+def best_step(between: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+    """What leaves' values are to be multiplied by so that the least weight is left.
+
+    Parameters
+    ----------
+    between : ndarray of float64, shape (n_leaves, n_leaves)
+        Weights of the pairs of a winner in one leaf and a loser in another.
+    values : ndarray of float64, shape (n_leaves,)
+
+    Returns
+    -------
+    float
+        The minimiser a of Z(a) = sum of ``between[i, j] * exp(-a * (values[i] - values[j]))``, not
+        negative, and such that scores change by `LONGEST` at most.
+
+    Notes
+    -----
+    Z is convex. Newton's method, kept between the ends of an interval that holds the minimum;
+    O(n_leaves^2) a step.
+    """
+    apart = np.subtract.outer(values, values)
+    width = float(apart.max())
+    low, high = 0.0, LONGEST / width if width > 0 else 0.0
+    if not -np.sum(between * apart) < 0:  # nothing is gained in this direction
+        return 0.0
+    at = min(1.0, high)
+    for _ in range(SEARCH_STEPS):
+        left = between * np.exp(-at * apart)
+        left *= apart
+        slope = -float(left.sum())
+        left *= apart
+        curve = float(left.sum())
+        if slope < 0:
+            low = at
+        else:
+            high = at
+        step = at - slope / curve if curve > 0 else 0.5 * (low + high)
+        if not low <= step <= high:
+            step = 0.5 * (low + high)
+        if abs(step - at) * width <= CLOSE:
+            return step
+        at = step
+    return at

@@ -1,0 +1,277 @@
+"""One regression tree on the weights of pairs: leaf by leaf, the one that gains most first."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import tree_histograms, tree_splits
+from rankcore.boosting._binning import Binning
+from rankcore.boosting._tree_shards import Cut, Leaf, Rules, Shard, share_columns
+
+# A split gains something if it gains more than this share of the weight of its rows: less is
+# rounding.
+LEAST_GAIN = 1e-12
+
+
+@dataclass
+class Grown:
+    """A tree on binned columns.
+
+    Attributes
+    ----------
+    features, bins, sides : list of int
+        Of each node. Rows fire in this bin and those above, and if the side is 1, where the value
+        is missing.
+    children : list of list of int
+        Where rows go that do not fire, and that do: a node, or ``~leaf``.
+    gains : list of float
+        What the node's children are worth more than it, of weights that add up to 1.
+    leaf_of : ndarray of int32, shape (n_rows,)
+    lows, highs : ndarray of float64, shape (n_leaves,)
+        Range of the value of each leaf.
+    """
+
+    leaf_of: NDArray[np.int32]
+    features: list[int] = field(default_factory=list)
+    bins: list[int] = field(default_factory=list)
+    sides: list[int] = field(default_factory=list)
+    children: list[list[int]] = field(default_factory=list)
+    gains: list[float] = field(default_factory=list)
+    lows: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    highs: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+
+class TreeGrower:
+    """Grows trees on binned columns.
+
+    Parameters
+    ----------
+    binning : Binning
+    rules : Rules
+    n_jobs : int
+        Threads, which share the columns. The trees do not depend on it.
+
+    Notes
+    -----
+    A leaf's sums are those of its parent less those of its sibling, and only the child of fewer
+    rows is summed: a tree costs O(values * (1 + depth / 2)) at most, of sparse columns only stored
+    values. 16 bytes per row and, for each leaf, 8 bytes per bin.
+    """
+
+    def __init__(self, binning: Binning, rules: Rules, n_jobs: int) -> None:
+        self.binning, self.rules = binning, rules
+        self._shards = [Shard(binning, part) for part in share_columns(binning, n_jobs)]
+        self._pool = ThreadPoolExecutor(len(self._shards)) if len(self._shards) > 1 else None
+        n = binning.taken.size
+        self._all = np.arange(n, dtype=np.int32)
+        self._fires = np.empty(n, dtype=np.uint8)
+        self._spare_rows, self._spare_words = np.empty(n, np.int32), np.empty(n, np.uint64)
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def grow(
+        self,
+        won: NDArray[np.float64],
+        lost: NDArray[np.float64],
+        taken: NDArray[np.bool_] | None = None,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> Grown:
+        """Grow a tree.
+
+        Parameters
+        ----------
+        won, lost : ndarray of float64, shape (n_rows,)
+            What each row wins and loses with.
+        taken : ndarray of bool, shape (n_rows,), optional
+            Rows to learn from.
+        allowed : ndarray of bool, shape (n_features,), optional
+            Columns to use.
+
+        Returns
+        -------
+        Grown
+            Of one leaf if no split gains anything.
+        """
+        n = self._all.size
+        self._rows = self._all.copy() if taken is None else np.flatnonzero(taken).astype(np.int32)
+        self._rest = np.flatnonzero(~taken).astype(np.int32) if taken is not None else self._all[:0]
+        self._words = np.empty(self._rows.size, dtype=np.uint64)
+        self._rest_words = np.zeros(self._rest.size, dtype=np.uint64)
+        self._scale = tree_histograms.quantise(won, lost, self._rows, self._words)
+        self._row_words = self._words
+        self._leaf_of = np.zeros(n, dtype=np.int32)
+        sparse = self.binning.n_entries is not None
+        if sparse:
+            self._row_words = np.zeros(n, dtype=np.uint64)
+            self._row_words[self._rows] = self._words
+            self._leaf_of[self._rest] = -1
+        for shard in self._shards:
+            shard.allowed = None if allowed is None else allowed[shard.features].astype(np.uint8)
+        tree = Grown(self._leaf_of)
+        root = Leaf(0, 0, self._rows.size, (0, self._rest.size), 0, int(self._words.sum()))
+        leaves = [root]
+        heap: list[tuple[float, int, Leaf]] = []
+        if self._may_split(root):
+            self._look([root], None)
+            self._push(heap, root)
+        while heap and len(leaves) < self.rules.max_leaf_nodes:
+            leaf = heappop(heap)[-1]
+            children = self._split(tree, leaf, len(leaves))
+            leaves[leaf.number] = children[0]
+            leaves.append(children[1])
+            if len(leaves) < self.rules.max_leaf_nodes:
+                eligible = [child for child in children if self._may_split(child)]
+                self._look(eligible, (leaf, children) if eligible else None)
+                for child in eligible:
+                    self._push(heap, child)
+            if leaf.sums:
+                self._free(leaf)
+        for leaf in leaves:
+            self._leaf_of[self._rows[leaf.start : leaf.stop]] = leaf.number
+            self._leaf_of[self._rest[leaf.rest[0] : leaf.rest[1]]] = leaf.number
+            if leaf.sums:
+                self._free(leaf)
+        tree.lows = np.array([leaf.low for leaf in leaves])
+        tree.highs = np.array([leaf.high for leaf in leaves])
+        return tree
+
+    def _push(self, heap: list[tuple[float, int, Leaf]], leaf: Leaf) -> None:
+        if leaf.gain > LEAST_GAIN * leaf.mass:
+            heappush(heap, (-leaf.gain, leaf.number, leaf))
+
+    def _may_split(self, leaf: Leaf) -> bool:
+        rules = self.rules
+        return (
+            (rules.max_depth is None or leaf.depth < rules.max_depth)
+            and leaf.stop - leaf.start >= 2 * rules.min_samples_leaf
+            and leaf.mass >= 2 * max(rules.min_pair_weight * self._scale, 1.0)
+        )
+
+    def _free(self, leaf: Leaf) -> None:
+        for shard, sums in zip(self._shards, leaf.sums, strict=True):
+            shard.take_back(sums)
+        leaf.sums = []
+
+    def _look(self, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None) -> None:
+        """Sum leaves and find their best cuts: the root, or children of a leaf that was split."""
+        if not leaves:
+            return
+        if self._pool is None:
+            parts = [self._look_at(0, leaves, split)]
+        else:
+            jobs = range(len(self._shards))
+            parts = list(self._pool.map(lambda job: self._look_at(job, leaves, split), jobs))
+        if split is None:
+            leaves[0].sums = [sums[0] for sums, _ in parts]
+        else:
+            # The sums of the parent have become those of its greater child.
+            small, large = self._by_size(split[1])
+            large.sums, split[0].sums = split[0].sums, []
+            small.sums = [sums[0] for sums, _ in parts]
+        own = self.rules.l2_leaf * self._scale
+        for i, leaf in enumerate(leaves):
+            leaf.cut = max((cuts[i] for _, cuts in parts), key=lambda cut: cut.worth)
+            worth = tree_splits.worth(leaf.word, own, leaf.low, leaf.high)
+            leaf.gain = leaf.cut.worth - worth if leaf.cut.worth > 0 else -1.0
+
+    def _look_at(
+        self, job: int, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None
+    ) -> tuple[list[NDArray[np.uint64]], list[Cut]]:
+        """What one thread does."""
+        shard = self._shards[job]
+        first = leaves[0] if split is None else self._by_size(split[1])[0]
+        here = slice(first.start, first.stop)
+        sums = shard.sum(self._rows[here], self._words[here])
+        if split is not None:
+            tree_histograms.subtract(split[0].sums[job], sums)
+        cuts = []
+        for leaf in leaves:
+            of_leaf = sums if leaf is first else split[0].sums[job]  # type: ignore[index]
+            there = slice(leaf.start, leaf.stop)
+            cuts.append(
+                shard.best(
+                    leaf,
+                    of_leaf,
+                    self._rows[there],
+                    self._words[there],
+                    self._scale,
+                    self.rules,
+                    self._leaf_of,
+                    self._row_words,
+                )
+            )
+        return [sums], cuts
+
+    @staticmethod
+    def _by_size(leaves: list[Leaf]) -> tuple[Leaf, Leaf]:
+        one, other = leaves
+        return (one, other) if one.stop - one.start <= other.stop - other.start else (other, one)
+
+    def _split(self, tree: Grown, leaf: Leaf, number: int) -> list[Leaf]:
+        """Divide the rows of a leaf; returns both children."""
+        cut, node = leaf.cut, len(tree.features)
+        middle = leaf.start + self._divide(cut, self._rows, self._words, leaf.start, leaf.stop)
+        rest = leaf.rest[0]
+        if self._rest.size:
+            rest += self._divide(cut, self._rest, self._rest_words, *leaf.rest)
+        if leaf.parent >= 0:
+            tree.children[leaf.parent][leaf.side] = node
+        tree.features.append(cut.feature)
+        tree.bins.append(cut.bin)
+        tree.sides.append(cut.side)
+        tree.children.append([~leaf.number, ~number])
+        tree.gains.append(leaf.gain / self._scale)
+        word = int(self._words[middle : leaf.stop].sum())
+        depth = leaf.depth + 1
+        low = Leaf(
+            leaf.number, leaf.start, middle, (leaf.rest[0], rest), depth, leaf.word - word, node, 0
+        )
+        high = Leaf(number, middle, leaf.stop, (rest, leaf.rest[1]), depth, word, node, 1)
+        self._restrict(leaf, low, high)
+        if self.binning.n_entries is not None:
+            self._leaf_of[self._rows[middle : leaf.stop]] = number
+        return [low, high]
+
+    def _divide(
+        self,
+        cut: Cut,
+        rows: NDArray[np.int32],
+        words: NDArray[np.uint64],
+        start: int,
+        stop: int,
+    ) -> int:
+        here = slice(start, stop)
+        return tree_histograms.divide(
+            self.binning.columns,
+            cut.feature,
+            cut.bin,
+            cut.side,
+            self._fires,
+            rows[here],
+            words[here],
+            self._spare_rows,
+            self._spare_words,
+        )
+
+    def _restrict(self, leaf: Leaf, low: Leaf, high: Leaf) -> None:
+        """Ranges of the values of children, so that a feature's sign holds all over the tree."""
+        low.low = high.low = leaf.low
+        low.high = high.high = leaf.high
+        sign = 0 if self.rules.signs is None else int(self.rules.signs[leaf.cut.feature])
+        if not sign:
+            return
+        l2 = self.rules.l2_leaf * self._scale
+        values = [tree_splits.value(one.word, l2, leaf.low, leaf.high) for one in (low, high)]
+        middle = 0.5 * (values[0] + values[1])
+        if sign > 0:
+            low.high = high.low = middle
+        else:
+            low.low = high.high = middle

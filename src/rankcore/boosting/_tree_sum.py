@@ -1,0 +1,227 @@
+"""A sum of regression trees, and the same sum as one set of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import trees as kernels
+from rankcore._ext.rows import Rows
+from rankcore.boosting._stump_sum import Contribution
+
+
+class Tree(NamedTuple):
+    """One tree. Node 0 is the root; without nodes, it is one leaf.
+
+    Attributes
+    ----------
+    features : ndarray of int32, shape (n_nodes,)
+    thresholds : ndarray of float64, shape (n_nodes,)
+    sides : ndarray of uint8, shape (n_nodes,)
+        Whether a missing value goes where those above the threshold go.
+    children : ndarray of int32, shape (n_nodes, 2)
+        Where values up to the threshold go, and those above: a node, or ``~leaf``.
+    gains : ndarray of float64, shape (n_nodes,)
+        Twice the weight that the split leaves less, to second order.
+    values : ndarray of float64, shape (n_nodes + 1,)
+        What each leaf adds to the score.
+    """
+
+    features: NDArray[np.int32]
+    thresholds: NDArray[np.float64]
+    sides: NDArray[np.uint8]
+    children: NDArray[np.int32]
+    gains: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+class Packed(NamedTuple):
+    """All trees, as ``rc_trees`` in rankcore.h describes them."""
+
+    offsets: NDArray[np.int64]
+    features: NDArray[np.int32]
+    children: NDArray[np.int32]
+    sides: NDArray[np.uint8]
+    thresholds: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+# Arrays of a model file: dtype, and values per node.
+KINDS = {
+    "features": ("int32", ()),
+    "thresholds": ("float64", ()),
+    "sides": ("uint8", ()),
+    "children": ("int32", (2,)),
+    "gains": ("float64", ()),
+}
+
+
+@dataclass
+class TreeSum:
+    """Trees in the order in which they were added.
+
+    Attributes
+    ----------
+    n_features : int
+    zero_missing : bool
+        Whether 0 is missing, as NaN is.
+    trees : list of Tree
+    """
+
+    n_features: int
+    zero_missing: bool
+    trees: list[Tree] = field(default_factory=list)
+    _packed: tuple[int, Packed] | None = field(default=None, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.trees)
+
+    def add(self, tree: Tree) -> None:
+        """Add a tree."""
+        self.trees.append(tree)
+
+    def first(self, n: int) -> TreeSum:
+        """A copy of the first n trees."""
+        return TreeSum(self.n_features, self.zero_missing, self.trees[:n])
+
+    def packed(self) -> Packed:
+        """The trees one after the other. O(nodes)."""
+        if self._packed is None or self._packed[0] != len(self):
+            self._packed = len(self), _pack(self.trees)
+        return self._packed[1]
+
+    def score(self, rows: Rows) -> NDArray[np.float64]:
+        """Scores of rows."""
+        scores = np.zeros(rows.n_rows)
+        packed = self.packed()
+        kernels.add_scores(rows, *packed, self.zero_missing, 0, len(self), scores)
+        return scores
+
+    def add_member(self, i: int, rows: Rows, scores: NDArray[np.float64]) -> None:
+        """Add to scores what tree i gives each row."""
+        packed = _pack(self.trees[i : i + 1])
+        kernels.add_scores(rows, *packed, self.zero_missing, 0, 1, scores)
+
+    def contribution(self, feature: int) -> Contribution:
+        """What a feature adds to the score, if no tree joins it with another one."""
+        thresholds = [tree.thresholds[tree.features == feature] for tree in self.trees]
+        for tree in self.trees:
+            used = np.unique(tree.features)
+            if feature in used and used.size > 1:
+                raise ValueError(
+                    f"trees join feature {feature} with others, such as "
+                    f"{int(used[used != feature][0])}: it has no contribution of its own; fit with "
+                    "max_leaf_nodes=2"
+                )
+        cuts = np.unique(np.concatenate([*thresholds, np.empty(0)]))
+        # A value in each interval between thresholds, and a missing one.
+        probes = (
+            np.concatenate([cuts[:1], np.nextafter(cuts, np.inf)]) if cuts.size else np.zeros(1)
+        )
+        values = np.zeros(probes.size + 1)
+        for tree in self.trees:
+            if feature in tree.features:
+                for k, probe in enumerate([*probes, np.nan]):
+                    at = 0
+                    while at >= 0:
+                        above = tree.sides[at] if probe != probe else probe > tree.thresholds[at]
+                        at = int(tree.children[at, int(above)])
+                    values[k] += tree.values[~at]
+        return Contribution(cuts, values[:-1], float(values[-1]))
+
+    def importances(self) -> NDArray[np.float64]:
+        """Share of each feature in the sum of all gains."""
+        sums = np.zeros(self.n_features)
+        for tree in self.trees:
+            sums += np.bincount(tree.features, tree.gains, minlength=self.n_features)
+        total = sums.sum()
+        return sums / total if total > 0 else sums
+
+    def records(self) -> NDArray[np.void]:
+        """All nodes, a record each; values are those of children that are leaves, else 0."""
+        kinds: list[Any] = [("tree", np.int32), ("node", np.int32), ("feature", np.int32)]
+        kinds += [("threshold", np.float64), ("missing", np.uint8), ("gain", np.float64)]
+        kinds += [("children", np.int32, (2,)), ("values", np.float64, (2,))]
+        records = np.empty(sum(tree.features.size for tree in self.trees), dtype=kinds)
+        at = 0
+        for number, tree in enumerate(self.trees):
+            n = tree.features.size
+            part = records[at : at + n]
+            part["tree"], part["node"] = number, np.arange(n)
+            part["feature"], part["threshold"] = tree.features, tree.thresholds
+            part["missing"], part["gain"], part["children"] = tree.sides, tree.gains, tree.children
+            leaves = tree.children < 0
+            part["values"] = np.where(leaves, tree.values[~tree.children * leaves], 0.0)
+            at += n
+        return records
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """As a model file holds it."""
+        packed = self.packed()
+        gains = np.concatenate([np.empty(0), *(tree.gains for tree in self.trees)])
+        return {**packed._asdict(), "gains": gains}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
+    ) -> TreeSum:
+        """From a model file.
+
+        Raises
+        ------
+        ValueError
+            If the arrays are not a sum of trees.
+        """
+        offsets, values = arrays["offsets"], arrays["values"]
+        if offsets.ndim != 1 or offsets.dtype != "int64" or not offsets.size:
+            raise ValueError("its array offsets is not int64 of one axis")
+        n, n_trees = arrays["features"].size, offsets.size - 1
+        for name, (kind, width) in KINDS.items():
+            if arrays[name].shape != (n, *width) or arrays[name].dtype != kind:
+                raise ValueError(f"its array {name} is not {kind} of shape {(n, *width)}")
+        if values.shape != (n + n_trees,) or values.dtype != "float64":
+            raise ValueError(f"its array values is not float64 of shape ({n + n_trees},)")
+        if np.isnan(arrays["thresholds"]).any() or not (
+            np.isfinite(values).all() and np.isfinite(arrays["gains"]).all()
+        ):
+            raise ValueError("its trees hold NaN or infinity")
+        if (arrays["gains"] < 0).any():
+            raise ValueError("its trees have splits of negative gain")
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        packed = Packed(**{name: arrays[name] for name in Packed._fields})
+        kernels.measure_depths(*packed, n_features, np.empty(n_trees, dtype=np.int32))
+        _check_leaves(packed)
+        trees = []
+        for number, (first, last) in enumerate(pairwise(packed.offsets.tolist())):
+            parts = {name: arrays[name][first:last] for name in KINDS}
+            trees.append(Tree(**parts, values=values[first + number : last + number + 1]))
+        return cls(n_features, zero_missing, trees)
+
+
+def _pack(trees: list[Tree]) -> Packed:
+    offsets = np.concatenate([[0], np.cumsum([tree.features.size for tree in trees])])
+    return Packed(
+        offsets.astype(np.int64),
+        np.concatenate([np.empty(0, np.int32), *(tree.features for tree in trees)]),
+        np.concatenate([np.empty((0, 2), np.int32), *(tree.children for tree in trees)]),
+        np.concatenate([np.empty(0, np.uint8), *(tree.sides for tree in trees)]),
+        np.concatenate([np.empty(0), *(tree.thresholds for tree in trees)]),
+        np.concatenate([np.empty(0), *(tree.values for tree in trees)]),
+    )
+
+
+def _check_leaves(packed: Packed) -> None:
+    """Raise ValueError unless each node but the roots, and each leaf, is the child of one node."""
+    for first, last in pairwise(packed.offsets.tolist()):
+        if first < last:
+            children = np.sort(packed.children[first:last], axis=None)
+            expected = np.concatenate([np.arange(first - last - 1, 0), np.arange(1, last - first)])
+            if not np.array_equal(children, expected):
+                raise ValueError(
+                    "its trees have nodes or leaves that several nodes lead to, or none"
+                )

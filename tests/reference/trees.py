@@ -1,0 +1,180 @@
+"""A regression tree on weights that rows win and lose with, plain and slow.
+
+A tree is a list of nodes (feature, threshold, default, low, high): rows go high where the value is
+above the threshold, and where it is missing if default is 1. low and high are the number of a node,
+or ~leaf. The leaf of greatest gain is split next; of equal cuts the first feature is taken, then
+the highest threshold, then default 1.
+"""
+
+from dataclasses import dataclass
+from math import exp, inf
+
+import numpy as np
+
+from reference.boosting import is_missing, midpoints
+
+LEAST_GAIN = 1e-12
+
+
+def rounded(won, lost, rows):
+    """Weights of some rows as integers, and the scale."""
+    n = len(rows)
+    whole = max(sum(won[i] for i in rows), sum(lost[i] for i in rows))
+    scale = (2**32 - 1 - n) / whole if whole > 0 else 0.0
+    return (
+        {i: int(won[i] * scale + 0.5) for i in rows},
+        {i: int(lost[i] * scale + 0.5) for i in rows},
+        scale,
+    )
+
+
+@dataclass
+class Leaf:
+    rows: list
+    depth: int = 0
+    low: float = -inf
+    high: float = inf
+
+
+def value(w, m, l2, low, high):
+    h = float(w + m) + l2
+    return min(max(float(w - m) / h if h > 0 else 0.0, low), high)
+
+
+def worth(w, m, l2, value):
+    """What a leaf gains by a value."""
+    return (2.0 * float(w - m) - (float(w + m) + l2) * value) * value
+
+
+def pair_worth(one, other, l2, sign, low, high):
+    """What two children gain by their values, or -1 if those break the order."""
+    if not sign and low == -inf and high == inf:
+        a, h = float(one[0] - one[1]), float(sum(one))
+        b, g = float(other[0] - other[1]), float(sum(other))
+        return a * a / (h + l2) + b * b / (g + l2)
+    first, second = value(*one, l2, low, high), value(*other, l2, low, high)
+    if sign * (first - second) < 0:
+        return -1.0
+    return worth(*one, l2, first) + worth(*other, l2, second)
+
+
+def goes_high(x, threshold, default, zero_missing):
+    return bool(default) if is_missing(x, zero_missing) else bool(x > threshold)
+
+
+def best_cut(X, leaf, W, L, scale, thresholds, signs, features, rules, zero_missing):
+    """Worth and cut."""
+    whole = (sum(W[i] for i in leaf.rows), sum(L[i] for i in leaf.rows))
+    least = max(rules.min_pair_weight * scale, 1.0)
+    l2 = rules.l2_leaf * scale
+    best, found = 0.0, None
+    for f in features:
+        column = X[:, f]
+        missing = any(W[i] + L[i] for i in leaf.rows if is_missing(column[i], zero_missing))
+        for threshold in thresholds[f]:
+            for default in (1, 0) if missing and threshold > -inf else (0,):
+                if threshold == -inf and not missing:
+                    continue
+                high = [
+                    i for i in leaf.rows if goes_high(column[i], threshold, default, zero_missing)
+                ]
+                one = (sum(W[i] for i in high), sum(L[i] for i in high))
+                other = (whole[0] - one[0], whole[1] - one[1])
+                if min(sum(one), sum(other)) < least:
+                    continue
+                n = len(high)
+                if rules.min_samples_leaf > 1 and (
+                    min(n, len(leaf.rows) - n) < rules.min_samples_leaf
+                ):
+                    continue
+                gained = pair_worth(one, other, l2, signs[f], leaf.low, leaf.high)
+                if gained > best:
+                    best, found = gained, (f, threshold, default)
+    return best, found
+
+
+def grow(X, won, lost, rules, taken=None, features=None, zero_missing=False):
+    """Nodes, gains, leaf of each row, and the range of each leaf's value."""
+    n, d = X.shape
+    taken = range(n) if taken is None else np.flatnonzero(taken).tolist()
+    features = range(d) if features is None else np.flatnonzero(features).tolist()
+    signs = [0] * d if rules.signs is None else rules.signs.tolist()
+    W, L, scale = rounded(won, lost, list(taken))
+    thresholds = [midpoints(column, zero_missing) for column in X.T]
+    l2 = rules.l2_leaf * scale
+    leaves, nodes, gains, places = [Leaf(list(taken))], [], [], [None]
+
+    def candidate(leaf):
+        w, m = sum(W[i] for i in leaf.rows), sum(L[i] for i in leaf.rows)
+        if rules.max_depth is not None and leaf.depth >= rules.max_depth:
+            return 0.0, None
+        found = best_cut(X, leaf, W, L, scale, thresholds, signs, features, rules, zero_missing)
+        gain = found[0] - worth(w, m, l2, value(w, m, l2, leaf.low, leaf.high))
+        return (gain, found[1]) if found[1] and gain > LEAST_GAIN * (w + m) else (0.0, None)
+
+    cuts = [candidate(leaves[0])]
+    while len(leaves) < rules.max_leaf_nodes:
+        at = max(range(len(leaves)), key=lambda i: (cuts[i][0], -i))
+        gain, cut = cuts[at]
+        if cut is None:
+            break
+        leaf, (f, threshold, default) = leaves[at], cut
+        sides = [[], []]
+        for i in leaf.rows:
+            sides[goes_high(X[i, f], threshold, default, zero_missing)].append(i)
+        children = [Leaf(rows, leaf.depth + 1, leaf.low, leaf.high) for rows in sides]
+        if signs[f]:
+            middle = 0.5 * sum(
+                value(sum(W[i] for i in rows), sum(L[i] for i in rows), l2, leaf.low, leaf.high)
+                for rows in sides
+            )
+            rising = signs[f] > 0
+            children[not rising].high = middle
+            children[rising].low = middle
+        if places[at] is not None:
+            node, side = places[at]
+            nodes[node][3 + side] = len(nodes)
+        nodes.append([f, threshold, default, ~at, ~len(leaves)])
+        gains.append(gain / scale)
+        places[at] = (len(nodes) - 1, 0)
+        places.append((len(nodes) - 1, 1))
+        leaves[at] = children[0]
+        leaves.append(children[1])
+        cuts[at] = candidate(children[0])
+        cuts.append(candidate(children[1]))
+    leaf_of = [find_leaf(nodes, x, zero_missing) for x in X]
+    return nodes, gains, leaf_of, [(leaf.low, leaf.high) for leaf in leaves]
+
+
+def find_leaf(nodes, x, zero_missing=False):
+    at = 0 if nodes else -1
+    while at >= 0:
+        f, threshold, default = nodes[at][:3]
+        at = nodes[at][3 + goes_high(x[f], threshold, default, zero_missing)]
+    return ~at
+
+
+def left(D, pairs, scores, step):
+    """Weight after so long a step."""
+    return sum(w * exp(-step * (scores[i] - scores[j])) for w, (i, j) in zip(D, pairs, strict=True))
+
+
+def line_search(D, pairs, scores, longest):
+    """The step from 0 up to the longest that leaves the least weight, by its derivative's sign."""
+    apart = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+
+    def slope(step):
+        return -float((D * apart * np.exp(-step * apart)).sum())
+
+    low, high = 0.0, longest
+    if slope(0.0) >= 0:
+        return 0.0
+    if slope(high) < 0:
+        return high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if slope(middle) < 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

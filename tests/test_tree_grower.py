@@ -1,0 +1,177 @@
+"""Trees on pair weights, column sums and partitions: against the plain grower, to the bit."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankcore._core.inputs import as_rows
+from rankcore._ext import tree_histograms, tree_splits
+from rankcore.boosting import _tree_shards
+from rankcore.boosting._binning import Binning
+from rankcore.boosting._tree_grower import TreeGrower
+from rankcore.boosting._tree_shards import Rules
+from reference import trees as plain
+from strategies import examples
+
+
+@st.composite
+def problems(draw):
+    """Rows with ties, blocks of zeros and missing values; what each wins and loses with."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, d = rng.integers(2, 50), rng.integers(1, 12)  # not drawn: those would be small
+    X = rng.integers(-3, 4, size=(n, d)) * (rng.random((n, d)) < draw(st.sampled_from([0.2, 1.0])))
+    X = X.astype(draw(st.sampled_from([np.float32, np.float64])))
+    if draw(st.booleans()):
+        X[rng.random((n, d)) < 0.2] = np.nan
+    won, lost = rng.random((2, n)) * (rng.random((2, n)) < 0.8)
+    kind = draw(st.sampled_from(["even", "of many sizes", "tied"]))
+    if kind == "of many sizes":
+        won, lost = won**20, lost**20
+    elif kind == "tied":
+        won, lost = np.round(3 * won), np.round(3 * lost)
+    return X, won / max(won.sum(), 1e-300), lost / max(lost.sum(), 1e-300)
+
+
+def rules(rng, d):
+    """Most of the time loose: trees that grow show more than those that do not."""
+    return Rules(
+        int(rng.choice([40, 40, 8, 3, 2])),
+        [None, None, None, 3, 1][rng.integers(5)],
+        int(rng.choice([1, 1, 2, 5])),
+        float(rng.choice([0.0, 0.0, 0.1])),
+        float(rng.choice([0.0, 0.0, 0.3])),
+        rng.integers(-1, 2, d).astype(np.int8) if rng.random() < 0.4 else None,
+    )
+
+
+def grow(X, won, lost, how, n_jobs=1, max_bins=255, zero_missing=False, **drawn):
+    rows = as_rows(X, nan=True)
+    binning = Binning(rows, np.arange(rows.n_rows), max_bins, zero_missing)
+    grower = TreeGrower(binning, how, n_jobs)
+    try:
+        tree = grower.grow(won, lost, **drawn)
+        again = grower.grow(won, lost, **drawn)  # what is left of a tree does not matter
+    finally:
+        grower.close()
+    assert described(tree, binning) == described(again, binning)
+    return described(tree, binning)
+
+
+def described(tree, binning):
+    nodes = [
+        [feature, binning.threshold(feature, bin), side, *children]
+        for feature, bin, side, children in zip(
+            tree.features, tree.bins, tree.sides, tree.children, strict=True
+        )
+    ]
+    ranges = list(zip(tree.lows.tolist(), tree.highs.tolist(), strict=True))
+    return nodes, tree.gains, tree.leaf_of.tolist(), ranges
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(problems(), st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
+def test_trees_are_those_of_the_plain_grower(problem, seed, sparse, zero_missing):
+    X, won, lost = problem
+    rng = np.random.default_rng(seed)
+    how, max_bins = rules(rng, X.shape[1]), [255, None][rng.integers(2)]
+    drawn = {}
+    if rng.random() < 0.4:
+        drawn["taken"] = rng.random(len(X)) < 0.7
+        drawn["allowed"] = rng.random(X.shape[1]) < 0.7
+    expected = plain.grow(X, won, lost, how, drawn.get("taken"), drawn.get("allowed"), zero_missing)
+    given_X = sp.csr_array(X) if sparse else X
+    found = grow(given_X, won, lost, how, 1, max_bins, zero_missing, **drawn)
+    assert found[0] == expected[0]
+    assert found[1:3] == (expected[1], expected[2])
+    assert found[3] == expected[3]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(problems(), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([2, 3, 7]))
+def test_trees_do_not_depend_on_threads(problem, seed, sparse, n_jobs):
+    X, won, lost = problem
+    how = rules(np.random.default_rng(seed), X.shape[1])
+    X = sp.csr_array(X) if sparse else X
+    assert grow(X, won, lost, how, n_jobs) == grow(X, won, lost, how)
+
+
+@pytest.mark.parametrize("kept", [0, 2, 10**9])
+def test_bounds_of_sparse_columns_spare_nothing_that_matters(kept, monkeypatch):
+    rng = np.random.default_rng(5)
+    X = sp.random_array((400, 60), density=0.05, rng=rng, format="csr")
+    won, lost = rng.random((2, 400)) ** 3 / 400
+    how = Rules(30, None, 3)
+    expected = grow(X.toarray(), won, lost, how)
+    monkeypatch.setattr(_tree_shards, "ENTRIES_PER_BIN", kept)
+    assert grow(X, won, lost, how) == expected
+    assert len(expected[0]) == 29
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.integers(1, 200), st.integers(0, 2**32 - 1), st.sampled_from([1, 30]))
+def test_sums_of_words_are_as_close_as_stated(n, seed, power):
+    rng = np.random.default_rng(seed)
+    won, lost = rng.random((2, n)) ** power
+    won, lost = won / won.sum(), lost / lost.sum()
+    rows = np.flatnonzero(rng.random(n) < 0.8).astype(np.int32)
+    words = np.empty(rows.size, dtype=np.uint64)
+    scale = tree_histograms.quantise(won, lost, rows, words)
+    W, L = words >> np.uint64(32), words & np.uint64(2**32 - 1)
+    assert int(W.sum()) < 2**32
+    assert int(L.sum()) < 2**32
+    part = rng.random(rows.size) < 0.5
+    for mass, units in ((won, W), (lost, L)):
+        wrong = abs(mass[rows][part].sum() - float(units[part].sum()) / scale) if scale else 0.0
+        assert wrong <= part.sum() / 2 / scale + 1e-12 if scale else True
+    if rows.size:
+        whole = max(won[rows].sum(), lost[rows].sum())
+        assert 1 / scale <= 1.0001 * whole / 2**32
+
+
+def test_kernels_refuse_what_does_not_fit():
+    X = np.arange(20.0).reshape(10, 2)
+    columns = Binning(as_rows(X), np.arange(10), 255, False).columns
+    wide = Binning(as_rows(X), np.arange(10), None, False).columns
+    features, rows = np.arange(2, dtype=np.int32), np.arange(10, dtype=np.int32)
+    words, fires = np.ones(10, np.uint64), np.empty(10, np.uint8)
+    spare = np.empty(10, np.int32), np.empty(10, np.uint64)
+    beyond = np.full(10, 10, dtype=np.int32)
+    with pytest.raises(ValueError, match="do not fit"):
+        tree_histograms.quantise(np.ones(9), np.ones(10), rows, words)
+    with pytest.raises(ValueError, match="do not fit"):
+        tree_histograms.quantise(np.ones(10), np.ones(10), beyond, words)
+    with pytest.raises(ValueError, match="not dense, of one byte"):
+        tree_histograms.lay_out(wide, features, np.empty(80, np.uint8))
+    with pytest.raises(IndexError, match="no column 2"):
+        tree_histograms.lay_out(columns, features + 1, np.empty(80, np.uint8))
+    blocks = np.zeros(80, np.uint8)
+    with pytest.raises(ValueError, match="do not fit the blocks"):
+        tree_histograms.sum_blocks(blocks, 10, beyond, words, np.empty(8 * 256, np.uint64))
+    with pytest.raises(ValueError, match="do not fit"):
+        tree_histograms.sum_columns(wide, features, np.array([0, 11, 12]), rows, words, words)
+    with pytest.raises(ValueError, match="not sparse"):
+        tree_histograms.lay_out_cells(
+            columns, features, np.array([0, 11, 22]), fires[:2], np.empty(11, np.int64), None
+        )
+    with pytest.raises(ValueError, match="do not fit the cells"):
+        tree_histograms.sum_cells(np.zeros(11, np.int64), rows[:0], beyond, words, words)
+    with pytest.raises(ValueError, match="differ in length"):
+        tree_histograms.subtract(words, words[:9])
+    with pytest.raises(ValueError, match="do not fit the columns"):
+        tree_histograms.divide(columns, 0, 1, 0, fires, beyond, words, *spare)
+    with pytest.raises(ValueError, match="do not fit the columns"):
+        tree_histograms.divide(columns, 2, 1, 0, fires, rows, words, *spare)
+    room = np.empty(80, np.uint64), np.empty(80)
+    out = np.empty(2), np.empty(2, np.int32), np.empty(2, np.uint8)
+    with pytest.raises(ValueError, match="do not fit the columns"):
+        tree_splits.search(
+            columns, features, np.array([0, 11, 22]), None, None, None, words, 1, 0.0, 1.0,
+            -np.inf, np.inf, None, 0, None, 10, 1, *room, np.empty(20, np.int32), *out,
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="do not fit the columns"):
+        tree_splits.search_counted(
+            columns, 0, 0, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0, None, *room,
+            np.empty(20, np.int32),
+        )  # fmt: skip
