@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /* glibc's headers define what _clones.h asks for, so they come first. */
-#include "_vectors.h"
 #include "_finite.h"
+#include "_vectors.h"
 
 /* How many numbers are at least `least`. */
 RC_CLONES_ static int64_t rc_count_from(const double *x, int64_t n, double least)
