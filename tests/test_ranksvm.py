@@ -1,6 +1,9 @@
 """RankSVM against other solvers of the same objective, and the theorems that hold for it."""
 
 import pickle
+import signal
+import threading
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -328,6 +331,51 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     assert pickle.dumps(model) == before
     copy = pickle.loads(before)
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+@pytest.mark.parametrize("params", [{"n_jobs": 1}, {"n_jobs": 2}, {"kernel": "rbf"}], ids=str)
+def test_ctrl_c_ends_a_long_fit(params):
+    X, y, qid = data(15, n=1500, d=30, queries=40)
+    model = rc.RankSVM(loss="hinge", **params).fit(X[:100], y[:100], qid=qid[:100])
+    before, threads = pickle.dumps(model), threading.active_count()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def fit_for_ever():
+        while True:
+            clone(model).set_params(C=1e4, tol=1e-8).fit(X, y, qid=qid)
+
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for seconds in (0.02, 0.1, 0.3):
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            with pytest.raises(KeyboardInterrupt):
+                fit_for_ever()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert pickle.dumps(model) == before
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_float32_is_not_copied(form, n_jobs):
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(4000, 1100)).astype(np.float32)
+    X, y, qid = form(dense), rng.integers(0, 3, 4000), np.arange(4000) // 40
+    size = dense.nbytes if form is np.asarray else X.data.nbytes + X.indices.nbytes
+    model = rc.RankSVM(n_jobs=n_jobs)
+    model.fit(X[:40], y[:40])  # imports
+    tracemalloc.start()
+    try:
+        model.fit(X, y, qid=qid)
+        model.predict(X)
+        assert tracemalloc.get_traced_memory()[1] < size / 4
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
