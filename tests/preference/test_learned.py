@@ -32,7 +32,11 @@ ESTIMATORS = {
     "tree": DecisionTreeClassifier(max_depth=3, random_state=0),
     "kernel": SVC(kernel="rbf"),
     "ordinal perceptron": rc.PRank(average=True),
+    "kernel perceptron": rc.KernelPRank(
+        kernel="poly", degree=3, gamma=0.05, average=True, max_iter=5
+    ),
     "ranker": rc.PairwisePerceptron(random_state=0),
+    "kernel ranker": rc.RankSVM(0.1, kernel="rbf", gamma=0.01),
 }
 
 
