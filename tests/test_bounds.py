@@ -88,6 +88,13 @@ def test_mistake_and_training_bounds_by_hand():
         (lambda: rankboost_training_bound([2.0]), ValueError, "edges must list"),
         (lambda: margin_curve([1, 0], [1.0, 0.0], rhos=[0.0]), ValueError, "rhos must list"),
         (lambda: margin_curve([1, 1], [1.0, 0.0]), ValueError, "nothing to learn from"),
+        (lambda: margin_curve([1, 0], [1e308, -1e308]), ValueError, "scale y_score"),
+        (lambda: margin_curve([1, 0], [5e-324, 0.0]), ValueError, "scale y_score"),
+        (
+            lambda: margin_curve([1, 0], [1.0, 0.0]).certificate(1.0, "a"),
+            TypeError,
+            "norm must be a number",
+        ),
         (lambda: margin_curve([1, 0], [1.0, np.nan]), ValueError, "y_score must be finite"),
         (lambda: margin_curve([1, 0], [1.0, 0.0], balance="x"), ValueError, "balance must be"),
     ],

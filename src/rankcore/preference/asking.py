@@ -275,11 +275,12 @@ class Ledger:
             self._key(call): float(degree)
             for call, degree in zip(request.calls, degrees, strict=True)
         }
+        # First here: a journal that cannot be written loses no answer while the process lasts.
+        self.answers.update(found)
+        self._fresh.update(found)
         if self.journal is not None:
             rows = [(str(u), str(v), repeat, d) for (u, v, repeat), d in found.items()]
             self.journal.record(rows, len(request.calls))
-        self.answers.update(found)
-        self._fresh.update(found)
         self._round = (self._round[0] + len(found), self._round[1])
 
     def failed(self, request: Request, attempt: int, error: Exception) -> float:
