@@ -88,6 +88,13 @@ def test_mistake_and_training_bounds_by_hand():
         (lambda: rankboost_training_bound([2.0]), ValueError, "edges must list"),
         (lambda: margin_curve([1, 0], [1.0, 0.0], rhos=[0.0]), ValueError, "rhos must list"),
         (lambda: margin_curve([1, 1], [1.0, 0.0]), ValueError, "nothing to learn from"),
+        (lambda: margin_curve([1, 0], [1e308, -1e308]), ValueError, "scale y_score"),
+        (lambda: margin_curve([1, 0], [5e-324, 0.0]), ValueError, "scale y_score"),
+        (
+            lambda: margin_curve([1, 0], [1.0, 0.0]).certificate(1.0, "a"),
+            TypeError,
+            "norm must be a number",
+        ),
         (lambda: margin_curve([1, 0], [1.0, np.nan]), ValueError, "y_score must be finite"),
         (lambda: margin_curve([1, 0], [1.0, 0.0], balance="x"), ValueError, "balance must be"),
     ],
@@ -213,6 +220,44 @@ def test_pairwise_perceptrons_and_pranks_stay_below_their_bounds():
         prank = rc.PRank(max_iter=500).fit(X, y)
         online = prank.loss_curve_[-1].prod()  # examples seen, times their mean rank loss
         assert 0 < online <= prank_mistake_bound(3, np.linalg.norm(X, axis=1).max(), margin)
+
+
+@pytest.mark.parametrize("demanded", [0.0, 0.5])
+def test_cusum_rank_stays_below_its_bound(demanded):
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        X = rng.normal(size=(60, 3))
+        w = rng.normal(size=3)
+        w /= np.linalg.norm(w)
+        cuts = np.array([-0.7, 0.7])
+        X = X[np.abs((X @ w)[:, None] - cuts).min(axis=1) > 0.05]
+        y = np.digitize(X @ w, cuts)
+        # One vector (w, cut) for each cut, on rows with the constant -1; both together of length 1.
+        tasks = np.column_stack([np.tile(w, (2, 1)), cuts])
+        tasks /= np.linalg.norm(tasks)
+        rows = np.column_stack([X, -np.ones(len(X))])
+        margin = (np.where(y[:, None] > [0, 1], 1, -1) * (rows @ tasks.T)).min()
+        model = rc.CuSumRank(max_iter=500, margin=demanded).fit(X, y)
+        online = model.loss_curve_[-1].prod()  # examples seen, times their mean rank loss
+        radius = np.linalg.norm(rows, axis=1).max()
+        assert 0 < online <= cusum_mistake_bound(radius, margin, demanded=demanded)
+
+
+def test_ensemble_bounds_hold_for_boosting_that_overfits():
+    # Coins decide which row of a pair is the better one: the risk of any ranker is 1/2. Thresholds
+    # on 50 features divide n points in 100 (n - 1) + 2 ways at most, 10 points not in all 1024.
+    rng = np.random.default_rng(5)
+    m, rho = 200, 0.1
+    y, qid = np.tile([1, 0], m), np.repeat(np.arange(m), 2)
+    stumps = vc_complexity(9, m)
+    for _ in range(5):
+        X = rng.normal(size=(2 * m, 50))
+        model = rc.RankBoost(100).fit(X, y, qid=qid)
+        scores = model.predict(X) / np.abs(model.estimators_["alpha"]).sum()
+        loss = margin_loss(y, scores, rho, qid=qid)
+        assert ensemble_margin_bound(loss, stumps, stumps, rho, m) >= 0.5
+        # It is the complexity that saves it.
+        assert ensemble_margin_bound(loss, 0.0, 0.0, rho, m) < 0.5
 
 
 def test_rankboost_stays_below_its_bound():

@@ -1,6 +1,9 @@
 """RankSVM against other solvers of the same objective, and the theorems that hold for it."""
 
 import pickle
+import signal
+import threading
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -214,6 +217,24 @@ def test_weights_of_rows_are_repetitions():
             assert weighted == pytest.approx(repeated, rel=2e-9)
 
 
+@pytest.mark.parametrize("spread", [1e8, 1e14, 1e20])
+def test_weights_of_one_query_are_not_rounded_by_those_of_another(spread):
+    X, y, qid = data(9, queries=2)
+    weights = np.random.default_rng(0).random(len(y)) * np.where(qid == 0, spread, 1.0)
+    model = rc.RankSVM(tol=1e-10).fit(X, y, qid=qid, sample_weight=weights)
+    expected = plain.objective(model.coef_, X, pairs_of(y, qid, "query", weights), 1.0, 2)
+    assert model.objective_ == pytest.approx(expected, rel=1e-12)
+
+
+def test_losses_that_float64_takes_for_nothing():
+    X, y, qid = data()
+    for loss in ["squared_hinge", "hinge"]:
+        model = rc.RankSVM(loss=loss, balance=None)
+        model.fit(X, y, qid=qid, sample_weight=np.full(len(y), 1e-200))
+        assert (model.objective_, model.gap_) == (0.0, 0.0)
+        np.testing.assert_array_equal(model.coef_, 0.0)
+
+
 def test_weights_of_queries_multiply_their_losses():
     X, y, qid = data(10)
     ids = list(dict.fromkeys(qid.tolist()))
@@ -293,7 +314,7 @@ def test_a_callback_ends_the_fit_and_too_few_steps_warn(capsys):
     assert "step 1: objective" in capsys.readouterr().out
     with pytest.warns(ConvergenceWarning, match="increase max_iter"):
         rc.RankSVM(tol=1e-12, max_iter=1).fit(X, y, qid=qid)
-    with pytest.warns(ConvergenceWarning, match="float64 sees no less"):
+    with pytest.warns(ConvergenceWarning, match="float64 has no digits for less"):
         rc.RankSVM(1e12, balance=None, tol=1e-300).fit(X, y, qid=qid)
 
 
@@ -310,6 +331,51 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     assert pickle.dumps(model) == before
     copy = pickle.loads(before)
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+@pytest.mark.parametrize("params", [{"n_jobs": 1}, {"n_jobs": 2}, {"kernel": "rbf"}], ids=str)
+def test_ctrl_c_ends_a_long_fit(params):
+    X, y, qid = data(15, n=1500, d=30, queries=40)
+    model = rc.RankSVM(loss="hinge", **params).fit(X[:100], y[:100], qid=qid[:100])
+    before, threads = pickle.dumps(model), threading.active_count()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def fit_for_ever():
+        while True:
+            clone(model).set_params(C=1e4, tol=1e-8).fit(X, y, qid=qid)
+
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for seconds in (0.02, 0.1, 0.3):
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            with pytest.raises(KeyboardInterrupt):
+                fit_for_ever()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert pickle.dumps(model) == before
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_float32_is_not_copied(form, n_jobs):
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(4000, 1100)).astype(np.float32)
+    X, y, qid = form(dense), rng.integers(0, 3, 4000), np.arange(4000) // 40
+    size = dense.nbytes if form is np.asarray else X.data.nbytes + X.indices.nbytes
+    model = rc.RankSVM(n_jobs=n_jobs)
+    model.fit(X[:40], y[:40])  # imports
+    tracemalloc.start()
+    try:
+        model.fit(X, y, qid=qid)
+        model.predict(X)
+        assert tracemalloc.get_traced_memory()[1] < size / 4
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -344,6 +410,9 @@ def test_overflow_and_what_a_model_does_not_have():
     X, y, qid = data()
     with pytest.raises(ValueError, match="scale X"):
         rc.RankSVM(1e100).fit(X * 1e150, y, qid=qid)
+    for kernel in ["linear", "rbf", "poly"]:
+        with pytest.raises(ValueError, match="scale X"):
+            rc.RankSVM(kernel=kernel).fit(X * 1e160, y, qid=qid)
     with pytest.raises(AttributeError, match="see coef_"):
         _ = rc.RankSVM().fit(X, y, qid=qid).dual_coef_
     with pytest.raises(AttributeError, match="see dual_coef_"):
@@ -355,6 +424,17 @@ def test_overflow_and_what_a_model_does_not_have():
         model.predict(X),
         rbf_kernel(X, X[model.support_], gamma=1 / (4 * X.var())) @ model.dual_coef_,
     )
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernels", [("rbf", None), (None, "rbf")], ids=str)
+def test_parameters_that_are_set_later_do_not_change_a_fitted_model(kernels, form):
+    X, y, qid = data()
+    model = rc.RankSVM(kernel=kernels[0]).fit(form(X), y, qid=qid)
+    before = model.predict(form(X))
+    model.set_params(kernel=kernels[1], C=3.0, gamma=7.0, degree=5)
+    np.testing.assert_array_equal(model.predict(form(X)), before)
+    assert model.fit(form(X), y, qid=qid).predict(form(X)).tolist() != before.tolist()
 
 
 # ---------------------------------------------------------------- in scikit-learn

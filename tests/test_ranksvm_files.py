@@ -47,6 +47,15 @@ def test_a_kernel_of_ones_own_is_refused(tmp_path):
         rc.save(model, tmp_path / "model.rankcore")
 
 
+def test_a_choice_saves_its_best(tmp_path):
+    model = rc.RankSVMCV(Cs=[0.01, 1.0], cv=3).fit(X, Y, qid=QID)
+    path = tmp_path / "model.rankcore"
+    with pytest.raises(TypeError, match="or save its best_estimator_"):
+        rc.save(model, path)
+    rc.save(model.best_estimator_, path)
+    np.testing.assert_array_equal(rc.load(path).predict(X), model.predict(X))
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -9,6 +9,7 @@ from sklearn.utils.validation import _num_samples
 
 import rankcore as rc
 from rankcore.metrics import evaluate, ndcg_score
+from rankcore.progress import watch
 
 X, Y, QID = rc.datasets.make_letor(40, 20, random_state=0)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -100,6 +101,9 @@ def test_folds_of_ones_own_weights_and_kernels():
         ({"Cs": [0.0, 1.0]}, "Cs must list finite numbers above 0"),
         ({"Cs": []}, "Cs must list"),
         ({"Cs": 0}, "Cs"),
+        ({"Cs": True}, "Cs must list"),
+        ({"Cs": [[0.1, 1.0]]}, "Cs must list"),
+        ({"Cs": "auto"}, "Cs must list"),
         ({"cv": 1}, "cv must be from 2 to the number of queries, 40; found 1"),
         ({"cv": 41}, "found 41"),
         ({"cv": list(KFold(3).split(X[:790]))}, "into both sides of a fold"),
@@ -112,7 +116,42 @@ def test_bad_parameters_are_named(params, message):
         rc.RankSVMCV(**params).fit(X, Y, qid=QID)
 
 
+def test_a_path_and_its_folds_say_how_far_they_are(capsys):
+    seen = []
+    with watch(seen.append):
+        path = rc.ranksvm_path(X, Y, qid=QID, Cs=CS, verbose=1)
+    printed = capsys.readouterr().out.splitlines()
+    steps = [one.n_iter_ for one in path.estimators]
+    assert len(printed) == len(seen) == sum(steps)
+    assert printed[0].startswith("[RankSVM] C=0.001, step 1: objective ")
+    expected = [(k, 3, n) for k in (1, 2, 3) for n in range(1, steps[k - 1] + 1)]
+    assert [(p.epoch, p.n_epochs, p.done) for p in seen] == expected
+    seen.clear()
+    with watch(seen.append):
+        model = rc.RankSVMCV(CS, cv=2, verbose=1).fit(X, Y, qid=QID)
+    assert len(capsys.readouterr().out.splitlines()) == len(seen)
+    assert sorted({p.epoch for p in seen}) == list(range(1, 8))
+    assert {p.n_epochs for p in seen} == {7}
+    assert model.history_ == model.best_estimator_.history_
+    assert len(model.history_["objective"]) == model.n_iter_
+
+
+def test_an_interrupt_leaves_the_choice_as_it_was():
+    model = rc.RankSVMCV(CS, cv=2).fit(X, Y, qid=QID)
+    before = vars(model).copy()
+
+    def interrupt(p):
+        if p.epoch == 5:
+            raise KeyboardInterrupt
+
+    with watch(interrupt), pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :3], Y, qid=QID)
+    assert vars(model) == before
+
+
 def test_what_the_path_needs():
+    with pytest.raises(TypeError, match="give its values as Cs"):
+        rc.ranksvm_path(X, Y, qid=QID, C=1.0)
     with pytest.raises(ValueError, match="requires eval_set"):
         rc.ranksvm_path(X, Y, qid=QID, early_stopping_rounds=2)
     with pytest.raises(AttributeError, match="not fitted"):

@@ -1,9 +1,13 @@
-"""The README's Python runs, and prints what it says."""
+"""The README's Python runs, and prints what it says; so does that of the guides."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[1] / "README.md"
+# Guides whose code has no prompts; that of the others is run as doctests.
+GUIDES = ["bounds", "files", "kernels", "pair_measures", "pairwise", "ranksvm"]
 
 
 def test_the_code_runs(tmp_path, monkeypatch, capsys):
@@ -17,3 +21,18 @@ def test_the_code_runs(tmp_path, monkeypatch, capsys):
     assert len(expected) == 2
     assert printed[:2] == expected
     assert printed[3].startswith("ndcg@10")
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_code_of_guides_runs(name, tmp_path, monkeypatch):
+    if name in ("bounds", "ranksvm"):
+        pytest.importorskip("matplotlib").use("agg")
+    guide = README.parent / "docs" / f"{name}.md"
+    if not guide.exists():
+        pytest.skip("the guides are not here")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL):
+        if ">>>" not in block:
+            exec(compile(block, str(guide), "exec"), names)
+    assert names

@@ -10,14 +10,14 @@ still in the cache: an evaluation reads the matrix once.
 """
 
 from cython cimport final
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._margin_sums cimport Sums, walk_rows, walk_sums, walk_values
-from rankcore._ext._order cimport N_COUNTS, descending_key
-from rankcore._ext._order cimport order as sort_by_key
+from rankcore._ext._graded_pairs cimport Graded, curve_graded, curve_graded_rows, sum_graded
+from rankcore._ext._listed_pairs cimport Listed, curve_listed, sum_listed
+from rankcore._ext._query_room cimport Room, allocate
 from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
 
 cdef extern from "_stream.h" nogil:
@@ -30,23 +30,6 @@ cdef extern from "_stream.h" nogil:
 
 cdef enum:
     MOST_MARGINS = 2
-    PATIENCE = 4  # moves per document for which insertion is faster than sorting anew
-
-
-cdef struct Room:
-    # For the largest query; by place in the order of scores. The second halves are upside down.
-    double *score
-    double *weight
-    double *count
-    double *first
-    uint32_t *level
-    uint64_t *key
-    uint64_t *packed
-    uint64_t *spare
-    uint32_t *counts
-    Sums *tree
-    double *values
-    char *block  # of malloc
 
 
 @final
@@ -146,143 +129,45 @@ cdef class PairLoss:
 cdef bint _allocate(
     Room *room, PairLoss pairs, int64_t first, int64_t last, int64_t width
 ) noexcept nogil:
-    """Room for the queries from `first` up to `last`; a tree of rows has `width` columns."""
+    """Room for the queries from `first` up to `last`."""
     cdef int64_t q, n = 1, n_levels = 1
-    cdef size_t each
     for q in range(first, last):
         n = max(n, pairs.bounds[q + 1] - pairs.bounds[q])
         n_levels = max(n_levels, pairs.n_levels[q])
-    each = n
-    room.block = <char *> malloc(
-        n_levels * sizeof(Sums) + (each * 12 + n_levels * width) * 8
-        + each * 2 * 4 + N_COUNTS * sizeof(uint32_t)
-    )
-    if room.block == NULL:
-        return False
-    room.tree = <Sums *> room.block
-    room.score = <double *> (room.tree + n_levels)
-    room.weight = room.score + 2 * each
-    room.count = room.weight + 2 * each
-    room.first = room.count + 2 * each
-    room.key = <uint64_t *> (room.first + 2 * each)
-    room.packed = room.key + each
-    room.spare = room.packed + each
-    room.values = <double *> (room.spare + each)
-    room.level = <uint32_t *> (room.values + each + n_levels * width)
-    room.counts = room.level + 2 * each
-    return True
+    return allocate(room, n, n_levels, width)
 
 
-# ---------------------------------------------------------------- order
+cdef Graded _graded(PairLoss pairs, int64_t q) noexcept nogil:
+    """The pairs of a query by its levels."""
+    cdef Graded found
+    cdef int64_t start = pairs.bounds[q]
+    found.levels = &pairs.levels[start]
+    found.weights = NULL
+    if pairs.weights is not None:
+        found.weights = &pairs.weights[start]
+    found.order = &pairs.order[start]
+    found.n = pairs.bounds[q + 1] - start
+    found.n_levels = pairs.n_levels[q]
+    found.step = pairs.steps[q]
+    return found
 
 
-cdef bint _insert(const double *score, uint32_t *place, int64_t n) noexcept nogil:
-    """Sort places by score, descending; whether they were so near to it that it was done."""
-    cdef int64_t i, j, left = PATIENCE * n
-    cdef uint32_t moved
-    cdef double value
-    for i in range(1, n):
-        moved = place[i]
-        value = score[moved]
-        j = i
-        while j > 0 and score[place[j - 1]] < value:
-            place[j] = place[j - 1]
-            j -= 1
-        place[j] = moved
-        left -= i - j
-        if left < 0:
-            return False
-    return True
-
-
-cdef void _sort(Room *room, const double *score, uint32_t *place, int64_t n) noexcept nogil:
-    cdef int64_t i
-    if _insert(score, place, n):
-        return
-    for i in range(n):
-        room.key[i] = descending_key(score[i])
-    sort_by_key(room.key, place, n, room.packed, room.spare, room.counts)
-
-
-cdef int64_t _line_up(
-    Room *room, PairLoss pairs, const double *score, int64_t q
-) noexcept nogil:
-    """Copy scores, levels and weights in order: down the scores, and behind that up, mirrored."""
-    cdef int64_t start = pairs.bounds[q], n = pairs.bounds[q + 1] - start, k, back
-    cdef const uint32_t *place = &pairs.order[start]
-    cdef uint32_t top = <uint32_t> (pairs.n_levels[q] - 1)
-    for k in range(n):
-        back = 2 * n - 1 - k
-        room.score[k] = score[place[k]]
-        room.score[back] = -room.score[k]
-        room.level[k] = pairs.levels[start + place[k]]
-        room.level[back] = top - room.level[k]
-        room.weight[k] = room.weight[back] = (
-            1.0 if pairs.weights is None else pairs.weights[start + place[k]]
-        )
-    return n
+cdef Listed _listed(PairLoss pairs, int64_t q) noexcept nogil:
+    """The listed pairs of a query."""
+    cdef Listed found
+    cdef int64_t p = pairs.pair_bounds[q]
+    found.n = pairs.pair_bounds[q + 1] - p
+    found.step = pairs.steps[q]
+    found.winners = found.losers = NULL
+    found.weights = NULL
+    if found.n:
+        found.winners, found.losers = &pairs.winners[p], &pairs.losers[p]
+        if pairs.pair_weights is not None:
+            found.weights = &pairs.pair_weights[p]
+    return found
 
 
 # ---------------------------------------------------------------- evaluation
-
-
-cdef void _sum_query(
-    Room *room, PairLoss pairs, int64_t q, const double *score,
-    const double *margins, const double *factors, int64_t n_margins,
-    double *slopes, double *curvatures, double *sums,
-) noexcept nogil:
-    """What `evaluate` writes for the documents of a query, and for the query."""
-    cdef int64_t start = pairs.bounds[q], n = pairs.bounds[q + 1] - start, k, m, i
-    cdef uint32_t *place = &pairs.order[start]
-    cdef int64_t n_levels = pairs.n_levels[q]
-    cdef double factor, unused
-    memset(slopes, 0, n * sizeof(double))
-    memset(curvatures, 0, n * sizeof(double))
-    _sort(room, score, place, n)
-    _line_up(room, pairs, score, q)
-    for m in range(n_margins):
-        walk_sums(
-            room.score, room.level, room.weight, n, n_levels, margins[m], True, room.tree,
-            room.count, room.first, sums + 2 * m, sums + 2 * m + 1,
-        )
-        walk_sums(
-            room.score + n, room.level + n, room.weight + n, n, n_levels, margins[m], False,
-            room.tree, room.count + n, room.first + n, &unused, &unused,
-        )
-        factor = 2.0 * factors[m] * pairs.steps[q]
-        for k in range(n):
-            i = place[k]
-            slopes[i] += factor * room.weight[k] * (room.first[2 * n - 1 - k] - room.first[k])
-            curvatures[i] += factor * room.weight[k] * (room.count[k] + room.count[2 * n - 1 - k])
-        sums[2 * m] *= pairs.steps[q]
-        sums[2 * m + 1] *= pairs.steps[q]
-
-
-cdef void _sum_listed(
-    PairLoss pairs, int64_t q, const double *score,
-    const double *margins, const double *factors, int64_t n_margins,
-    double *slopes, double *curvatures, double *sums,
-) noexcept nogil:
-    """The same, pair by pair."""
-    cdef int64_t n = pairs.bounds[q + 1] - pairs.bounds[q], p, m, i, j
-    cdef double gap, v, by
-    memset(slopes, 0, n * sizeof(double))
-    memset(curvatures, 0, n * sizeof(double))
-    memset(sums, 0, 2 * n_margins * sizeof(double))
-    for p in range(pairs.pair_bounds[q], pairs.pair_bounds[q + 1]):
-        i, j = pairs.winners[p], pairs.losers[p]
-        v = pairs.steps[q] * (1.0 if pairs.pair_weights is None else pairs.pair_weights[p])
-        for m in range(n_margins):
-            if not score[i] - score[j] < margins[m]:
-                continue
-            gap = margins[m] - (score[i] - score[j])
-            sums[2 * m] += v * gap
-            sums[2 * m + 1] += v * gap * gap
-            by = 2.0 * factors[m] * v
-            slopes[i] -= by * gap
-            slopes[j] += by * gap
-            curvatures[i] += by
-            curvatures[j] += by
 
 
 cdef int64_t _check(
@@ -343,6 +228,8 @@ def evaluate(
     """
     cdef const rc_rows *X = NULL
     cdef Room room
+    cdef Graded graded
+    cdef Listed pairs_listed
     cdef int64_t q, start, n, n_docs = scores.shape[0]
     cdef bint listed = pairs.pair_bounds is not None, roomy = True
     _check(pairs, rows, weights, scores, margins, factors, first, last)
@@ -369,13 +256,18 @@ def evaluate(
             if X != NULL:
                 rc_stream_docs(X, &pairs.docs[start], n, &weights[0], &scores[start])
             if listed:
-                _sum_listed(
-                    pairs, q, &scores[start], &margins[0], &factors[0], margins.shape[0],
+                memset(&slopes[start], 0, n * sizeof(double))
+                memset(&curvatures[start], 0, n * sizeof(double))
+                memset(&sums[q, 0, 0], 0, 2 * margins.shape[0] * sizeof(double))
+                pairs_listed = _listed(pairs, q)
+                sum_listed(
+                    &pairs_listed, &scores[start], &margins[0], &factors[0], margins.shape[0],
                     &slopes[start], &curvatures[start], &sums[q, 0, 0],
                 )
             else:
-                _sum_query(
-                    &room, pairs, q, &scores[start], &margins[0], &factors[0], margins.shape[0],
+                graded = _graded(pairs, q)
+                sum_graded(
+                    &room, &graded, &scores[start], &margins[0], &factors[0], margins.shape[0],
                     &slopes[start], &curvatures[start], &sums[q, 0, 0],
                 )
             if X != NULL:
@@ -386,55 +278,6 @@ def evaluate(
 
 
 # ---------------------------------------------------------------- second derivatives
-
-
-cdef void _curve_query(
-    Room *room, PairLoss pairs, int64_t q, const double *score, const double *z,
-    const double *margins, const double *factors, int64_t n_margins,
-    const double *curvatures, double *out,
-) noexcept nogil:
-    cdef int64_t start = pairs.bounds[q], n, k, m, i
-    cdef const uint32_t *place = &pairs.order[start]
-    cdef double factor
-    n = _line_up(room, pairs, score, q)
-    for k in range(n):
-        room.first[k] = room.first[2 * n - 1 - k] = room.weight[k] * z[place[k]]
-        out[k] = curvatures[k] * z[k]
-    for m in range(n_margins):
-        walk_values(
-            room.score, room.level, room.first, n, pairs.n_levels[q], margins[m], room.values,
-            room.count,
-        )
-        walk_values(
-            room.score + n, room.level + n, room.first + n, n, pairs.n_levels[q], margins[m],
-            room.values, room.count + n,
-        )
-        factor = 2.0 * factors[m] * pairs.steps[q]
-        for k in range(n):
-            i = place[k]
-            out[i] -= factor * room.weight[k] * (room.count[k] + room.count[2 * n - 1 - k])
-
-
-cdef void _curve_listed(
-    PairLoss pairs, int64_t q, const double *score, const double *z, int64_t width,
-    const double *margins, const double *factors, int64_t n_margins, double *out,
-) noexcept nogil:
-    """Of `width` vectors side by side; `out` starts at zero."""
-    cdef int64_t p, m, i, j, f
-    cdef double by, change
-    for p in range(pairs.pair_bounds[q], pairs.pair_bounds[q + 1]):
-        i, j = pairs.winners[p], pairs.losers[p]
-        by = 0.0
-        for m in range(n_margins):
-            if score[i] - score[j] < margins[m]:
-                by += 2.0 * factors[m]
-        by *= pairs.steps[q] * (1.0 if pairs.pair_weights is None else pairs.pair_weights[p])
-        if by == 0.0:
-            continue
-        for f in range(width):
-            change = by * (z[i * width + f] - z[j * width + f])
-            out[i * width + f] += change
-            out[j * width + f] -= change
 
 
 def curve(
@@ -470,6 +313,8 @@ def curve(
     """
     cdef const rc_rows *X = NULL
     cdef Room room
+    cdef Graded graded
+    cdef Listed pairs_listed
     cdef int64_t q, start, n, n_docs = scores.shape[0]
     cdef bint listed = pairs.pair_bounds is not None, roomy = True
     _check(pairs, rows, weights, scores, margins, factors, first, last)
@@ -490,13 +335,15 @@ def curve(
                 rc_stream_docs(X, &pairs.docs[start], n, &weights[0], &z[start])
             if listed:
                 memset(&out[start], 0, n * sizeof(double))
-                _curve_listed(
-                    pairs, q, &scores[start], &z[start], 1, &margins[0], &factors[0],
+                pairs_listed = _listed(pairs, q)
+                curve_listed(
+                    &pairs_listed, &scores[start], &z[start], 1, &margins[0], &factors[0],
                     margins.shape[0], &out[start],
                 )
             else:
-                _curve_query(
-                    &room, pairs, q, &scores[start], &z[start], &margins[0], &factors[0],
+                graded = _graded(pairs, q)
+                curve_graded(
+                    &room, &graded, &scores[start], &z[start], &margins[0], &factors[0],
                     margins.shape[0], &curvatures[start], &out[start],
                 )
             if X != NULL:
@@ -545,9 +392,9 @@ def curve_rows(
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef Room room
-    cdef int64_t k, f, m, start, n, width = X.n_features
-    cdef const uint32_t *place
-    cdef double *to
+    cdef Graded graded
+    cdef Listed pairs_listed
+    cdef int64_t start, n, width = X.n_features
     cdef bint roomy = True
     _check(pairs, None, None, scores, margins, factors, q, q + 1)
     start = pairs.bounds[q]
@@ -567,33 +414,19 @@ def curve_rows(
         _unfold(X, &pairs.docs[start], n, &dense[0, 0])
         if pairs.pair_bounds is not None:
             memset(&curved[0, 0], 0, n * width * sizeof(double))
-            _curve_listed(
-                pairs, q, &scores[start], &dense[0, 0], width, &margins[0], &factors[0],
+            pairs_listed = _listed(pairs, q)
+            curve_listed(
+                &pairs_listed, &scores[start], &dense[0, 0], width, &margins[0], &factors[0],
                 margins.shape[0], &curved[0, 0],
             )
         else:
             roomy = _allocate(&room, pairs, q, q + 1, width)
             if roomy:
-                _line_up(&room, pairs, &scores[start], q)
-                place = &pairs.order[start]
-                for k in range(n):
-                    to = &curved[k, 0]
-                    for f in range(width):
-                        to[f] = curvatures[start + k] * dense[k, f]
-                for m in range(margins.shape[0]):
-                    walk_rows(
-                        room.score, room.level, room.weight, n, pairs.n_levels[q], margins[m],
-                        &dense[0, 0], place, width, room.values,
-                        -2.0 * factors[m] * pairs.steps[q], &curved[0, 0],
-                    )
-                    # The mirrored walk needs the places from the other end.
-                    for k in range(n):
-                        (<uint32_t *> room.key)[k] = place[n - 1 - k]
-                    walk_rows(
-                        room.score + n, room.level + n, room.weight + n, n, pairs.n_levels[q],
-                        margins[m], &dense[0, 0], <const uint32_t *> room.key, width, room.values,
-                        -2.0 * factors[m] * pairs.steps[q], &curved[0, 0],
-                    )
+                graded = _graded(pairs, q)
+                curve_graded_rows(
+                    &room, &graded, &scores[start], &dense[0, 0], width, &margins[0], &factors[0],
+                    margins.shape[0], &curvatures[start], &curved[0, 0],
+                )
                 free(room.block)
     if not roomy:
         raise MemoryError("there is no room for the largest query")

@@ -169,3 +169,28 @@ def test_one_ranker_and_several_runs(tmp_path):
     # A seed that was given is not in the journal: another ranker draws the one that is.
     unseeded = PreferenceRanker(lambda u, v: 1 / 0, journal=Journal(path, run="a"))
     assert unseeded.rank([1, 2]) == first
+
+
+def test_a_journal_that_another_process_writes_to_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "answers.sqlite"
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **kw: connect(*args, timeout=0.01, **kw))
+    other = connect(path, isolation_level=None)
+    asked = []
+
+    def judge(u, v):
+        asked.append((u, v))
+        if len(asked) == 2:
+            other.execute("begin immediate")
+        return u < v
+
+    ranker = PreferenceRanker(judge, method="degree", journal=path)
+    with pytest.raises(OSError, match="cannot be written: database is locked; one process"):
+        ranker.rank([3, 1, 2])
+    assert len(ranker.pairs_) == 2  # the answer that could not be written is known all the same
+    with pytest.raises(OSError, match="cannot be written"):
+        PreferenceRanker(judge, journal=path).rank([3, 1, 2])
+    other.execute("rollback")
+    other.close()
+    assert ranker.rank([3, 1, 2]) == [1, 2, 3]
+    assert len(asked) == 3

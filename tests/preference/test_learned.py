@@ -32,7 +32,11 @@ ESTIMATORS = {
     "tree": DecisionTreeClassifier(max_depth=3, random_state=0),
     "kernel": SVC(kernel="rbf"),
     "ordinal perceptron": rc.PRank(average=True),
+    "kernel perceptron": rc.KernelPRank(
+        kernel="poly", degree=3, gamma=0.05, average=True, max_iter=5
+    ),
     "ranker": rc.PairwisePerceptron(random_state=0),
+    "kernel ranker": rc.RankSVM(0.1, kernel="rbf", gamma=0.01),
 }
 
 
@@ -50,7 +54,9 @@ def test_it_is_consistent_and_ranks(name, features):
     forth, back = h.degrees(i, j), h.degrees(j, i)
     np.testing.assert_allclose(forth + back, 1.0, atol=1e-12)
     np.testing.assert_allclose(h.degrees(i, i), 0.5)
-    assert model.degree(X_TEST[3], X_TEST[8]) == pytest.approx(h.degrees(*np.array([[3], [8]]))[0])
+    assert model.degree(X_TEST[3], X_TEST[8]) == pytest.approx(
+        float(h.degrees(*np.array([[3], [8]]))[0])
+    )
     learned = ndcg_score(Y_TEST, model.predict(X_TEST, qid=QID_TEST), qid=QID_TEST, k=10)
     assert model.score(X_TEST, Y_TEST, qid=QID_TEST) == pytest.approx(learned)
     if features == "difference":
@@ -96,6 +102,29 @@ def test_a_scorer_prefers_by_its_scores():
     assert model.n_pairs_ == 0
     first = quicksort_rank(np.arange(12), h, top_k=1, random_state=0)
     assert scores[first[0]] == scores.max()
+
+
+@pytest.mark.parametrize("method", ["degree", "quicksort"])
+def test_a_scorer_scores_rows_once(method, monkeypatch):
+    model = PairwisePreference(rc.RankBoost(10), method=method, random_state=0).fit(X, y, qid=qid)
+    scored = []
+    whole = rc.RankBoost.predict
+    monkeypatch.setattr(
+        rc.RankBoost, "predict", lambda self, X: scored.append(len(X)) or whole(self, X)
+    )
+    model.predict(X_TEST, qid=QID_TEST)
+    quicksort_rank(range(12), model.comparator(X_TEST[:12]), random_state=0)
+    assert scored == [len(X_TEST), 12]
+    with pytest.raises(ValueError, match="between 12 items; found 13 items"):
+        quicksort_rank(range(13), model.comparator(X_TEST[:12]))
+
+
+def test_a_failed_fit_leaves_the_preference_as_it_was():
+    model = PairwisePreference(LogisticRegression(C=0.01), random_state=0).fit(X, y, qid=qid)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="nothing to learn"):
+        model.fit(X[:, :3], np.ones(len(X)))
+    assert vars(model) == before
 
 
 def test_what_is_learned_from():

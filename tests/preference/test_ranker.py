@@ -394,6 +394,9 @@ def test_one_seed_is_one_order():
         ({"repeats": 1.5}, ValueError, "repeats must be an integer from 1"),
         ({"concurrency": True}, ValueError, "concurrency must be an integer"),
         ({"opponents": 3}, ValueError, "opponents must be even"),
+        ({"retry": 3}, TypeError, "retry must be None or a Retry; found 3"),
+        ({"progress": 3}, TypeError, "progress must be None or a function"),
+        ({"key": "id"}, TypeError, "key must be None or a function"),
         ({"preference": "A"}, TypeError, "preference must be a function"),
         ({"journal": "x", "cache": False}, ValueError, "it needs cache=True"),
         ({"journal": "x", "preference": Indexed(lambda i, j: i < j)}, ValueError, "a journal"),
@@ -419,3 +422,66 @@ def test_a_journal_needs_keys_that_last(tmp_path):
         PreferenceRanker(lambda u, v: True, journal=tmp_path / "no" / "folder").rank([1, 2])
     with pytest.raises(OSError, match="cannot be read"):
         PreferenceRanker(lambda u, v: True, journal=Journal(tmp_path / "text")).rank([1, 2])
+
+
+@pytest.mark.parametrize("concurrency", [2, 4])
+def test_a_wrong_answer_among_others_loses_none_of_them(concurrency, tmp_path):
+    first = threading.Event()
+
+    def judge(u, v):
+        if not first.is_set():
+            first.set()
+            return 2.0
+        time.sleep(0.05)
+        return u < v
+
+    path = tmp_path / "answers.sqlite"
+    ranker = PreferenceRanker(judge, method="degree", concurrency=concurrency, journal=path)
+    with pytest.raises(PreferenceError, match=r"found 2\.0"):
+        ranker.rank([1, 2, 3, 4])
+    assert ranker.n_calls_ == concurrency
+    assert len(ranker.pairs_) == concurrency - 1
+    ranker.rank([1, 2, 3, 4])
+    assert ranker.n_reused_ == concurrency - 1
+    assert ranker.n_calls_ == 6 + 1  # the journal has the call that brought nothing, once
+
+
+def test_a_progress_that_fails_loses_no_answer():
+    def fail(_):
+        raise ZeroDivisionError
+
+    ranker = PreferenceRanker(
+        lambda u, v: time.sleep(0.02) or u < v, method="degree", concurrency=3, progress=fail
+    )
+    with pytest.raises(ZeroDivisionError):
+        ranker.rank([1, 2, 3])
+    assert len(ranker.pairs_) == ranker.n_calls_ == 3
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pair_is_listed_once(method):
+    ranker = PreferenceRanker(from_scores(ITEMS), method=method, top_k=4, random_state=0)
+    ranker.rank(ITEMS)
+    pairs = [frozenset(pair) for pair in ranker.pairs_.tolist()]
+    assert len(set(pairs)) == len(pairs) == len(ranker.degrees_)
+    np.testing.assert_array_equal(
+        np.bincount(ranker.pairs_.ravel(), minlength=40), ranker.n_answers_
+    )
+
+
+def test_halving_knows_whom_the_last_round_compared():
+    # The last round is of 9 items and 36 pairs; the budget ends within it.
+    scores = np.random.default_rng(3).random(9)
+    for budget in [0, 5, 17, 35, 36]:
+        ranker = PreferenceRanker(
+            from_scores(scores), method="halving", top_k=1, max_calls=budget, random_state=0
+        )
+        ranker.rank(np.arange(9))
+        met = np.bincount(ranker.pairs_.ravel(), minlength=9)
+        place = np.empty(9, dtype=int)
+        place[ranker.order_] = np.arange(9)
+        i, j = ranker.pairs_.T
+        right = np.where(place[i] < place[j], ranker.degrees_, 1 - ranker.degrees_)
+        agree = (np.bincount(i, right, 9) + np.bincount(j, right, 9) + 0.5) / (met + 1)
+        unmet = (8 - met) / 8
+        np.testing.assert_allclose(ranker.certainty_, (1 - unmet) * agree + unmet / 2)

@@ -139,6 +139,8 @@ def test_a_function_is_sampled():
     found = ranking_regret(algorithm, h, labels, n_samples=3)
     assert seen == [[0, 1, 2, 3]] * 3
     assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
+    assert not found.exact  # for all that is known the next order may lose more
+    assert ranking_regret([0, 2, 3, 1], None, labels).exact
 
 
 def test_the_best_order_is_bounded_where_many_items_contradict_each_other():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_vector
 from rankcore._core.threads import n_threads
-from rankcore.bounds._margin import kernel_margin_bound
+from rankcore.bounds._margin import check_positive, kernel_margin_bound
 from rankcore.ranking._base import as_relevance, queries_of
 from rankcore.ranking._pairs import Pairing, check_useful, pair_by_label
 from rankcore.ranking.svm._losses import PairLosses, Terms
@@ -74,8 +74,8 @@ class MarginCurve:
         Scores divided by |w| are those of a function of length 1, whatever |w| turned out to be, so
         that the class is fixed before the sample is seen.
         """
-        if not radius > 0 or not norm > 0:
-            raise ValueError(f"radius and norm must be above 0; found {radius!r} and {norm!r}")
+        check_positive(radius, "radius")
+        check_positive(norm, "norm")
         m = self.n_pairs if m is None else m
         bounds = np.full(self.rhos.size, np.nan)
         for k, rho in enumerate((self.rhos / (norm * radius)).tolist()):
@@ -178,8 +178,14 @@ def _disjoint(pairing: Pairing) -> int:
 
 def _grid(scores: Floats, bounds: NDArray[np.int64]) -> Floats:
     starts = bounds[:-1]
-    spread = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
+    with np.errstate(over="ignore"):
+        spread = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
     most = float(spread.max()) or 1.0
+    if not np.finfo(np.float64).tiny <= DEPTH * most < np.inf:
+        raise ValueError(
+            f"the scores are up to {most:.3g} apart: scale y_score, so that margins are in the "
+            "range of float64"
+        )
     return most * np.logspace(np.log10(DEPTH), 0.0, POINTS)
 
 

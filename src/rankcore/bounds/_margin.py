@@ -71,8 +71,8 @@ def rademacher_margin_bound(
     0.192239
     """
     _check_share(loss, "loss")
-    _check_positive(complexity, "complexity", zero=True)
-    _check_positive(complexity_other, "complexity_other", zero=True)
+    check_positive(complexity, "complexity", zero=True)
+    check_positive(complexity_other, "complexity_other", zero=True)
     _check(rho, m, delta, uniform)
     factor, price = 2.0, 0.0
     if uniform:
@@ -131,8 +131,8 @@ def kernel_margin_bound(
     >>> round(kernel_margin_bound(0.0, 1.0, 2.0, 0.5, 10_000, 0.01), 6)
     0.175174
     """
-    _check_positive(radius, "radius", zero=True)
-    _check_positive(norm, "norm", zero=True)
+    check_positive(radius, "radius", zero=True)
+    check_positive(norm, "norm", zero=True)
     _check(rho, m, delta, uniform)
     one = radius * norm / sqrt(m)
     return rademacher_margin_bound(loss, one, one, rho, m, delta, uniform=uniform)
@@ -165,7 +165,7 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     >>> round(svm_bound(0.2, 1.0, 1.0, 1000), 6)
     0.365193
     """
-    _check_positive(slack, "slack", zero=True)
+    check_positive(slack, "slack", zero=True)
     # The hinge is no less than the margin loss at 1, which is all that the proof asks of it.
     return slack + kernel_margin_bound(0.0, radius, norm, 1.0, m, delta)
 
@@ -247,7 +247,7 @@ def linear_complexity(squares: Any, norm: float = 1.0) -> float:
     """
     import numpy as np
 
-    _check_positive(norm, "norm", zero=True)
+    check_positive(norm, "norm", zero=True)
     values = np.asarray(squares, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all() or (values < 0).any():
         raise ValueError(
@@ -284,37 +284,37 @@ def vc_complexity(dimension: int, m: int) -> float:
     >>> round(vc_complexity(2, 10_000), 6)
     0.03085
     """
-    _check_count(dimension, "dimension")
-    _check_count(m, "m")
+    check_count(dimension, "dimension")
+    check_count(m, "m")
     if m < dimension:
         raise ValueError(f"m must be at least the dimension, {dimension}; found {m}")
     return sqrt(2.0 * dimension * log(e * m / dimension) / m) / 2.0
 
 
 def _check(rho: float, m: int, delta: float, uniform: bool) -> None:
-    _check_positive(rho, "rho")
+    check_positive(rho, "rho")
     if uniform and rho > 1.0:
         raise ValueError(f"a bound that is uniform in rho is for rho up to 1; found {rho!r}")
-    _check_count(m, "m")
-    _check_positive(delta, "delta")
+    check_count(m, "m")
+    check_positive(delta, "delta")
     if delta >= 1.0:
         raise ValueError(f"delta must be below 1; found {delta!r}")
 
 
 def _check_share(value: float, name: str) -> None:
-    _check_positive(value, name, zero=True)
+    check_positive(value, name, zero=True)
     if value > 1.0:
         raise ValueError(f"{name} must be 0 to 1; found {value!r}")
 
 
-def _check_count(value: int, name: str) -> None:
+def check_count(value: int, name: str) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer; found {value!r}")
     if value < 1:
         raise ValueError(f"{name} must be at least 1; found {value!r}")
 
 
-def _check_positive(value: float, name: str, zero: bool = False) -> None:
+def check_positive(value: float, name: str, zero: bool = False) -> None:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number; found {value!r}")
     if not isfinite(value) or value < 0 or (value == 0 and not zero):

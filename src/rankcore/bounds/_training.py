@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankcore.bounds._margin import _check_count, _check_positive
+from rankcore.bounds._margin import check_count, check_positive
 
 
 def pairwise_mistake_bound(radius: float, margin: float) -> float:
@@ -40,8 +40,8 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
     >>> pairwise_mistake_bound(2.0, 0.5)
     16.0
     """
-    _check_positive(radius, "radius", zero=True)
-    _check_positive(margin, "margin")
+    check_positive(radius, "radius", zero=True)
+    check_positive(margin, "margin")
     return (radius / margin) ** 2
 
 
@@ -75,11 +75,11 @@ def prank_mistake_bound(n_ranks: int, radius: float, margin: float) -> float:
     >>> prank_mistake_bound(3, 1.0, 0.5)
     12.0
     """
-    _check_count(n_ranks, "n_ranks")
+    check_count(n_ranks, "n_ranks")
     if n_ranks < 2:
         raise ValueError(f"n_ranks must be at least 2; found {n_ranks!r}")
-    _check_positive(radius, "radius", zero=True)
-    _check_positive(margin, "margin")
+    check_positive(radius, "radius", zero=True)
+    check_positive(margin, "margin")
     return ((n_ranks - 1) * radius**2 + 1.0) / margin**2
 
 
@@ -114,9 +114,9 @@ def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) 
     >>> round(cusum_mistake_bound(3**0.5, 18**-0.5), 9)
     54.0
     """
-    _check_positive(radius, "radius", zero=True)
-    _check_positive(margin, "margin")
-    _check_positive(demanded, "demanded", zero=True)
+    check_positive(radius, "radius", zero=True)
+    check_positive(margin, "margin")
+    check_positive(demanded, "demanded", zero=True)
     return (radius**2 + 2.0 * demanded) / margin**2
 
 

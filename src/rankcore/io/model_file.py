@@ -73,8 +73,10 @@ def save(
     from sklearn.utils.validation import check_is_fitted
 
     if _learner(type(model).__name__) is not type(model):  # nor a subclass: load has to find it
+        chosen = ", or save its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise TypeError(
-            f"save takes a rankcore learner, found {type(model).__name__}; use pickle for others"
+            f"save takes a rankcore learner, found {type(model).__name__}; use pickle for "
+            f"others{chosen}"
         )
     check_is_fitted(model)
     target = _writable_target(path)

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,11 @@ class Retry:
     on: tuple[type[Exception], ...] = (Exception,)
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError(f"attempts must be at least 1; found {self.attempts}")
-        if self.wait < 0 or self.factor < 1 or self.longest < 0 or not 0 <= self.jitter <= 1:
+        if not isinstance(self.attempts, Integral) or self.attempts < 1:
+            raise ValueError(f"attempts must be an integer from 1 on; found {self.attempts!r}")
+        # Asked so that NaN fails.
+        waits = self.wait >= 0 and self.factor >= 1 and self.longest >= 0
+        if not (waits and 0 <= self.jitter <= 1):
             raise ValueError(
                 "wait and longest must not be negative, factor at least 1 and jitter in [0, 1]; "
                 f"found {self}"
@@ -246,7 +249,23 @@ class Ledger:
         return True
 
     def record(self, request: Request, values: Any) -> None:
-        """Check and keep the answers of a request."""
+        """Check and keep the answers of a request, and report the progress."""
+        self.keep(request, values)
+        if self.progress is not None:
+            self.progress(self._now())
+
+    def has(self, request: Request) -> bool:
+        """Whether the answers of a request have been kept in this ranking."""
+        return all(self._key(call) in self._fresh for call in request.calls)
+
+    def keep(self, request: Request, values: Any) -> None:
+        """Check and keep the answers of a request.
+
+        Raises
+        ------
+        PreferenceError
+            If they are not degrees; the calls are paid for.
+        """
         try:
             degrees = as_degrees(values, len(request.calls))
         except (TypeError, ValueError) as error:
@@ -256,14 +275,13 @@ class Ledger:
             self._key(call): float(degree)
             for call, degree in zip(request.calls, degrees, strict=True)
         }
+        # First here: a journal that cannot be written loses no answer while the process lasts.
+        self.answers.update(found)
+        self._fresh.update(found)
         if self.journal is not None:
             rows = [(str(u), str(v), repeat, d) for (u, v, repeat), d in found.items()]
             self.journal.record(rows, len(request.calls))
-        self.answers.update(found)
-        self._fresh.update(found)
         self._round = (self._round[0] + len(found), self._round[1])
-        if self.progress is not None:
-            self.progress(self._now())
 
     def failed(self, request: Request, attempt: int, error: Exception) -> float:
         """Seconds until the next attempt.

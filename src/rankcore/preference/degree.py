@@ -31,6 +31,8 @@ class Degree:
     n (n - 1) / 2 pairs, 24 bytes each.
     """
 
+    asks_again = False
+
     def __init__(self, n: int):
         self._sums = np.zeros(n)
         self._unasked = np.full(n, n - 1)
@@ -74,6 +76,8 @@ class Halving:
         For each item to be found, how many are left when all pairs are compared.
     """
 
+    asks_again = True
+
     def __init__(
         self,
         n: int,
@@ -107,12 +111,13 @@ class Halving:
         if pool.size < 2:
             self._together[pool] = 1
             return
-        i, j = np.triu_indices(pool.size, 1)
-        degrees = yield pool[i], pool[j]
-        self._sort_pool(pool[i], pool[j], degrees)
+        first, second = np.triu_indices(pool.size, 1)
+        i, j = pool[first], pool[second]  # copies: the pool is sorted in place
+        degrees = yield i, j
+        self._sort_pool(i, j, degrees)
         answered = ~np.isnan(degrees)
-        met = np.bincount(np.concatenate([pool[i][answered], pool[j][answered]]), minlength=pool[0])
-        met = np.concatenate([met, np.zeros(self._order.size - met.size, dtype=met.dtype)])
+        both = np.concatenate([i[answered], j[answered]])
+        met = np.bincount(both, minlength=self._order.size)
         self._together[pool] = pool.size - met[pool]
 
     def order(self) -> Places:

@@ -59,6 +59,8 @@ class Indexed:
     function : callable
         Takes two arrays of positions in the items, i and j, dtype intp and shape (m,), and returns
         the m degrees in [0, 1], or booleans, to which item i should precede item j.
+    n_items : int, optional
+        How many items it can be asked about; more are an error. None: not known.
 
     Raises
     ------
@@ -75,10 +77,11 @@ class Indexed:
     ['train', 'tram', 'bus']
     """
 
-    def __init__(self, function: Callable[[Places, Places], Any]):
+    def __init__(self, function: Callable[[Places, Places], Any], n_items: int | None = None):
         if not callable(function):
             raise TypeError(f"Indexed needs a function of two arrays; found {function!r}")
         self.function = function
+        self.n_items = n_items
 
     def degrees(self, i: Places, j: Places) -> Degrees:
         """Degrees to which items i should precede items j, checked.
@@ -137,7 +140,7 @@ def from_scores(scores: Any) -> Indexed:
         equal = of_i == of_j
         return above + 0.5 * equal if equal.any() else above
 
-    return Indexed(precede)
+    return Indexed(precede, values.size)
 
 
 def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
@@ -161,9 +164,13 @@ def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
 def as_indexed(preference: Any, n: int) -> Indexed | None:
     """A preference that is computed from positions; None for one that has to be asked."""
     if isinstance(preference, Indexed):
+        if preference.n_items is not None and n > preference.n_items:
+            raise ValueError(
+                f"the preference is between {preference.n_items} items; found {n} items"
+            )
         return preference
     matrix = as_matrix(preference, n)
-    return None if matrix is None else Indexed(lambda i, j: matrix[i, j])
+    return None if matrix is None else Indexed(lambda i, j: matrix[i, j], n)
 
 
 def is_async(preference: Any) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _TABLES = """
@@ -67,7 +68,7 @@ class OpenJournal:
     """A journal that is being read and written, by one thread. Not public."""
 
     def __init__(self, journal: Journal):
-        self._run = journal.run
+        self._run, self._path = journal.run, journal.path
         try:
             self._file = sqlite3.connect(journal.path, isolation_level=None)
         except sqlite3.Error as error:
@@ -83,7 +84,8 @@ class OpenJournal:
 
     def seed(self, new: str) -> str:
         """The seed of the run: what is written, or else a new one, which is written."""
-        self._file.execute("insert or ignore into runs values (?, ?, 0)", (self._run, new))
+        with self._writing():
+            self._file.execute("insert or ignore into runs values (?, ?, 0)", (self._run, new))
         (seed,) = self._file.execute("select seed from runs where run = ?", (self._run,)).fetchone()
         return str(seed)
 
@@ -107,7 +109,8 @@ class OpenJournal:
         calls : int
             How many they were.
         """
-        self._file.execute("begin immediate")
+        with self._writing():
+            self._file.execute("begin immediate")
         try:
             self._file.executemany(
                 "insert or replace into answers values (?, ?, ?, ?, ?)",
@@ -120,6 +123,16 @@ class OpenJournal:
             self._file.execute("rollback")
             raise
         self._file.execute("commit")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OSError(
+                f"the journal {self._path!r} cannot be written: {error}; one process at a time "
+                "may write to it"
+            ) from error
 
     def close(self) -> None:
         """Close the file."""

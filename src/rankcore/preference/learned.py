@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
-from rankcore.preference.forms import Degrees, Indexed, Places
+from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
 from rankcore.preference.quicksort import QuickSort
 from rankcore.ranking._base import SCORE, as_relevance, queries_of
 from rankcore.ranking._watch import measure
@@ -115,17 +116,22 @@ class PairwisePreference(BaseEstimator):
         Raises
         ------
         ValueError
-            If no query has rows of different labels, or for unknown options.
+            If no query has rows of different labels, or for unknown options. A failed fit leaves
+            the estimator as it was.
         """
         self._check()
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        fitted = copy(self)
+        fitted._fit(validate_data(fitted, X, accept_sparse="csr", dtype=np.float64), y, qid, group)
+        self.__dict__ = dict(vars(fitted))  # in one go: a fit that fails changes nothing
+        return self
+
+    def _fit(self, X: Any, y: Any, qid: Any, group: Any) -> None:
         labels = as_relevance(y, X.shape[0])
         queries = queries_of(qid, group, X.shape[0])
         if not is_classifier(self.estimator):
-            learner = clone(self.estimator)
             self.n_pairs_ = 0
-            self.estimator_ = learner.fit(X, labels, qid=query_numbers(queries))
-            return self
+            self.estimator_ = clone(self.estimator).fit(X, labels, qid=query_numbers(queries))
+            return
         rng = np.random.default_rng(self.random_state)
         better, worse = [], []
         for k in range(queries.ids.size):
@@ -147,7 +153,6 @@ class PairwisePreference(BaseEstimator):
         classes = np.repeat([1, 0], first.size)
         self.n_pairs_ = int(first.size)
         self.estimator_ = clone(self.estimator).fit(self._pairs(X, *both), classes)
-        return self
 
     def degree(self, u: Any, v: Any) -> float:
         """Degree to which one row should precede another.
@@ -162,7 +167,7 @@ class PairwisePreference(BaseEstimator):
             In [0, 1]; ``degree(u, v) + degree(v, u)`` is 1.
         """
         X = self._more_rows(np.stack([np.asarray(u), np.asarray(v)]))
-        return float(self._degrees(X, np.array([0]), np.array([1]))[0])
+        return float(self._preference(X)(np.array([0]), np.array([1]))[0])
 
     def comparator(self, X: Any) -> Indexed:
         """The preference between the rows of a matrix, for `quicksort_rank` and others.
@@ -174,10 +179,10 @@ class PairwisePreference(BaseEstimator):
         Returns
         -------
         Indexed
-            For items 0 .. n - 1, or any others that the rows describe.
+            For items 0 .. n - 1, or any others that the rows describe. A ranker scores them once.
         """
         X = self._more_rows(X)
-        return Indexed(lambda i, j: self._degrees(X, i, j))
+        return Indexed(self._preference(X), X.shape[0])
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
         """Scores by the order of the rows in their query; bigger is better.
@@ -204,20 +209,21 @@ class PairwisePreference(BaseEstimator):
         rows = np.arange(n) if queries.rows is None else np.asarray(queries.rows)
         scores = np.full(n, 0.5)
         others = np.repeat(sizes - 1, sizes)
+        degrees = self._preference(X)
         if self.method == "degree":
             for k in range(sizes.size):
                 mine = _rows_of(queries, k)
                 if mine.size > 1:
                     i, j = np.triu_indices(mine.size, 1)
-                    degrees = self._degrees(X, mine[i], mine[j])
-                    scores[mine] = mean_degrees(i, j, degrees, mine.size)[0] / (mine.size - 1)
+                    sums, _ = mean_degrees(i, j, degrees(mine[i], mine[j]), mine.size)
+                    scores[mine] = sums / (mine.size - 1)
             return scores
         method = QuickSort(sizes.astype(np.intp), np.random.default_rng(self.random_state))
         rounds = method.rounds()
         try:
             i, j = next(rounds)
             while True:
-                i, j = rounds.send(self._degrees(X, rows[i], rows[j]))
+                i, j = rounds.send(degrees(rows[i], rows[j]))
         except StopIteration:
             behind = np.repeat(queries.bounds[1:], sizes) - 1 - np.arange(n)
             with np.errstate(invalid="ignore"):
@@ -261,11 +267,14 @@ class PairwisePreference(BaseEstimator):
             return X[i] - X[j]
         return sp.hstack([X[i], X[j]], "csr") if sp.issparse(X) else np.hstack([X[i], X[j]])
 
+    def _preference(self, X: Any) -> Callable[[Places, Places], Degrees]:
+        """A function that gives the consistent degrees of pairs of rows."""
+        if is_classifier(self.estimator_):
+            return lambda i, j: self._degrees(X, i, j)
+        return from_scores(self.estimator_.predict(X)).function
+
     def _degrees(self, X: Any, i: Places, j: Places) -> Degrees:
-        """Consistent degrees of pairs of rows."""
-        if not is_classifier(self.estimator_):
-            scores = np.asarray(self.estimator_.predict(X))
-            return np.where(scores[i] == scores[j], 0.5, scores[i] > scores[j])
+        """Consistent degrees of pairs of rows, by the classifier."""
         degrees = np.empty(i.size)
         for start in range(0, i.size, _BLOCK):
             part = slice(start, start + _BLOCK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -121,8 +122,8 @@ def quicksort_rank(
     """
     items = as_items(items)
     n = len(items)
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k must be at least 1, or None; found {top_k}")
+    if top_k is not None and (not isinstance(top_k, Integral) or top_k < 1):
+        raise ValueError(f"top_k must be an integer from 1 on, or None; found {top_k!r}")
     rng = np.random.default_rng(random_state)
     method = QuickSort(np.array([n], dtype=np.intp), rng, top_k=top_k)
     computed = _as_computed(preference, n)

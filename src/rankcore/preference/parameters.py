@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore.preference.asking import Retry
 from rankcore.preference.forms import Batch, Indexed
 from rankcore.preference.plan import METHODS
 
@@ -34,6 +35,12 @@ def check_parameters(ranker: Any) -> None:
             continue
         if not isinstance(found, Integral) or isinstance(found, bool) or found < value:
             raise ValueError(f"{name} must be an integer from {value} on; found {found!r}")
+    if ranker.retry is not None and not isinstance(ranker.retry, Retry):
+        raise TypeError(f"retry must be None or a Retry; found {ranker.retry!r}")
+    for name in ("key", "progress"):
+        found = getattr(ranker, name)
+        if found is not None and not callable(found):
+            raise TypeError(f"{name} must be None or a function; found {found!r}")
     if ranker.opponents % 2:
         raise ValueError(f"opponents must be even; found {ranker.opponents}")
     known = callable(ranker.preference) or isinstance(ranker.preference, Batch | Indexed)

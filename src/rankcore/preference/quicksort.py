@@ -35,6 +35,8 @@ class QuickSort:
     transitive. Expected rounds: at most 4.32 ln n. Some 85 bytes per item.
     """
 
+    asks_again = False
+
     def __init__(
         self,
         sizes: NDArray[np.intp],

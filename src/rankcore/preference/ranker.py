@@ -77,7 +77,9 @@ class PreferenceRanker(BaseEstimator):
     progress : callable, optional
         Called with a `RankingProgress` at each answer.
     random_state : int, numpy.random.Generator or None
-        Seed of pivots, draws and opponents. None: one that is drawn once for this ranker.
+        Seed of pivots, draws and opponents. None: one that is drawn once for this ranker. A
+        Generator gives others each time, so that a ranking which was broken off asks other pairs
+        when it is called again.
 
     Attributes
     ----------

@@ -16,6 +16,8 @@ from rankcore.preference.quicksort import Round
 class Method(Protocol):
     """What finds an order: it yields pairs in rounds, and knows an order at any time."""
 
+    asks_again: bool  # whether a pair may come up in several rounds
+
     def rounds(self) -> Generator[Round, Degrees, None]:
         """Yield pairs, and receive their degrees; NaN is no answer, and there will be no more."""
 
@@ -83,6 +85,12 @@ class Run:
         if not self._answered:
             return np.empty((0, 2), dtype=np.intp), np.empty(0)
         i, j, degrees = (np.concatenate(part) for part in zip(*self._answered, strict=True))
+        if self.method.asks_again and i.size:
+            # A pair that came up before, in this order or the other, is answered as it was then.
+            n = int(max(i.max(), j.max())) + 1
+            _, kept = np.unique(np.minimum(i, j) * n + np.maximum(i, j), return_index=True)
+            kept.sort()
+            i, j, degrees = i[kept], j[kept], degrees[kept]
         return np.stack([i, j], axis=1), degrees.astype(np.float64)
 
     def _advance(self, degrees: Degrees | None) -> bool:

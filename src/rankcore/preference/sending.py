@@ -8,9 +8,10 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Any
 
-from rankcore.preference.asking import Ledger, Request
+from rankcore.preference.asking import Ledger, PreferenceError, Request
 from rankcore.preference.forms import Batch
 
 Send = Callable[[Request], Any]
@@ -88,17 +89,25 @@ def _send_in_threads(
                             del running[future]
                             due = time.monotonic() + ledger.failed(request, attempt, error)
                             heapq.heappush(later, (due, len(later), request, attempt + 1))
-                        else:
-                            # An interrupt between these lines finds the answer still running.
+                            continue
+                        try:
                             ledger.record(request, as_values(future.result(), preference))
-                            del running[future]
+                        except Exception:
+                            del running[future]  # what it brought is written down
+                            raise
+                        # An interrupt between these lines finds the answer still running.
+                        del running[future]
                 elif pause is not None:
                     time.sleep(pause)
         finally:
             # After an error or an interrupt: what is under way is paid for.
             for future, (request, _) in running.items():
+                if ledger.has(request):
+                    continue
                 if future.exception() is None:
-                    ledger.record(request, as_values(future.result(), preference))
+                    # A wrong answer is written down as lost; the first error is the one to raise.
+                    with suppress(PreferenceError):
+                        ledger.keep(request, as_values(future.result(), preference))
                 else:
                     ledger.lose(request)
 

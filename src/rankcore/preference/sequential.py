@@ -42,6 +42,8 @@ class Insertion:
     preference is not transitive.
     """
 
+    asks_again = False
+
     def __init__(self, n: int, *, ordered: Places | None = None, top_k: int | None = None):
         self._first = [] if ordered is None else [int(k) for k in ordered]
         inside = set(self._first)
@@ -100,6 +102,8 @@ class Heap:
     A pair for each item beyond the first k, at most 2 log2 k for each that gets in, and about
     k log2 k to order the k; one pair in a round.
     """
+
+    asks_again = True
 
     def __init__(self, n: int, *, top_k: int | None = None):
         k = n if top_k is None else min(top_k, n)
@@ -205,6 +209,8 @@ class Sliding:
     -----
     k (n - 1) - k (k - 1) / 2 pairs in n + k - 2 rounds, less those that come up again.
     """
+
+    asks_again = True
 
     def __init__(self, n: int, *, top_k: int | None = None):
         self._order: Places = np.arange(n)

@@ -166,10 +166,11 @@ def pair_by_label(
     weights = n_pairs
     if row_weights is not None:
         # A sum that is infinite is reported where it is used.
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.concatenate([[0.0], np.cumsum(row_weights[rows[by_label]])])
-            below = sums[query_stop] - sums[level_stop]
-            weights = _sum_by(of, row_weights[rows[by_label]] * below, n_queries)
+        with np.errstate(over="ignore"):
+            of_rows = row_weights[rows[by_label]]
+            below = np.append(_suffix_sums(of_rows, query_stop), 0.0)[level_stop]
+            below[level_stop == query_stop] = 0.0
+            weights = _sum_by(of, of_rows * below, n_queries)
     useful = n_pairs > 0
     order = np.arange(rows.size) if lexicographic else by_label
     order = order[useful[of]]
@@ -216,6 +217,20 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
     level_stop = np.repeat(starts[1:], np.diff(starts))
     query_stop = np.cumsum(np.bincount(of, minlength=n_queries))[of]
     return query_stop - level_stop, level_stop, query_stop
+
+
+def _suffix_sums(values: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
+    """Sums of the values from each on to where its part stops, without differences.
+
+    A difference of running sums would round the weights of a query by those of all queries before
+    it. Each pass doubles the length that has been added up: O(n log n) for parts of n values.
+    """
+    sums, length = values.astype(np.float64), 1
+    places = np.arange(values.size)
+    while (inside := np.flatnonzero(places + length < stop)).size:
+        sums[inside] += sums[inside + length]
+        length *= 2
+    return sums
 
 
 def _sum_by(of: Any, values: Any, n_queries: int) -> NDArray[np.float64]:

@@ -57,11 +57,13 @@ random_state, verbose
         Only where X had string column names.
     n_iter_ : int
         Steps of the last fit.
+    history_ : dict of lists
+        Figures of these steps, as of `RankSVM`.
 
     Notes
     -----
     Folds are not copied: pairs of the queries left out are. O(n_folds * n_Cs) fits, each from the
-    one before.
+    one before. ``best_estimator_`` is what `rankcore.save` writes.
 
     Examples
     --------
@@ -135,27 +137,30 @@ random_state, verbose
         check_metric(self.scoring, "scoring")
         model = RankSVM(**self._params(float(Cs[0])))
         model._check_params()
-        data = model._as_rows(X)
-        queries = queries_of(qid, group, data.n_rows)
+        rows = model._as_rows(X)
+        queries = queries_of(qid, group, rows.n_rows)
         numbers = query_numbers(queries)
-        labels = as_relevance(y, data.n_rows)
-        everything = make_pairing(data.n_rows, labels, queries, sample_weight)
-        check_useful(everything, data.n_rows)
+        labels = as_relevance(y, rows.n_rows)
+        everything = make_pairing(rows.n_rows, labels, queries, sample_weight)
+        check_useful(everything, rows.n_rows)
         with_qid = qid is not None or group is not None
-        shadow = model._shadow(X, data.n_features, with_qid, ModelState(None, settings={}))
+        shadow = model._shadow(X, rows.n_features, with_qid, ModelState(None, settings={}))
         scores = []
-        for train, test in self._folds(X, labels, numbers, queries):
-            with model._problem(data, _part(everything, numbers[train])) as problem:
+        folds = list(self._folds(X, labels, numbers, queries))
+        planned = len(folds) * Cs.size + 1
+        for k, (train, test) in enumerate(folds):
+            with model._problem(rows, _part(everything, numbers[train])) as problem:
+                path = along(shadow, problem, Cs, k * Cs.size, planned)
                 scores.append(
                     [
                         measure(self.scoring, labels[test], s[test], numbers[test])
-                        for s in (one._scores(data, queries) for one in along(shadow, problem, Cs))
+                        for s in (one._scores(rows, queries) for one in path)
                     ]
                 )
         values = np.array(scores)
         best = int(merit(self.scoring, values.mean(axis=0)).argmax())
-        with model._problem(data, everything) as problem:
-            chosen = next(iter(along(shadow, problem, Cs[best : best + 1])))
+        with model._problem(rows, everything) as problem:
+            chosen = next(along(shadow, problem, Cs[best : best + 1], planned - 1, planned))
         self._become_chosen(chosen, Cs, values, best)
         return self
 
@@ -198,9 +203,6 @@ random_state, verbose
         kept = self.get_params(deep=False)
         return {"C": C} | {k: v for k, v in kept.items() if k not in ("Cs", "cv", "scoring")}
 
-    def _as_rows(self, X: Any) -> Any:
-        return RankSVM(**self._params(1.0))._as_rows(X)
-
     def _scores(self, rows: Any, queries: Queries) -> Floats:
         return self.best_estimator_._scores(rows, queries)
 
@@ -213,6 +215,11 @@ random_state, verbose
     def n_iter_(self) -> int:
         """Steps of the last fit."""
         return self._fitted().n_iter_
+
+    @property
+    def history_(self) -> dict[str, list[Any]]:
+        """Figures of the steps of the last fit."""
+        return self._fitted().history_
 
     def _fitted(self) -> RankSVM:
         # AttributeError, as for any attribute that a fit has yet to set.

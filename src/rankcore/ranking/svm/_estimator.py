@@ -14,14 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import learns
-from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._core.threads import check_n_jobs, n_threads
+from rankcore._ext.rows import Rows
 from rankcore.ranking._base import ModelState, Ranker, queries_of
-from rankcore.ranking._pairs import check_useful, make_pairing
+from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._watch import Watch, check_metric
 from rankcore.ranking.svm._files import FIGURES, describe, restore
 from rankcore.ranking.svm._look import Look
@@ -69,8 +69,9 @@ class RankSVM(Ranker):
     gamma : {"scale", "auto"} or float, default="scale"
         Of "poly" and "rbf": 1 / (n_features * variance of X), 1 / n_features, or a number above 0.
     degree : int, default=3
+        Of "poly", at least 1.
     coef0 : float, default=1.0
-        Of "poly".
+        Of "poly", at least 0.
     tol : float, default=1e-4
         Learning ends when the objective is proved to be above its minimum by this share of it at
         most (the duality gap).
@@ -153,7 +154,6 @@ class RankSVM(Ranker):
     """
 
     _state: ModelState
-    _figures = FIGURES
     _figures = FIGURES
     # Newton's steps are few, and what stops early is the path over C.
     early_stopping_rounds = None
@@ -250,15 +250,15 @@ class RankSVM(Ranker):
         """
         self._check_params()
         begin = perf_counter()
-        data = self._as_rows(X)
-        queries = queries_of(qid, group, data.n_rows)
-        pairing = make_pairing(data.n_rows, y, queries, sample_weight, pairs, pairs_weight)
-        check_useful(pairing, data.n_rows)
-        validation = self._validation(X, data, eval_set, eval_qid, eval_group)
-        with self._problem(data, pairing) as problem:
-            start = problem.start(self._warm(data.n_rows, data.n_features))
+        rows = self._as_rows(X)
+        queries = queries_of(qid, group, rows.n_rows)
+        pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
+        check_useful(pairing, rows.n_rows)
+        validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
+        with self._problem(rows, pairing) as problem:
+            start = problem.start(self._warm(rows.n_rows, rows.n_features))
             with_qid = qid is not None or group is not None
-            shadow = self._shadow(X, data.n_features, with_qid, ModelState(None, settings={}))
+            shadow = self._shadow(X, rows.n_features, with_qid, ModelState(None, settings={}))
             look = Look(problem, Watch(shadow, validation, callbacks), shadow, begin)
             found = problem.solve(self.C, self.loss, start, self.tol, int(self.max_iter), look)
             shadow._take(problem, found)
@@ -266,13 +266,15 @@ class RankSVM(Ranker):
         self._become(shadow)
         return self
 
-    def _problem(self, data: Any, pairing: Any) -> Problem:
+    def _problem(self, rows: Rows, pairing: Pairing) -> Problem:
         kernel = None
         if self.kernel is not None:
-            gamma = resolve_gamma(self.gamma, data.values)
+            gamma = 1.0  # of no matter to kernels without one
+            if self.kernel in ("poly", "rbf"):
+                gamma = resolve_gamma(self.gamma, as_matrix(rows))
             kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
         return Problem(
-            data,
+            rows,
             pairing,
             kernel,
             balanced=self.balance == "query",
@@ -300,28 +302,30 @@ class RankSVM(Ranker):
 
     def _note(self, step: Step, seconds: float) -> None:
         """Add a step to the log."""
-        share = step.gap / step.objective
-        self._state.log.append([step.objective, share, step.gradient_norm, step.products, seconds])
+        self._state.log.append(
+            [step.objective, step.share, step.gradient_norm, step.products, seconds]
+        )
 
     def _take(self, problem: Problem, found: Solution) -> None:
         """Take over what was found."""
         self._state.model = problem.model(found.w)
-        self.objective_, self.gap_ = found.objective, found.gap / found.objective
+        self.objective_, self.gap_ = found.objective, found.share
         self.n_iter_ = found.n_iter
 
     def _warn(self, found: Solution) -> None:
         if found.outcome in ("max_iter", "precision"):
-            advice = "increase max_iter" if found.outcome == "max_iter" else "float64 sees no less"
+            advice = (
+                "increase max_iter, decrease C or scale X"
+                if found.outcome == "max_iter"
+                else "float64 has no digits for less: increase tol, decrease C or scale X"
+            )
             warnings.warn(
                 f"{type(self).__name__} did not converge: after {found.n_iter} steps the objective "
-                f"may lie {found.gap / found.objective:.1e} of itself above its minimum, more than "
-                f"tol={self.tol:g}; {advice}, or decrease C or scale X",
+                f"may lie {found.share:.1e} of itself above its minimum, more than "
+                f"tol={self.tol:g}; {advice}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _as_rows(self, X: Any) -> Any:
-        return as_rows(X) if self.kernel is None else as_matrix(X)
 
     def _check_params(self) -> None:
         check_option(self.loss, "loss", LOSSES)

@@ -33,16 +33,21 @@ class Look:
     def __call__(self, w: NDArray[np.float64], step: Step) -> bool:
         model, state, watch = self._shadow, self._shadow._state, self._watch
         model._note(step, perf_counter() - self._begin)
-        n, share = len(state.log), step.gap / step.objective
+        n = len(state.log)
         if watch.used:
             state.model = self._problem.model(w)
-            model.objective_, model.gap_, model.n_iter_ = step.objective, share, n
+            model.objective_, model.gap_, model.n_iter_ = step.objective, step.share, n
         if watch.validation is not None:
             watch.measure(model._scores(watch.validation.rows, watch.validation.queries))
-        report(Progress(n, int(model.max_iter), 1, 1, share, "gap", "steps"))
+        report(Progress(n, int(model.max_iter), 1, 1, step.share, "gap", "steps"))
         if model.verbose:
-            print(
-                f"[{type(model).__name__}] step {n}: objective {step.objective:.8g}, at most "
-                f"{share:.1e} of it above the minimum{watch.text()}"
-            )
+            print(line(model, n, step) + watch.text())
         return watch.ends()
+
+
+def line(model: Any, n: int, step: Step) -> str:
+    """What ``verbose`` prints of a step."""
+    return (
+        f"[{type(model).__name__}] C={model.C:g}, step {n}: objective {step.objective:.8g}, "
+        f"at most {step.share:.1e} of it above the minimum"
+    )

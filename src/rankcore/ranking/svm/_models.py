@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_rows
 from rankcore._ext.rows import Rows, project
 
 Floats = NDArray[np.float64]
@@ -19,48 +18,23 @@ KERNELS = ("linear", "poly", "rbf", "precomputed")
 BLOCK_VALUES = 2**22
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """Checked rows, and the array or CSR matrix that they came from.
-
-    Attributes
-    ----------
-    rows : Rows
-    values : ndarray or CSR matrix, shape (n_rows, n_features)
-        float32 or float64.
-    """
-
-    rows: Rows
-    values: Any
-
-    @property
-    def n_rows(self) -> int:
-        """Rows there are."""
-        return int(self.rows.n_rows)
-
-    @property
-    def n_features(self) -> int:
-        """Columns there are."""
-        return int(self.rows.n_features)
-
-
-def as_matrix(X: Any) -> Matrix:
-    """Check a feature matrix, and keep it too.
+def as_matrix(rows: Rows) -> Any:
+    """The values of checked rows, for functions of matrices; nothing is copied.
 
     Parameters
     ----------
-    X : array-like or scipy sparse, shape (n_rows, n_features)
+    rows : Rows
 
     Returns
     -------
-    Matrix
+    ndarray or CSR matrix, shape (n_rows, n_features)
+        float32 or float64.
     """
-    rows = as_rows(X)
     if rows.columns is None:
-        return Matrix(rows, rows.arrays[0])
+        return rows.arrays[0]
     from scipy.sparse import csr_array
 
-    return Matrix(rows, csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features)))
+    return csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features))
 
 
 @dataclass(frozen=True)
@@ -113,9 +87,10 @@ class Kernel:
                     )
             else:
                 parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-                values = pairwise_kernels(
-                    block, right, metric=self.kind, filter_params=True, **parameters
-                )
+                with np.errstate(over="ignore", invalid="ignore"):  # an error, below
+                    values = pairwise_kernels(
+                        block, right, metric=self.kind, filter_params=True, **parameters
+                    )
             if not np.isfinite(values).all():
                 raise ValueError(
                     "the kernel has values that are not finite: scale X, or choose other "
@@ -135,17 +110,27 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        If the variance is beyond float64.
     """
     if gamma == "auto":
         return 1.0 / X.shape[1]
     if gamma != "scale":
         return float(gamma)
-    if hasattr(X, "tocsr"):
-        mean = X.mean(dtype=np.float64)
-        variance = X.multiply(X).mean(dtype=np.float64) - mean**2
-    else:
-        variance = X.var(dtype=np.float64)
-    return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        if hasattr(X, "tocsr"):
+            mean = X.mean(dtype=np.float64)
+            variance = float(X.astype(np.float64).power(2).mean() - mean**2)
+        else:
+            variance = float(X.var(dtype=np.float64))
+    if not np.isfinite(variance):
+        raise ValueError(
+            'the variance of X overflowed: scale X, or pass gamma another than "scale"'
+        )
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -185,13 +170,14 @@ class KernelModel:
     coefficients: Floats
     vectors: Any
 
-    def score(self, matrix: Matrix) -> Floats:
+    def score(self, rows: Rows) -> Floats:
         """Scores of rows. O(n_rows * n_support) values of the kernel."""
+        matrix = as_matrix(rows)
         if self.vectors is None:
-            return np.asarray(matrix.values[:, self.support] @ self.coefficients, dtype=np.float64)
-        scores = np.zeros(matrix.n_rows)
+            return np.asarray(matrix[:, self.support] @ self.coefficients, dtype=np.float64)
+        scores = np.zeros(rows.n_rows)
         if self.support.size:
-            for first, last, values in self.kernel.blocks(matrix.values, self.vectors):
+            for first, last, values in self.kernel.blocks(matrix, self.vectors):
                 scores[first:last] = values @ self.coefficients
         return scores
 

@@ -84,6 +84,11 @@ class Step:
     width: float
     products: int
 
+    @property
+    def share(self) -> float:
+        """The gap as a share of the objective."""
+        return _share(self.gap, self.objective)
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -105,6 +110,16 @@ class Solution:
     gap: float
     n_iter: int
     outcome: str
+
+    @property
+    def share(self) -> float:
+        """The gap as a share of the objective."""
+        return _share(self.gap, self.objective)
+
+
+def _share(gap: float, objective: float) -> float:
+    """A gap as a share; 0 of an objective whose losses float64 takes for 0."""
+    return gap / objective if gap > 0.0 else 0.0
 
 
 def minimise(

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
 from rankcore.metrics.tables import Table
+from rankcore.progress import Progress, report
 from rankcore.ranking._base import ModelState, queries_of
 from rankcore.ranking._pairs import check_useful, make_pairing
 from rankcore.ranking.svm._estimator import RankSVM
+from rankcore.ranking.svm._look import line
+from rankcore.ranking.svm._newton import Step
 from rankcore.ranking.svm._problems import Problem
 
 Floats = NDArray[np.float64]
@@ -97,7 +100,7 @@ def ranksvm_path(
     early_stopping_rounds : int, optional
         Stop after this many values of C in a row that do not improve it.
     **params
-        Other parameters of `RankSVM`.
+        Other parameters of `RankSVM`, such as ``verbose=1`` for a line at each step.
 
     Returns
     -------
@@ -126,18 +129,20 @@ def ranksvm_path(
         check_scalar(early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
         if eval_set is None:
             raise ValueError("early_stopping_rounds requires eval_set; found eval_set=None")
+    if "C" in params:
+        raise TypeError("C is what the path is over: give its values as Cs")
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
     model._check_params()
-    data = model._as_rows(X)
-    queries = queries_of(qid, group, data.n_rows)
-    pairing = make_pairing(data.n_rows, y, queries, sample_weight, pairs, pairs_weight)
-    check_useful(pairing, data.n_rows)
-    held = model._validation(X, data, eval_set, eval_qid, eval_group)
+    rows = model._as_rows(X)
+    queries = queries_of(qid, group, rows.n_rows)
+    pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
+    check_useful(pairing, rows.n_rows)
+    held = model._validation(X, rows, eval_set, eval_qid, eval_group)
     with_qid = qid is not None or group is not None
-    shadow = model._shadow(X, data.n_features, with_qid, ModelState(None, settings={}))
+    shadow = model._shadow(X, rows.n_features, with_qid, ModelState(None, settings={}))
     fitted, values = [], []
-    with model._problem(data, pairing) as problem:
+    with model._problem(rows, pairing) as problem:
         for one in along(shadow, problem, values_of_c):
             fitted.append(one)
             if held is None:
@@ -165,27 +170,50 @@ def as_cs(Cs: int | Sequence[float]) -> Floats:
     ValueError
         If there is none, or one that is not a number above 0.
     """
-    if isinstance(Cs, Integral):
+    if isinstance(Cs, Integral) and not isinstance(Cs, bool):
         check_scalar(Cs, "Cs", Integral, min_val=1)
         return np.logspace(LEAST, MOST, int(Cs))
-    values = np.unique(np.asarray(Cs, dtype=np.float64))
-    if values.ndim != 1 or not values.size or not np.isfinite(values).all() or values[0] <= 0:
+    values = np.asarray(Cs)
+    listed = values.ndim == 1 and values.size and values.dtype.kind in "iuf"
+    if not listed or not np.isfinite(values).all() or (values <= 0).any():
         raise ValueError(f"Cs must list finite numbers above 0, or say how many; found {Cs!r}")
-    return values
+    return np.unique(values.astype(np.float64))
 
 
-def along(shadow: RankSVM, problem: Problem, Cs: Floats) -> Iterator[RankSVM]:
-    """Yield fitted copies of a model for one C after the other."""
+def along(
+    shadow: RankSVM, problem: Problem, Cs: Floats, before: int = 0, planned: int | None = None
+) -> Iterator[RankSVM]:
+    """Yield fitted copies of a model for one C after the other.
+
+    Parameters
+    ----------
+    shadow : RankSVM
+    problem : Problem
+    Cs : ndarray of float64
+    before, planned : int
+        For the progress: fits made already, and planned in all. None: those of ``Cs``.
+
+    Yields
+    ------
+    RankSVM
+    """
     from copy import copy
 
     w = problem.start(None)
-    for C in Cs.tolist():
+    planned = Cs.size if planned is None else planned
+    for number, C in enumerate(Cs.tolist(), before + 1):
         one = copy(shadow)
         one.C, one._state = C, ModelState(None, settings={})
         begin = perf_counter()
 
-        def look(_: Any, step: Any, one: RankSVM = one, begin: float = begin) -> bool:
+        def look(
+            _: Any, step: Step, one: RankSVM = one, begin: float = begin, number: int = number
+        ) -> bool:
             one._note(step, perf_counter() - begin)
+            n, most = len(one._state.log), int(one.max_iter)
+            report(Progress(number, planned, n, most, step.share, "gap", "steps"))
+            if one.verbose:
+                print(line(one, n, step))
             return False
 
         found = problem.solve(C, one.loss, w, one.tol, int(one.max_iter), look)

@@ -11,7 +11,7 @@ from threadpoolctl import ThreadpoolController
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import PairLosses
-from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel, Matrix
+from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel, as_matrix
 from rankcore.ranking.svm._newton import Solution, Step, minimise
 from rankcore.ranking.svm._spaces import FeatureSpace, KernelSpace
 
@@ -24,8 +24,7 @@ class Problem:
 
     Parameters
     ----------
-    data : Rows or Matrix
-        The latter with a kernel.
+    rows : Rows
     pairing : Pairing
     kernel : Kernel or None
     balanced : bool
@@ -43,7 +42,7 @@ class Problem:
 
     def __init__(
         self,
-        data: Rows | Matrix,
+        rows: Rows,
         pairing: Pairing,
         kernel: Kernel | None,
         *,
@@ -52,16 +51,14 @@ class Problem:
         memory_limit: int,
         generator: np.random.Generator,
     ) -> None:
-        self._data, self._pairing, self._kernel = data, pairing, kernel
-        self.n_rows = data.n_rows
-        if isinstance(data, Matrix):
-            assert kernel is not None
-            values = _kernel_matrix(data, pairing.docs, kernel, memory_limit)
+        self._rows, self._pairing, self._kernel = rows, pairing, kernel
+        if kernel is not None:
+            values = _kernel_matrix(rows, pairing.docs, kernel, memory_limit)
             self.losses = PairLosses(pairing, balanced, n_jobs)
             self.space: FeatureSpace | KernelSpace = KernelSpace(self.losses, values)
         else:
-            self.losses = PairLosses(pairing, balanced, n_jobs, data)
-            self.space = FeatureSpace(self.losses, data, generator)
+            self.losses = PairLosses(pairing, balanced, n_jobs, rows)
+            self.space = FeatureSpace(self.losses, rows, generator)
         self._blas = ThreadpoolController()
 
     def __enter__(self) -> Problem:
@@ -75,20 +72,19 @@ class Problem:
         if isinstance(model, LinearModel) and isinstance(self.space, FeatureSpace):
             return model.weights.copy()
         if isinstance(model, KernelModel) and isinstance(self.space, KernelSpace):
-            coefficients = np.zeros(self.n_rows)
+            coefficients = np.zeros(self._rows.n_rows)
             coefficients[model.support] = model.coefficients
             return self.space.element(coefficients[self._pairing.docs])
         return self.space.zero()
 
     def model(self, w: Floats) -> Model:
         """What an element of the space is as a model."""
-        if isinstance(self._data, Rows):
+        if self._kernel is None:
             return LinearModel(w)
-        assert self._kernel is not None
         by_row = np.argsort(self._pairing.docs)
         found = by_row[w[0][by_row] != 0.0]
         support = self._pairing.docs[found]
-        kept = None if self._kernel.kind == "precomputed" else self._data.values[support]
+        kept = None if self._kernel.kind == "precomputed" else as_matrix(self._rows)[support]
         return KernelModel(self._kernel, support, w[0][found], kept)
 
     def solve(
@@ -111,7 +107,7 @@ class Problem:
             return minimise(self.space, C, loss, start, tol, max_iter, watch)
 
 
-def _kernel_matrix(data: Matrix, docs: NDArray[np.int64], kernel: Kernel, limit: int) -> Floats:
+def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: int) -> Floats:
     """The kernel of the documents with each other."""
     n = docs.size
     if 8 * n * n > limit:
@@ -121,18 +117,18 @@ def _kernel_matrix(data: Matrix, docs: NDArray[np.int64], kernel: Kernel, limit:
             "linear, with make_pipeline(sklearn.kernel_approximation.Nystroem(), RankSVM())"
         )
     if kernel.kind == "precomputed":
-        if data.n_rows != data.n_features:
+        if rows.n_rows != rows.n_features:
             raise ValueError(
-                f"a precomputed kernel matrix must be square; found {data.n_rows} rows and "
-                f"{data.n_features} columns"
+                f"a precomputed kernel matrix must be square; found {rows.n_rows} rows and "
+                f"{rows.n_features} columns"
             )
-        chosen = data.values[docs][:, docs]
+        chosen = as_matrix(rows)[docs][:, docs]
         chosen = chosen.toarray() if hasattr(chosen, "toarray") else chosen
         matrix = np.ascontiguousarray(chosen, dtype=np.float64)
         if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-6 * np.abs(matrix).max()):
             raise ValueError("a precomputed kernel matrix must be symmetric")
     else:
-        values = data.values[docs]
+        values = as_matrix(rows)[docs]
         matrix = np.empty((n, n))
         for first, last, block in kernel.blocks(values, values):
             matrix[first:last] = block
