@@ -7,7 +7,7 @@ import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 # Guides whose code has no prompts; that of the others is run as doctests.
-GUIDES = ["bounds", "files", "kernels", "pair_measures", "pairwise", "ranksvm"]
+GUIDES = ["bounds", "files", "kernels", "ordinal", "pair_measures", "pairwise", "ranksvm"]
 
 
 def test_the_code_runs(tmp_path, monkeypatch, capsys):
