@@ -258,7 +258,7 @@ def test_dual_learners_decide_as_their_linear_twins(primal, dual):
 @pytest.mark.parametrize(("primal", "dual"), TWINS, ids=str)
 def test_linear_kernel_on_sparse_text(primal, dual):
     rng = np.random.default_rng(4)
-    X = sp.random_array((500, 2000), density=0.01, rng=rng, format="csr")
+    X = sp.random(500, 2000, density=0.01, random_state=rng, format="csr")
     X.data = rng.integers(1, 5, size=X.nnz).astype(np.float64)  # counts: sums are exact
     y = np.digitize(X @ rng.integers(-2, 3, size=2000), [-15, 0, 15])
     primal.set_params(max_iter=2).fit(X, y)

@@ -100,7 +100,7 @@ def test_trees_do_not_depend_on_threads(problem, seed, sparse, n_jobs):
 @pytest.mark.parametrize("kept", [0, 2, 10**9])
 def test_bounds_of_sparse_columns_spare_nothing_that_matters(kept, monkeypatch):
     rng = np.random.default_rng(5)
-    X = sp.random_array((400, 60), density=0.05, rng=rng, format="csr")
+    X = sp.random(400, 60, density=0.05, random_state=rng, format="csr")
     won, lost = rng.random((2, 400)) ** 3 / 400
     how = Rules(30, None, 3)
     expected = grow(X.toarray(), won, lost, how)
