@@ -29,7 +29,7 @@ def trace(X, y, n, **params):
         if t:
             predictions.append(model.predict([x])[0])
         else:
-            predictions.append({"high": 3, "low": 1}[params.get("tie", "high")])
+            predictions.append({"high": 3, "low": 1}[params.get("tie_break", "high")])
         model.partial_fit([x], [true], classes=[1, 2, 3])
         weights.append(tasks(model))
     return model, predictions, weights
@@ -56,7 +56,7 @@ def test_golden_high():
 
 def test_golden_low():
     X, y = D0
-    _, predictions, weights = trace(X, y, 40, tie="low")
+    _, predictions, weights = trace(X, y, 40, tie_break="low")
     assert total_loss(predictions, y) == total_loss(predictions[:9], y) == 8
     assert predictions[8] != y[0]
     np.testing.assert_array_equal(weights[-1], [(1, 1, 0), (1, -1, 0)])
@@ -152,7 +152,7 @@ def test_parity_exact_on_integer_data(problem, tie, margin, intercept, epochs, a
     expected = cusum(
         X.toarray().astype(float), y, k, tie=tie, margin=margin, epochs=epochs, intercept=intercept
     )
-    params = {"tie": tie, "margin": margin, "fit_intercept": intercept, "max_iter": epochs}
+    params = {"tie_break": tie, "margin": margin, "fit_intercept": intercept, "max_iter": epochs}
     for form in [X, X.toarray(), X.tocsc()]:
         model = rc.CuSumRank(average=average, **params).fit(form, y, classes=range(1, k + 1))
         weights = tasks(model) if intercept else model.coef_
@@ -268,7 +268,7 @@ def test_prank_is_a_special_case_of_the_predictor(problem):
 def test_decisions(tie):
     rng = np.random.default_rng(0)
     X, y = rng.integers(-2, 3, size=(200, 3)), rng.integers(1, 8, size=200)
-    model = rc.CuSumRank(tie=tie).fit(X, y)
+    model = rc.CuSumRank(tie_break=tie).fit(X, y)
     f = X @ model.coef_.T + model.intercept_
     cumulative = np.hstack([np.zeros((200, 1)), np.cumsum(f, axis=1)])
     np.testing.assert_array_equal(model.decision_function(X), cumulative)  # integers: exact

@@ -318,7 +318,7 @@ class CuSumState(State):
         "delta": 1.0,
         "pa_loss": "absolute",
         "margin": 0.0,
-        "tie": "high",
+        "tie_break": "high",
         "fit_intercept": True,
     }
 
@@ -337,7 +337,7 @@ class CuSumState(State):
             self.options["C"],
             self.options["delta"],
             self.options["margin"],
-            ["high", "low"].index(self.options["tie"]),
+            ["high", "low"].index(self.options["tie_break"]),
             ["perceptron", "pa", "pa1", "pa2"].index(self.options["update"]),
             self.options["pa_loss"] == "zero_one",
             self.options["fit_intercept"],
@@ -435,7 +435,7 @@ def test_c_learns_cusum(ordinal_trainer, update, tie, fit_intercept, average):
         ]
     for i, options in enumerate(more):
         X, y = problem(20 + i, integers=i != 1)
-        options |= {"update": update, "tie": tie, "fit_intercept": fit_intercept}
+        options |= {"update": update, "tie_break": tie, "fit_intercept": fit_intercept}
         state = CuSumState(ordinal_trainer, X.shape[1], average=average, **options)
         check_pass_by_pass(state, X, y, passes=i + 1)
 
@@ -463,7 +463,7 @@ LEARNERS = [
     pytest.param(CuSumState, {}, id="cusum"),
     pytest.param(CuSumState, {"fit_intercept": False, "margin": 0.5}, id="cusum-margin"),
     pytest.param(CuSumState, {"update": "pa"}, id="cusum-pa"),
-    pytest.param(CuSumState, {"update": "pa1", "C": 0.1, "tie": "low"}, id="cusum-pa1"),
+    pytest.param(CuSumState, {"update": "pa1", "C": 0.1, "tie_break": "low"}, id="cusum-pa1"),
     pytest.param(CuSumState, {"update": "pa2", "pa_loss": "zero_one"}, id="cusum-pa2"),
     pytest.param(WidrowHoffState, {}, id="widrow-hoff"),
     pytest.param(MulticlassState, {}, id="multiclass"),
@@ -481,7 +481,7 @@ def test_every_option_matters_in_these_data(ordinal_trainer):
     pa = {"update": "pa1", "C": 0.05}
     variants = [
         (CuSumState, {}),
-        (CuSumState, {"tie": "low"}),
+        (CuSumState, {"tie_break": "low"}),
         (CuSumState, {"margin": 0.7}),
         (CuSumState, {"fit_intercept": False}),
         (CuSumState, {"update": "pa"}),
@@ -908,7 +908,7 @@ def test_cython_trains_cusum(cython_user, tie):
     weights, thresholds = np.zeros((X.shape[1], 5)), np.zeros(5)
     arrays = weights, thresholds, np.full(12, np.nan)
     t, rank_loss, mistakes, predictions = cython_user.train_cusum(X, y, 0.05, tie == "low", *arrays)
-    model = rc.CuSumRank(update="pa1", C=0.05, tie=tie).fit(X, y)
+    model = rc.CuSumRank(update="pa1", C=0.05, tie_break=tie).fit(X, y)
     same((weights.T, -thresholds), model)
     off = np.abs(predictions - y)
     assert (t, rank_loss, mistakes) == (len(y), off.sum(), (off > 0).sum())

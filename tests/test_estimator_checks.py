@@ -29,7 +29,7 @@ LEARNERS = [
     rc.PRank(),
     rc.PRank(average=True, max_iter=3, shuffle=True, tie="strict", tol=1e-3),
     rc.CuSumRank(),
-    rc.CuSumRank(update="pa2", margin=1.0, average=True, tie="low", decision="count"),
+    rc.CuSumRank(update="pa2", margin=1.0, average=True, tie_break="low", decision="count"),
     rc.WidrowHoff(eta0=1e-7),  # the checks' rows are up to 1000 long
     rc.MulticlassPerceptron(average=True),
     rc.VotedPRank(max_hypotheses=50),
@@ -159,7 +159,7 @@ def test_bad_parameters_are_named(params, error, message):
 @pytest.mark.parametrize(
     ("learner", "name"),
     [
-        (rc.CuSumRank(), "tie"),
+        (rc.CuSumRank(), "tie_break"),
         (rc.CuSumRank(), "decision"),
         (rc.VotedPRank(), "output"),
         (rc.OAPBagging(n_estimators=2), "output"),

@@ -226,8 +226,8 @@ TWINS = [
         rc.KernelCuSumRank(update="pa1", C=0.2, margin=1.0),
     ),
     (
-        rc.CuSumRank(tie="low", fit_intercept=False),
-        rc.KernelCuSumRank(tie="low", fit_intercept=False),
+        rc.CuSumRank(tie_break="low", fit_intercept=False),
+        rc.KernelCuSumRank(tie_break="low", fit_intercept=False),
     ),
     # a power of two members: means of their integers are exact in both forms
     (rc.OAPBPM(16, random_state=1), rc.KernelOAPBPM(16, random_state=1)),

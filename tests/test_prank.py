@@ -342,6 +342,9 @@ def test_verbose_prints_a_line_a_pass(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert "epoch 2 of 2" in lines[1]
+    rc.PRank(max_iter=5, verbose=2).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert ["epoch 2 of 5" in lines[0], "epoch 4 of 5" in lines[1]] == [True, True]
     rc.PRank(max_iter=2).fit(X, y)
     assert capsys.readouterr().out == ""
 

@@ -104,7 +104,7 @@ def test_golden_high():
 
 def test_golden_low():
     X, y = D0
-    _, predictions, weights = trace(CuSumTask(3, tie="low"), X, y, 40)
+    _, predictions, weights = trace(CuSumTask(3, tie_break="low"), X, y, 40)
     losses = [abs(p - y[t % 4]) for t, p in enumerate(predictions)]
     assert sum(losses) == sum(losses[:9]) == 8
     assert losses[8] > 0
@@ -207,7 +207,7 @@ def test_parity_with_cusum_is_exact(problem, tie, margin, intercept, epochs, ave
         "shuffle": shuffle,
         "random_state": 5,
     }
-    compiled = rc.CuSumRank(tie=tie, fit_intercept=intercept, **params)
+    compiled = rc.CuSumRank(tie_break=tie, fit_intercept=intercept, **params)
     compiled.fit(X, y, classes=range(1, k + 1))
     for form in [X, X.toarray()]:
         model = StructuredPerceptron(CuSumTask(k, tie, intercept), **params).fit(form, y)
@@ -264,7 +264,7 @@ def test_indices_of_parameters_may_exceed_32_bits():
 def test_parity_with_passive_aggressive_cusum(problem, update, margin, C, tie, intercept, average):
     X, y, k = problem
     params = {"update": update, "C": C, "margin": margin}
-    compiled = rc.CuSumRank(tie=tie, fit_intercept=intercept, **params)
+    compiled = rc.CuSumRank(tie_break=tie, fit_intercept=intercept, **params)
     assume(clear_cut(compiled, X.toarray().astype(float), y, k, margin))
     compiled.set_params(average=average).fit(X, y, classes=range(1, k + 1))
     model = StructuredPerceptron(CuSumTask(k, tie, intercept), average=average, **params)
@@ -343,11 +343,11 @@ def test_feature_maps_and_searches_of_the_ordinal_tasks(problem):
                     w @ dense(task, x, z, n) + margin * abs(z - true) for z in range(1, k + 1)
                 ]
                 best = 1 + np.flatnonzero(np.array(scores) == max(scores))
-                wanted = best[0] if task.tie == "low" else best[-1]
+                wanted = best[0] if task.tie_break == "low" else best[-1]
                 if margin and true in best:
                     wanted = true
                 assert task.argmax(w, x, true, margin) == wanted
-                if len(best) == 1 or task.tie == "low" or (margin and true in best):
+                if len(best) == 1 or task.tie_break == "low" or (margin and true in best):
                     assert Task.argmax(task, w, x, true, margin) == wanted
 
 
@@ -747,7 +747,7 @@ def test_tolerance():
 
 def test_pickles_and_clones():
     X, y = D0
-    model = StructuredPerceptron(CuSumTask(3, tie="low"), update="pa", average=True).fit(X, y)
+    model = StructuredPerceptron(CuSumTask(3, tie_break="low"), update="pa", average=True).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert again.task == model.task
     assert same(again, model)

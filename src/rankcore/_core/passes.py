@@ -42,7 +42,7 @@ def passes(model: Any, state: LearnerState, loss: str) -> Iterator[int]:
         state.log.append([0, 0, 0])
         yield epoch
         examples, total, mistakes = state.log[-1]
-        if model.verbose:
+        if model.verbose and epoch % model.verbose == 0:
             print(
                 f"[{type(model).__name__}] epoch {epoch} of {model.max_iter}: "
                 f"{loss} {total / examples:.4f}, {mistakes} mistakes"

@@ -41,7 +41,7 @@ class WidrowHoff(OnlineOrdinalClassifier):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
-        Print one line per pass if positive.
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
-        Print one line per pass if positive.
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------

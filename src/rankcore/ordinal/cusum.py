@@ -47,7 +47,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         leave a rival alone that is beaten by the loss.
     average : bool, default=False
         Predict with the average of the parameters after every example instead of the last ones.
-    tie : {"high", "low"}, default="high"
+    tie_break : {"high", "low"}, default="high"
         Which of equal best ranks is predicted.
     decision : {"cusum", "count"}, default="cusum"
         Predict the rank of the highest score, or count the tasks of non-negative score. Training
@@ -64,7 +64,7 @@ class CuSumRank(OnlineOrdinalClassifier):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
-        Print one line per pass if positive.
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         pa_loss: str = "absolute",
         margin: float = 0.0,
         average: bool = False,
-        tie: str = "high",
+        tie_break: str = "high",
         decision: str = "cusum",
         fit_intercept: bool = True,
         max_iter: int = 1,
@@ -130,7 +130,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         self.pa_loss = pa_loss
         self.margin = margin
         self.average = average
-        self.tie = tie
+        self.tie_break = tie_break
         self.decision = decision
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
@@ -162,7 +162,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         self._check_common_params()
         check_option(self.update, "update", STEP_RULES)
         check_option(self.pa_loss, "pa_loss", ("absolute", "zero_one"))
-        check_option(self.tie, "tie", TIES)
+        check_option(self.tie_break, "tie_break", TIES)
         check_option(self.decision, "decision", DECISIONS)
         check_real(self.C, "C", 1e-100, 1e100)
         check_real(self.delta, "delta", 1e-100, 1e100)
@@ -192,7 +192,7 @@ class CuSumRank(OnlineOrdinalClassifier):
             self.C,
             self.delta,
             self.margin,
-            self.tie == "low",
+            self.tie_break == "low",
             STEP_RULES.index(self.update),
             self.pa_loss == "zero_one",
             state.settings["fit_intercept"],
@@ -200,10 +200,10 @@ class CuSumRank(OnlineOrdinalClassifier):
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, thresholds = self._parameters()
-        check_option(self.tie, "tie", TIES)
+        check_option(self.tie_break, "tie_break", TIES)
         scores = np.empty((rows.n_rows, thresholds.size + 1))
         ranks = np.empty(rows.n_rows, dtype=np.int32)
-        kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie == "low", scores, ranks)
+        kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie_break == "low", scores, ranks)
         return check_scores(scores), ranks
 
     def _scores(self, rows: Rows) -> np.ndarray:

@@ -247,7 +247,7 @@ class OAPBPM(OAP):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the sampling and of the shuffling.
     verbose : int, default=0
-        Print one line per pass if positive.
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ class PRank(ThresholdClassifier):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling. The same seed gives the same model on every platform.
     verbose : int, default=0
-        Print one line per pass if positive.
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------

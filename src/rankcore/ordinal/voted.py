@@ -101,7 +101,7 @@ class VotedPRank(VotesRanks):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
-        Print one line per pass if positive.
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------

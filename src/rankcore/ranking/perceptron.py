@@ -91,7 +91,7 @@ class PairwisePerceptron(Ranker):
     random_state : int, numpy Generator or RandomState, optional
         Seed of the order. The same seed gives the same model on every platform.
     verbose : int, default=0
-        Print one line per pass if positive.
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------
@@ -278,7 +278,7 @@ class PairwisePerceptron(Ranker):
                 improved = watch.measure(shadow._scores(validation.rows, validation.queries))
                 if improved and self.early_stopping_rounds is not None:
                     best, shadow.best_iteration_ = state.parameters(), epoch
-            if self.verbose:
+            if self.verbose and epoch % self.verbose == 0:
                 seen, mistakes = state.log[-1][:2]
                 print(
                     f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "

@@ -42,7 +42,7 @@ class _OrdinalTask(Task):
     """Ranks of rows, whose scores are cumulative sums of ``gains``, one per step between ranks."""
 
     n_ranks: int
-    tie = "high"  # not a field: PRank has no other
+    tie_break = "high"  # not a field: PRank has no other
 
     def __post_init__(self) -> None:
         check_scalar(self.n_ranks, "n_ranks", Integral, min_val=2)
@@ -72,7 +72,7 @@ class _OrdinalTask(Task):
         best = 1 + np.flatnonzero(scores == scores.max())
         if margin > 0 and y in best:
             return y
-        return int(best[0 if self.tie == "low" else -1])
+        return int(best[0 if self.tie_break == "low" else -1])
 
     def loss(self, y: Any, z: Any) -> float:
         return abs(y - z)
@@ -88,7 +88,7 @@ class CuSumTask(_OrdinalTask):
     ----------
     n_ranks : int
         At least 2.
-    tie : {"high", "low"}, default="high"
+    tie_break : {"high", "low"}, default="high"
         Which of equal best ranks is predicted.
     fit_intercept : bool, default=True
         Whether each step between ranks has a threshold: the weight of a feature that is always -1.
@@ -112,12 +112,12 @@ class CuSumTask(_OrdinalTask):
     np.True_
     """
 
-    tie: str = "high"
+    tie_break: str = "high"
     fit_intercept: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option(self.tie, "tie", ("high", "low"))
+        check_option(self.tie_break, "tie_break", ("high", "low"))
         check_flag(self.fit_intercept, "fit_intercept")
 
     def n_parameters(self, X: Any) -> int:

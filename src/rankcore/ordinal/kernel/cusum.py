@@ -28,7 +28,7 @@ class KernelCuSumRank(KernelClassifier):
     ----------
     kernel, gamma, degree, coef0
         As in `KernelPRank`.
-    update, C, delta, pa_loss, margin, average, tie, decision, fit_intercept
+    update, C, delta, pa_loss, margin, average, tie_break, decision, fit_intercept
         As in `CuSumRank`; the squared length of a row is ``K(x, x)``, and 1 more with an intercept.
     budget, budget_policy, decay, projection_tol
         As in `KernelPRank`; coefficients of all tasks count together.
@@ -78,7 +78,7 @@ loss_curve_
         pa_loss: str = "absolute",
         margin: float = 0.0,
         average: bool = False,
-        tie: str = "high",
+        tie_break: str = "high",
         decision: str = "cusum",
         fit_intercept: bool = True,
         budget: int | None = None,
@@ -102,7 +102,7 @@ loss_curve_
         self.pa_loss = pa_loss
         self.margin = margin
         self.average = average
-        self.tie = tie
+        self.tie_break = tie_break
         self.decision = decision
         self.fit_intercept = fit_intercept
         self.budget = budget
@@ -126,7 +126,7 @@ loss_curve_
         self._check_kernel_params()
         check_option(self.update, "update", STEP_RULES)
         check_option(self.pa_loss, "pa_loss", ("absolute", "zero_one"))
-        check_option(self.tie, "tie", TIES)
+        check_option(self.tie_break, "tie_break", TIES)
         check_option(self.decision, "decision", DECISIONS)
         check_real(self.C, "C", 1e-100, 1e100)
         check_real(self.delta, "delta", 1e-100, 1e100)
@@ -152,7 +152,7 @@ loss_curve_
             self.C,
             self.delta,
             self.margin,
-            self.tie == "low",
+            self.tie_break == "low",
             STEP_RULES.index(self.update),
             self.pa_loss == "zero_one",
             state.settings["fit_intercept"],
@@ -173,11 +173,11 @@ loss_curve_
         return scores
 
     def _ranks(self, rows: Rows) -> np.ndarray:
-        check_option(self.tie, "tie", TIES)
+        check_option(self.tie_break, "tie_break", TIES)
         check_option(self.decision, "decision", DECISIONS)
         if self.decision == "count":
             return (self._tasks(rows) >= 0).sum(axis=1, dtype=np.int32)
         scores = self._scores(rows)
-        if self.tie == "low":
+        if self.tie_break == "low":
             return scores.argmax(axis=1)
         return scores.shape[1] - 1 - scores[:, ::-1].argmax(axis=1)

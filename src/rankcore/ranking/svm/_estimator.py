@@ -90,7 +90,7 @@ class RankSVM(Ranker):
         Draws the queries from whose second derivatives Newton's steps are preconditioned. The
         minimum is unique: within ``tol`` the model does not depend on it.
     verbose : int, default=0
-        Print a line for each step if positive.
+        Print one line every ``verbose`` steps; 0 prints none.
 
     Attributes
     ----------

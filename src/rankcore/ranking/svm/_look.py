@@ -40,7 +40,7 @@ class Look:
         if watch.validation is not None:
             watch.measure(model._scores(watch.validation.rows, watch.validation.queries))
         report(Progress(n, int(model.max_iter), 1, 1, step.share, "gap", "steps"))
-        if model.verbose:
+        if model.verbose and n % model.verbose == 0:
             print(line(model, n, step) + watch.text())
         return watch.ends()
 
