@@ -411,7 +411,7 @@ def test_cusum_scores_and_ranks_are_pythons(probe, kind, dtype):
         X = random_matrix(rng, kind, dtype, n_features)
         rows, _borrowed = as_c(X)
         for tie in ["high", "low"]:
-            model.set_params(tie=tie)
+            model.set_params(tie_break=tie)
             scores, again = np.full((2, 40, n_ranks), np.nan)
             ranks = np.full(40, -1, np.int32)
             c_model = CuSum(w.ctypes.data, b.ctypes.data, n_features, n_ranks, int(tie == "low"))
@@ -513,7 +513,7 @@ def test_cusum_ranks_break_ties_as_told(probe):
         c_model = CuSum(w.ctypes.data, b.ctypes.data, 4, 5, code)
         arrays = pointer(scores[0]), pointer(scores[1]), pointer(ranks)
         probe.probe_cusum(ctypes.byref(c_model), ctypes.byref(rows), *arrays)
-        np.testing.assert_array_equal(ranks, model.set_params(tie=tie).predict(X))
+        np.testing.assert_array_equal(ranks, model.set_params(tie_break=tie).predict(X))
     assert (found["high"] > found["low"]).sum() > 5
     assert (found["high"] >= found["low"]).all()
 

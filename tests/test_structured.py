@@ -982,7 +982,7 @@ def test_bad_parameters(params, error, message, method):
     [
         (lambda: CuSumTask(1), ValueError, "n_ranks == 1, must be >= 2"),
         (lambda: PRankTask("many"), TypeError, "n_ranks must be an instance"),
-        (lambda: CuSumTask(3, "middle"), ValueError, "tie must be one of 'high', 'low'"),
+        (lambda: CuSumTask(3, "middle"), ValueError, "tie_break must be one of 'high', 'low'"),
         (lambda: CuSumTask(3, "low", 1), TypeError, "fit_intercept must be True or False"),
     ],
 )
