@@ -180,7 +180,8 @@ def test_wheel_contents(wheel):
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
     assert wheel.stat().st_size < 2 * MEGABYTE
-    assert sum(sizes.values()) < 3 * MEGABYTE
+    # Of 3.5 MB, kernel learners and trees are 0.6: there is room for one more such family.
+    assert sum(sizes.values()) < 4 * MEGABYTE
 
 
 @pytest.mark.slow
