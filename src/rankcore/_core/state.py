@@ -89,6 +89,15 @@ def _owned(value: Any) -> Any:
     return tuple(map(_owned, value)) if isinstance(value, tuple) else value
 
 
+def as_validation_log(values: Any, n: int) -> dict[str, list[float]]:
+    """Values on held-out rows from a file; raise ValueError unless they are of n passes at most."""
+    log = {str(name): [float(value) for value in one] for name, one in values.items()}
+    for name, one in log.items():
+        if len(one) > n or not np.isfinite(one).all():
+            raise ValueError(f"its values of {name} are not those of {n} passes")
+    return log
+
+
 @dataclass
 class OnlineState(LearnerState):
     """All that an online learner of ordered labels knows.

@@ -15,6 +15,7 @@ from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
+from rankcore._core.state import as_validation_log
 from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS
@@ -26,7 +27,7 @@ from rankcore.boosting._tree_booster import Sampling, TreeRounds
 from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import TreeSum
 from rankcore.progress import Progress, report
-from rankcore.ranking._base import ModelState, Ranker, as_validation_log
+from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful
 from rankcore.ranking._watch import Watch, check_metric
 

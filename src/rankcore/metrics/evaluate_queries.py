@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats, as_reals, refuse_mask
-from rankcore._core.queries import Queries, run_blocks
+from rankcore._core.queries import Queries, query_numbers, run_blocks
 from rankcore._ext import measures as kernels
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.judged import Judged
@@ -146,10 +146,7 @@ def rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
         ascending = np.argsort(ids, kind="stable")
     except TypeError:
         raise TypeError("docid must be of one type that can be sorted, such as strings") from None
-    of_query = np.empty(n, dtype=np.int64)
-    numbers = np.repeat(np.arange(len(queries.ids)), np.diff(queries.bounds))
-    of_query[slice(None) if queries.rows is None else queries.rows] = numbers
-    return ascending[np.argsort(of_query[ascending], kind="stable")]
+    return ascending[np.argsort(query_numbers(queries)[ascending], kind="stable")]
 
 
 def _as_mask(retrieved: Any, n: int) -> NDArray[np.uint8]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_vector, as_weights, refuse_mask, scaled
-from rankcore._core.queries import Queries, group_rows, query_mean, run_blocks
+from rankcore._core.queries import Queries, group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import concordance as kernels
 from rankcore.metrics.evaluate_queries import named
 from rankcore.metrics.judged import Judged, judged
@@ -321,9 +321,7 @@ def _margin_of_pairs(
             f"pairs must name rows from 0 to {scores.size - 1}; found {rows.min()} to {rows.max()}"
         )
     queries = group_rows(qid, scores.size)
-    numbers = np.repeat(np.arange(len(queries.ids)), np.diff(queries.bounds))
-    if queries.rows is not None:
-        numbers[queries.rows] = numbers.copy()
+    numbers = query_numbers(queries)
     better, worse = rows.T
     of_pair = numbers[better]
     mixed = of_pair != numbers[worse]

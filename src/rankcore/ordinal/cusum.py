@@ -160,15 +160,7 @@ class CuSumRank(OnlineOrdinalClassifier):
 
     def _check_params(self) -> None:
         self._check_common_params()
-        check_option(self.update, "update", STEP_RULES)
-        check_option(self.pa_loss, "pa_loss", ("absolute", "zero_one"))
-        check_option(self.tie_break, "tie_break", TIES)
-        check_option(self.decision, "decision", DECISIONS)
-        check_real(self.C, "C", 1e-100, 1e100)
-        check_real(self.delta, "delta", 1e-100, 1e100)
-        check_real(self.margin, "margin", 0, 1e100)
-        check_flag(self.average, "average")
-        check_flag(self.fit_intercept, "fit_intercept")
+        check_rule(self)
 
     def _settings(self) -> dict[str, Any]:
         return {"average": bool(self.average), "fit_intercept": bool(self.fit_intercept)}
@@ -217,3 +209,16 @@ class CuSumRank(OnlineOrdinalClassifier):
         tasks = np.empty((rows.n_rows, thresholds.size))
         project_many(rows, flat(weights), tasks)
         return (check_scores(tasks) >= thresholds).sum(axis=1, dtype=np.int32)
+
+
+def check_rule(model: Any) -> None:
+    """Raise on a parameter of CuSum Rank's rule outside its range."""
+    check_option(model.update, "update", STEP_RULES)
+    check_option(model.pa_loss, "pa_loss", ("absolute", "zero_one"))
+    check_option(model.tie_break, "tie_break", TIES)
+    check_option(model.decision, "decision", DECISIONS)
+    check_real(model.C, "C", 1e-100, 1e100)
+    check_real(model.delta, "delta", 1e-100, 1e100)
+    check_real(model.margin, "margin", 0, 1e100)
+    check_flag(model.average, "average")
+    check_flag(model.fit_intercept, "fit_intercept")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
-from rankcore._core.params import as_generator, check_flag, check_option, check_real
+from rankcore._core.params import as_generator, check_option
 from rankcore._core.state import OnlineState
 from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
 from rankcore.ordinal._tiles import (
     LANES,
     MAX_WIDTH,
@@ -28,7 +27,7 @@ from rankcore.ordinal._tiles import (
     zeros_by_line,
 )
 from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
-from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, check_rule
+from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
@@ -89,21 +88,11 @@ class OAP(ThresholdClassifier):
 
     def _check_params(self) -> None:
         self._check_common_params()
-        check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
-        check_real(self.tau, "tau", 2.0**-32, 1)
-        check_option(self.sampling, "sampling", ("bernoulli", "poisson"))
-        check_flag(self.average_members, "average_members")
-        check_rule(self.tie, self.threshold_scale)
+        check_sampling(self)
         check_n_jobs(self.n_jobs)
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "n_estimators": int(self.n_estimators),
-            "tau": float(self.tau),
-            "sampling": self.sampling,
-            "average_members": bool(self.average_members),
-            "threshold_scale": float(self.threshold_scale),
-        }
+        return sampling_settings(self)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of
@@ -152,13 +141,7 @@ class OAP(ThresholdClassifier):
         steps, scale = state.others["steps"], state.settings["threshold_scale"]
         thresholds = state.others["thresholds"].transpose(0, 2, 1)
         check_lattice(steps.transpose(0, 2, 1), thresholds, scale)
-        totals = steps.sum(axis=(0, 2))
-        means = scale**2 * (totals / state.settings["n_estimators"])
-        if not (
-            np.array_equal(totals, state.others["totals"])
-            and np.array_equal(means, state.others["mean_thresholds"])
-        ):
-            raise ValueError("its mean thresholds are not the mean of its members' thresholds")
+        check_means(state, steps.sum(axis=(0, 2)))
 
     def _learn(
         self,
@@ -465,12 +448,3 @@ history_, loss_curve_
         n, seen = state.settings["n_estimators"], state.others["seen"]
         votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[:n]
-
-
-def least_draws(settings: dict[str, Any]) -> np.ndarray:
-    """For each further time a member takes an example, the least 32-bit draw that means it."""
-    if settings["sampling"] == "bernoulli":
-        least = [1 - settings["tau"]]
-    else:  # Poisson with mean 1: at most n times with this probability
-        least = list(np.cumsum([math.exp(-1) / math.factorial(n) for n in range(13)]))
-    return np.array([round(p * 2**32) for p in least], dtype=np.uint64)

@@ -158,7 +158,7 @@ class PRank(ThresholdClassifier):
         weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
         if not state.settings["average"]:
             return weights, thresholds
-        return state.averaged(lambda: (state.mean("weights"), _scale(state) * _mean_steps(state)))
+        return state.averaged(lambda: (state.mean("weights"), _scale(state) * mean_steps(state)))
 
     def _check_params(self) -> None:
         self._check_common_params()
@@ -205,7 +205,8 @@ def _scale(state: OnlineState) -> float:
     return state.settings["threshold_scale"] ** 2
 
 
-def _mean_steps(state: OnlineState) -> np.ndarray:
+def mean_steps(state: OnlineState) -> np.ndarray:
+    """The mean over all examples of the thresholds' steps."""
     # One division of exact integers, so that equal averages come out equal and order survives.
     t = max(state.t, 1)
     return (state.others["steps"] * t - state.others["steps_sums"]) / t

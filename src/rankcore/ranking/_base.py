@@ -234,15 +234,6 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
     return numbers
 
 
-def as_validation_log(values: Any, n: int) -> dict[str, list[float]]:
-    """Values on held-out rows from a file; raise ValueError unless they are of n passes at most."""
-    log = {str(name): [float(value) for value in one] for name, one in values.items()}
-    for name, one in log.items():
-        if len(one) > n or not np.isfinite(one).all():
-            raise ValueError(f"its values of {name} are not those of {n} passes")
-    return log
-
-
 def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
     """Rows by query, from ids or from sizes.
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.model_spec import ModelSpec, array_like
-from rankcore._core.state import LearnerState
+from rankcore._core.state import LearnerState, as_validation_log
 from rankcore._ext.pairs import PairState
-from rankcore.ranking._base import as_validation_log
 
 # Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17

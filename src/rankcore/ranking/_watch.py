@@ -62,6 +62,8 @@ class Watch:
 
     Attributes
     ----------
+    values : list of float
+        The measure on held-out rows after each time.
     best : int
         The number, from 1 on, of the best value so far; 0 if there is none.
     """
@@ -76,9 +78,12 @@ class Watch:
         self._callbacks = list(callbacks or ())
         self._patience = getattr(model, "early_stopping_rounds", None)
         self.best, self._best_merit = 0, -np.inf
-        watched = {} if validation is None else {model._metric_name(): list[float]()}
+        self.values: list[float] = []
         known = model._state.validation
-        model._state.validation = {name: known.get(name, new) for name, new in watched.items()}
+        model._state.validation = {}
+        if validation is not None:
+            self.values = known.get(model._metric_name(), self.values)
+            model._state.validation[model._metric_name()] = self.values
         for number, value in enumerate(self.values, 1):
             self._rate(number, value)
 
@@ -87,18 +92,12 @@ class Watch:
         """Whether the model is measured or shown to callbacks."""
         return self.validation is not None or bool(self._callbacks)
 
-    @property
-    def values(self) -> list[float]:
-        """The measure on held-out rows after each time."""
-        return [value for values in self._model._state.validation.values() for value in values]
-
     def measure(self, scores: NDArray[np.float64]) -> bool:
         """Measure scores of the held-out rows; whether they are the best so far."""
         assert self.validation is not None
         value = self.validation.measure(scores)
-        (values,) = self._model._state.validation.values()
-        values.append(value)
-        return self._rate(len(values), value)
+        self.values.append(value)
+        return self._rate(len(self.values), value)
 
     def _rate(self, number: int, value: float) -> bool:
         assert self.validation is not None
@@ -118,11 +117,7 @@ class Watch:
 
     def text(self) -> str:
         """The latest value, for a line of progress."""
-        return "".join(
-            f", {name} {values[-1]:.4f}"
-            for name, values in self._model._state.validation.items()
-            if values
-        )
+        return f", {self._model._metric_name()} {self.values[-1]:.4f}" if self.values else ""
 
 
 def merit(metric: Any, value: Any) -> Any:

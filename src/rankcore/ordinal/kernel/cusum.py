@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.params import STEP_RULES, check_flag, check_option, check_real
+from rankcore._core.params import STEP_RULES, check_option
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal.cusum import DECISIONS, TIES
+from rankcore.ordinal.cusum import DECISIONS, TIES, check_rule
 from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
 from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.kernel.prank import mean_lists
@@ -124,15 +124,7 @@ loss_curve_
 
     def _check_params(self) -> None:
         self._check_kernel_params()
-        check_option(self.update, "update", STEP_RULES)
-        check_option(self.pa_loss, "pa_loss", ("absolute", "zero_one"))
-        check_option(self.tie_break, "tie_break", TIES)
-        check_option(self.decision, "decision", DECISIONS)
-        check_real(self.C, "C", 1e-100, 1e100)
-        check_real(self.delta, "delta", 1e-100, 1e100)
-        check_real(self.margin, "margin", 0, 1e100)
-        check_flag(self.average, "average")
-        check_flag(self.fit_intercept, "fit_intercept")
+        check_rule(self)
 
     def _rule_settings(self) -> dict[str, Any]:
         return {"average": bool(self.average), "fit_intercept": bool(self.fit_intercept)}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
-from rankcore._core.params import as_generator, check_flag, check_option, check_real
+from rankcore._core.params import as_generator
 from rankcore._ext.kernel_learners import KernelOAPState
+from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import Compiled
 from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.kernel.prank import KernelThresholdClassifier
-from rankcore.ordinal.oap import least_draws
-from rankcore.ordinal.prank import check_lattice, check_rule
+from rankcore.ordinal.prank import check_lattice
 
 __all__ = ["KernelOAPBPM"]
 
@@ -143,20 +141,10 @@ loss_curve_
 
     def _check_params(self) -> None:
         self._check_kernel_params()
-        check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
-        check_real(self.tau, "tau", 2.0**-32, 1)
-        check_option(self.sampling, "sampling", ("bernoulli", "poisson"))
-        check_flag(self.average_members, "average_members")
-        check_rule(self.tie, self.threshold_scale)
+        check_sampling(self)
 
     def _rule_settings(self) -> dict[str, Any]:
-        return {
-            "n_estimators": int(self.n_estimators),
-            "tau": float(self.tau),
-            "sampling": self.sampling,
-            "average_members": bool(self.average_members),
-            "threshold_scale": float(self.threshold_scale),
-        }
+        return sampling_settings(self)
 
     def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
         shape = (self.n_estimators, n_ranks - 1)
@@ -178,13 +166,7 @@ loss_curve_
         if (seen < 0).any() or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
             raise ValueError("what its members have counted is impossible")
         check_lattice(others["steps"], others["thresholds"], state.settings["threshold_scale"])
-        totals = others["steps"].sum(axis=0)
-        means = state.settings["threshold_scale"] ** 2 * (totals / state.settings["n_estimators"])
-        if not (
-            np.array_equal(totals, others["totals"])
-            and np.array_equal(means, others["mean_thresholds"])
-        ):
-            raise ValueError("its mean thresholds are not the mean of its members' thresholds")
+        check_means(state, others["steps"].sum(axis=0))
 
     def _bind_rule(
         self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int

@@ -13,7 +13,7 @@ from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
 from rankcore.ordinal.kernel._pool import DualState
-from rankcore.ordinal.prank import check_lattice, check_rule
+from rankcore.ordinal.prank import check_lattice, check_rule, mean_steps
 
 __all__ = ["KernelPRank"]
 
@@ -218,10 +218,7 @@ default="oldest"
         others = state.others
         if not state.settings["average"]:
             return others["thresholds"]
-        # One division of exact integers, so that equal averages come out equal and ordered.
-        t = max(state.t, 1)
-        steps = (others["steps"] * t - others["steps_sums"]) / t
-        return state.settings["threshold_scale"] ** 2 * steps
+        return state.settings["threshold_scale"] ** 2 * mean_steps(state)
 
     def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return mean_lists(state)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore.ranking._base import ModelState, as_validation_log
+from rankcore._core.state import as_validation_log
+from rankcore.ranking._base import ModelState
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 
 # What `history_` holds of each step.
