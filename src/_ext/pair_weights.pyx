@@ -18,6 +18,8 @@ from cython cimport final
 from libc.math cimport exp, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from rankcore._ext._leaves cimport check_leaves, sum_of
+
 # A spread of scores in a query beyond this many units leaves the range of doubles.
 cdef enum:
     WIDEST = 900
@@ -121,7 +123,7 @@ cdef class LabelWeights:
         for k in range(last, first - 1, -1):
             u = v = 0.0
             if k == last or k == first:
-                u = _sum(&self.factors[self.levels[k]], self.levels[k + 1] - self.levels[k])
+                u = sum_of(&self.factors[self.levels[k]], self.levels[k + 1] - self.levels[k])
                 if k == last:
                     v = u
                     u = 0.0
@@ -296,13 +298,8 @@ cdef class LabelWeights:
         """
         cdef int64_t q, k, i, a, b, first, last, n = out.shape[0]
         cdef double total = 0.0, scale
-        cdef bint fits = (
-            leaf_of.shape[0] == self.factors.shape[0]
-            and out.shape[1] == below.shape[0] == here.shape[0] == n
-        )
-        for i in range(leaf_of.shape[0] if fits else 0):
-            fits = fits and 0 <= leaf_of[i] < n
-        if not fits:
+        check_leaves(leaf_of, self.factors.shape[0], n)
+        if not out.shape[1] == below.shape[0] == here.shape[0] == n:
             raise ValueError("the leaves do not fit the rows")
         with nogil:
             for q in range(self.scales.shape[0]):
@@ -348,11 +345,7 @@ cdef class LabelWeights:
 
         cdef int64_t q, i, start, middle, stop, n = values.shape[0]
         cdef double[:, ::1] by
-        cdef bint fits = leaf_of.shape[0] == self.factors.shape[0] and n > 0
-        for i in range(leaf_of.shape[0] if fits else 0):
-            fits = fits and 0 <= leaf_of[i] < n
-        if not fits:
-            raise ValueError("the leaves do not fit the rows")
+        check_leaves(leaf_of, self.factors.shape[0], n)
         by = memoryview(array("d", bytes(16 * n))).cast("B").cast("d", (2, n))
         with nogil:
             for i in range(n):
@@ -479,22 +472,6 @@ cdef class LabelWeights:
         return fits
 
 
-cdef double _sum(const double *values, int64_t n) noexcept nogil:
-    # Four sums, because each addition waits for the one before it.
-    cdef double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0
-    cdef int64_t i = 0
-    while i + 4 <= n:
-        s0 += values[i]
-        s1 += values[i + 1]
-        s2 += values[i + 2]
-        s3 += values[i + 3]
-        i += 4
-    while i < n:
-        s0 += values[i]
-        i += 1
-    return (s0 + s2) + (s1 + s3)
-
-
 cdef void _sum_apart(
     const double *values, const uint8_t *fires, int64_t n, double *sums
 ) noexcept nogil:
@@ -514,147 +491,3 @@ cdef void _sum_apart(
         i += 1
     sums[0] = (s[0] + s[4]) + (s[2] + s[6])
     sums[1] = (s[1] + s[5]) + (s[3] + s[7])
-
-
-@final
-cdef class ListedWeights:
-    """Weights of pairs that were listed.
-
-    Parameters
-    ----------
-    weights : float64 array, shape (n_pairs,)
-        In and out. Not negative.
-    winners, losers : int32 array, shape (n_pairs,)
-        Rows.
-    n_rows : int
-    """
-
-    cdef double[::1] weights
-    cdef const int32_t[::1] winners
-    cdef const int32_t[::1] losers
-    cdef int64_t n_rows
-
-    def __init__(
-        self,
-        double[::1] weights not None,
-        const int32_t[::1] winners not None,
-        const int32_t[::1] losers not None,
-        int64_t n_rows,
-    ):
-        cdef int64_t p
-        cdef bint fits = weights.shape[0] == winners.shape[0] == losers.shape[0] > 0
-        for p in range(winners.shape[0] if fits else 0):
-            fits = fits and 0 <= winners[p] < n_rows and 0 <= losers[p] < n_rows
-        if not fits:
-            raise ValueError("the pairs do not fit the rows")
-        self.weights = weights
-        self.winners = winners
-        self.losers = losers
-        self.n_rows = n_rows
-
-    def potentials(self, double[::1] out not None):
-        """Write the potential of each row; returns Z. As `LabelWeights.potentials`, O(n_pairs)."""
-        cdef int64_t p
-        cdef double total, w
-        if out.shape[0] != self.n_rows:
-            raise ValueError("out does not fit the rows")
-        with nogil:
-            total = _sum(&self.weights[0], self.weights.shape[0])
-            for p in range(self.n_rows):
-                out[p] = 0.0
-            for p in range(self.weights.shape[0]):
-                w = self.weights[p] / total
-                out[self.winners[p]] += w
-                out[self.losers[p]] -= w
-        return total
-
-    def measure(self, const uint8_t[::1] fires not None):
-        """Weight of pairs ordered rightly, wrongly, and fired on both. O(n_pairs)."""
-        cdef int64_t p
-        cdef double held[4]
-        cdef double total
-        held[:] = [0.0, 0.0, 0.0, 0.0]
-        if fires.shape[0] != self.n_rows:
-            raise ValueError("fires does not fit the rows")
-        with nogil:
-            for p in range(self.weights.shape[0]):
-                held[2 * (fires[self.winners[p]] & 1) + (fires[self.losers[p]] & 1)] += (
-                    self.weights[p]
-                )
-            total = held[0] + held[1] + held[2] + held[3]
-        return held[2] / total, held[1] / total, held[3] / total
-
-    def advance(self, const uint8_t[::1] fires not None, double alpha):
-        """Add ``alpha`` to the scores of the rows where a stump fires. O(n_pairs)."""
-        cdef int64_t p
-        cdef double by[3]
-        if fires.shape[0] != self.n_rows:
-            raise ValueError("fires does not fit the rows")
-        by[:] = [exp(alpha), 1.0, exp(-alpha)]
-        with nogil:
-            for p in range(self.weights.shape[0]):
-                self.weights[p] *= by[
-                    1 + (fires[self.winners[p]] & 1) - (fires[self.losers[p]] & 1)
-                ]
-
-    def shares(self, double[::1] won not None, double[::1] lost not None):
-        """Write what each row wins and loses with; returns Z. As `LabelWeights.shares`, O(n_pairs).
-        """
-        cdef int64_t p
-        cdef double total, w
-        if not won.shape[0] == lost.shape[0] == self.n_rows:
-            raise ValueError("won and lost do not fit the rows")
-        with nogil:
-            total = _sum(&self.weights[0], self.weights.shape[0])
-            for p in range(self.n_rows):
-                won[p] = lost[p] = 0.0
-            for p in range(self.weights.shape[0]):
-                w = self.weights[p] / total
-                won[self.winners[p]] += w
-                lost[self.losers[p]] += w
-        return total
-
-    def between(
-        self,
-        const int32_t[::1] leaf_of not None,
-        double[::1] below not None,
-        double[::1] here not None,
-        double[:, ::1] out not None,
-    ):
-        """Write the weight of the pairs between leaves. As `LabelWeights.between`, O(n_pairs)."""
-        cdef int64_t p, a, b, n = out.shape[0]
-        cdef double total
-        cdef bint fits = leaf_of.shape[0] == self.n_rows and out.shape[1] == n
-        for p in range(self.n_rows if fits else 0):
-            fits = fits and 0 <= leaf_of[p] < n
-        if not fits:
-            raise ValueError("the leaves do not fit the rows")
-        with nogil:
-            total = _sum(&self.weights[0], self.weights.shape[0])
-            for a in range(n):
-                for b in range(n):
-                    out[a, b] = 0.0
-            for p in range(self.weights.shape[0]):
-                out[leaf_of[self.winners[p]], leaf_of[self.losers[p]]] += self.weights[p] / total
-
-    def move(self, const int32_t[::1] leaf_of not None, const double[::1] values not None):
-        """Add to the score of each row the value of its leaf. O(n_pairs)."""
-        cdef int64_t p, n = values.shape[0]
-        cdef bint fits = leaf_of.shape[0] == self.n_rows
-        for p in range(self.n_rows if fits else 0):
-            fits = fits and 0 <= leaf_of[p] < n
-        if not fits:
-            raise ValueError("the leaves do not fit the rows")
-        with nogil:
-            for p in range(self.weights.shape[0]):
-                self.weights[p] *= exp(
-                    values[leaf_of[self.losers[p]]] - values[leaf_of[self.winners[p]]]
-                )
-
-    def listed(self):
-        """The weights (not normalised), winners and losers, as arrays that are in use."""
-        return self.weights.base, self.winners.base, self.losers.base
-
-    def centre(self):
-        """Nothing to do: differences of scores are in range if the weights are."""
-        return True

@@ -1,4 +1,4 @@
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,27 +42,3 @@ class LabelWeights:
         all_u: NDArray[np.float64],
         all_v: NDArray[np.float64],
     ) -> None: ...
-
-@final
-class ListedWeights:
-    def __init__(
-        self,
-        weights: NDArray[np.float64],
-        winners: NDArray[np.int32],
-        losers: NDArray[np.int32],
-        n_rows: int,
-    ) -> None: ...
-    def potentials(self, out: NDArray[np.float64]) -> float: ...
-    def measure(self, fires: NDArray[np.uint8]) -> tuple[float, float, float]: ...
-    def advance(self, fires: NDArray[np.uint8], alpha: float) -> None: ...
-    def shares(self, won: NDArray[np.float64], lost: NDArray[np.float64]) -> float: ...
-    def between(
-        self,
-        leaf_of: NDArray[np.int32],
-        below: NDArray[np.float64],
-        here: NDArray[np.float64],
-        out: NDArray[np.float64],
-    ) -> None: ...
-    def move(self, leaf_of: NDArray[np.int32], values: NDArray[np.float64]) -> None: ...
-    def centre(self) -> bool: ...
-    def listed(self) -> tuple[Any, Any, Any]: ...

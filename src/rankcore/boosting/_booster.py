@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._ext.pair_weights import SPREAD, LabelWeights, ListedWeights
+from rankcore._ext.listed_weights import ListedWeights
+from rankcore._ext.pair_weights import SPREAD, LabelWeights
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning
 from rankcore.ranking._pairs import Pairing

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from rankcore._ext import incremental_histograms, normalizer_search, stumps
 from rankcore._ext.columns import Columns
-from rankcore._ext.pair_weights import LabelWeights, ListedWeights
+from rankcore._ext.listed_weights import ListedWeights
+from rankcore._ext.pair_weights import LabelWeights
 from rankcore.boosting._binning import Binning
 
 # Edges are of weights that add up to 1. Bounds are sums of thousands of rounded numbers, wrong by

@@ -1,0 +1,145 @@
+"""Weights of pairs that were listed, one number per pair."""
+
+from cython cimport final
+from libc.math cimport exp
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from rankcore._ext._leaves cimport check_leaves, sum_of
+
+
+@final
+cdef class ListedWeights:
+    """Weights of pairs that were listed.
+
+    Parameters
+    ----------
+    weights : float64 array, shape (n_pairs,)
+        In and out. Not negative.
+    winners, losers : int32 array, shape (n_pairs,)
+        Rows.
+    n_rows : int
+    """
+
+    cdef double[::1] weights
+    cdef const int32_t[::1] winners
+    cdef const int32_t[::1] losers
+    cdef int64_t n_rows
+
+    def __init__(
+        self,
+        double[::1] weights not None,
+        const int32_t[::1] winners not None,
+        const int32_t[::1] losers not None,
+        int64_t n_rows,
+    ):
+        cdef int64_t p
+        cdef bint fits = weights.shape[0] == winners.shape[0] == losers.shape[0] > 0
+        for p in range(winners.shape[0] if fits else 0):
+            fits = fits and 0 <= winners[p] < n_rows and 0 <= losers[p] < n_rows
+        if not fits:
+            raise ValueError("the pairs do not fit the rows")
+        self.weights = weights
+        self.winners = winners
+        self.losers = losers
+        self.n_rows = n_rows
+
+    def potentials(self, double[::1] out not None):
+        """Write the potential of each row; returns Z. As `LabelWeights.potentials`, O(n_pairs)."""
+        cdef int64_t p
+        cdef double total, w
+        if out.shape[0] != self.n_rows:
+            raise ValueError("out does not fit the rows")
+        with nogil:
+            total = sum_of(&self.weights[0], self.weights.shape[0])
+            for p in range(self.n_rows):
+                out[p] = 0.0
+            for p in range(self.weights.shape[0]):
+                w = self.weights[p] / total
+                out[self.winners[p]] += w
+                out[self.losers[p]] -= w
+        return total
+
+    def measure(self, const uint8_t[::1] fires not None):
+        """Weight of pairs ordered rightly, wrongly, and fired on both. O(n_pairs)."""
+        cdef int64_t p
+        cdef double held[4]
+        cdef double total
+        held[:] = [0.0, 0.0, 0.0, 0.0]
+        if fires.shape[0] != self.n_rows:
+            raise ValueError("fires does not fit the rows")
+        with nogil:
+            for p in range(self.weights.shape[0]):
+                held[2 * (fires[self.winners[p]] & 1) + (fires[self.losers[p]] & 1)] += (
+                    self.weights[p]
+                )
+            total = held[0] + held[1] + held[2] + held[3]
+        return held[2] / total, held[1] / total, held[3] / total
+
+    def advance(self, const uint8_t[::1] fires not None, double alpha):
+        """Add ``alpha`` to the scores of the rows where a stump fires. O(n_pairs)."""
+        cdef int64_t p
+        cdef double by[3]
+        if fires.shape[0] != self.n_rows:
+            raise ValueError("fires does not fit the rows")
+        by[:] = [exp(alpha), 1.0, exp(-alpha)]
+        with nogil:
+            for p in range(self.weights.shape[0]):
+                self.weights[p] *= by[
+                    1 + (fires[self.winners[p]] & 1) - (fires[self.losers[p]] & 1)
+                ]
+
+    def shares(self, double[::1] won not None, double[::1] lost not None):
+        """Write what each row wins and loses with; returns Z. As `LabelWeights.shares`, O(n_pairs).
+        """
+        cdef int64_t p
+        cdef double total, w
+        if not won.shape[0] == lost.shape[0] == self.n_rows:
+            raise ValueError("won and lost do not fit the rows")
+        with nogil:
+            total = sum_of(&self.weights[0], self.weights.shape[0])
+            for p in range(self.n_rows):
+                won[p] = lost[p] = 0.0
+            for p in range(self.weights.shape[0]):
+                w = self.weights[p] / total
+                won[self.winners[p]] += w
+                lost[self.losers[p]] += w
+        return total
+
+    def between(
+        self,
+        const int32_t[::1] leaf_of not None,
+        double[::1] below not None,
+        double[::1] here not None,
+        double[:, ::1] out not None,
+    ):
+        """Write the weight of the pairs between leaves. As `LabelWeights.between`, O(n_pairs)."""
+        cdef int64_t p, a, b, n = out.shape[0]
+        cdef double total
+        check_leaves(leaf_of, self.n_rows, n)
+        if out.shape[1] != n:
+            raise ValueError("the leaves do not fit the rows")
+        with nogil:
+            total = sum_of(&self.weights[0], self.weights.shape[0])
+            for a in range(n):
+                for b in range(n):
+                    out[a, b] = 0.0
+            for p in range(self.weights.shape[0]):
+                out[leaf_of[self.winners[p]], leaf_of[self.losers[p]]] += self.weights[p] / total
+
+    def move(self, const int32_t[::1] leaf_of not None, const double[::1] values not None):
+        """Add to the score of each row the value of its leaf. O(n_pairs)."""
+        cdef int64_t p, n = values.shape[0]
+        check_leaves(leaf_of, self.n_rows, n)
+        with nogil:
+            for p in range(self.weights.shape[0]):
+                self.weights[p] *= exp(
+                    values[leaf_of[self.losers[p]]] - values[leaf_of[self.winners[p]]]
+                )
+
+    def listed(self):
+        """The weights (not normalised), winners and losers, as arrays that are in use."""
+        return self.weights.base, self.winners.base, self.losers.base
+
+    def centre(self):
+        """Nothing to do: differences of scores are in range if the weights are."""
+        return True
