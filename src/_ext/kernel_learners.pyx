@@ -14,7 +14,7 @@ into blocks.
 
 from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -233,38 +233,28 @@ cdef class DualState:
         free(self.values)
         free(self.room)
 
-    cdef double *doubles(self, object array, int64_t size) except? NULL:
-        """Pointer to an array of a given size; NULL for None."""
-        cdef double[::1] flat
+    cdef void *entries(self, object array, str dtype, int64_t size) except? NULL:
+        """Pointer to an array of a given type and size; NULL for None."""
+        cdef uint8_t[::1] raw
         if array is None:
             return NULL
-        flat = array.reshape(-1)
-        if flat.shape[0] != size or size == 0:
-            raise ValueError(f"a state array has {flat.shape[0]} entries; it needs {size}")
-        self.arrays.append(flat)
-        return &flat[0]
+        if array.dtype != dtype or array.size != size or size == 0:
+            raise ValueError(
+                f"a state array has {array.size} entries of {array.dtype}; it needs {size} of "
+                f"{dtype}"
+            )
+        raw = array.reshape(-1).view("uint8")
+        self.arrays.append(raw)
+        return &raw[0]
+
+    cdef double *doubles(self, object array, int64_t size) except? NULL:
+        return <double *> self.entries(array, "float64", size)
 
     cdef int64_t *integers(self, object array, int64_t size) except? NULL:
-        """The same for integers."""
-        cdef int64_t[::1] flat
-        if array is None:
-            return NULL
-        flat = array.reshape(-1)
-        if flat.shape[0] != size or size == 0:
-            raise ValueError(f"a state array has {flat.shape[0]} entries; it needs {size}")
-        self.arrays.append(flat)
-        return &flat[0]
+        return <int64_t *> self.entries(array, "int64", size)
 
     cdef int32_t *shorts(self, object array, int64_t size) except? NULL:
-        """The same for 32-bit integers."""
-        cdef int32_t[::1] flat
-        if array is None:
-            return NULL
-        flat = array.reshape(-1)
-        if flat.shape[0] != size or size == 0:
-            raise ValueError(f"a state array has {flat.shape[0]} entries; it needs {size}")
-        self.arrays.append(flat)
-        return &flat[0]
+        return <int32_t *> self.entries(array, "int32", size)
 
     cdef int bind_pool(
         self, dict arrays, dict kernel, dict budget, int64_t n_features, int32_t n_sums

@@ -6,10 +6,11 @@ an order (that of the rows, its reverse, the best, the worst) or stay a group, o
 measures take the expectation over all orders in closed form.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from rankcore._ext._by_score cimport Room, allocate
 from rankcore._ext._measure cimport (
     AVERAGE_PRECISION,
     BY_AVAILABLE,
@@ -33,7 +34,7 @@ from rankcore._ext._measure cimport (
     is_number,
     value_of,
 )
-from rankcore._ext._order cimport N_COUNTS, descending_key, order
+from rankcore._ext._order cimport descending_key, order
 
 cdef extern from "_scan.h" nogil:
     int rc_all_finite(const double *x, int64_t n)
@@ -97,64 +98,55 @@ cdef enum Trouble:
 TROUBLES = ["", "memory", "row", "score", "label", "gain", "negative", "huge"]
 
 
-cdef struct Room:
-    double *score
-    double *label
+cdef struct Desk:
+    # For a query: the room to sort it in, and what its measures need besides
+    Room room
     double *gain
     double *y
     double *g
     double *ideal
     double *chances
-    uint64_t *key
-    uint64_t *packed
-    uint64_t *spare
-    uint32_t *place
     uint32_t *ends
-    uint32_t *counts
-    char *block
+    char *block  # of malloc
 
 
-cdef bint _allocate(Room *room, int64_t n) noexcept nogil:
+cdef bint _allocate(Desk *desk, int64_t n) noexcept nogil:
     """Room for a query of n documents. What is not written to costs no memory."""
     cdef size_t each = n + 1
     cdef double *numbers
-    room.block = <char *> malloc(each * (10 * 8 + 2 * 4) + N_COUNTS * sizeof(uint32_t))
-    if room.block == NULL:
+    desk.block = NULL
+    if not allocate(&desk.room, n):
         return False
-    numbers = <double *> room.block
-    room.score = numbers
-    room.label = numbers + each
-    room.gain = numbers + 2 * each
-    room.y = numbers + 3 * each
-    room.g = numbers + 4 * each
-    room.ideal = numbers + 5 * each
-    room.chances = numbers + 6 * each
-    room.key = <uint64_t *> (numbers + 7 * each)
-    room.packed = <uint64_t *> (numbers + 8 * each)
-    room.spare = <uint64_t *> (numbers + 9 * each)
-    room.place = <uint32_t *> (numbers + 10 * each)
-    room.ends = room.place + each
-    room.counts = room.ends + each
+    desk.block = <char *> malloc(each * (5 * 8 + 4))
+    if desk.block == NULL:
+        return False
+    numbers = <double *> desk.block
+    desk.gain = numbers
+    desk.y = numbers + each
+    desk.g = numbers + 2 * each
+    desk.ideal = numbers + 3 * each
+    desk.chances = numbers + 4 * each
+    desk.ends = <uint32_t *> (numbers + 5 * each)
     return True
 
 
 # ---------------------------------------------------------------- order
 
 
-cdef void _sort_values(Room *room, double *x, int64_t n, bint descending) noexcept nogil:
-    """Sort numbers in place; uses the room of the order, which must have been read by now."""
+cdef void _sort_values(Desk *desk, double *x, int64_t n, bint descending) noexcept nogil:
+    """Sort numbers in place; uses the room of the order, which is lost."""
     cdef int64_t i
-    cdef uint32_t *place = room.place
+    cdef uint32_t *place = desk.room.place
     for i in range(n):
         place[i] = <uint32_t> i
-        room.key[i] = descending_key(x[i] if descending else -x[i])
-    order(room.key, place, n, room.packed, room.spare, room.counts)
+        desk.room.key[i] = descending_key(x[i] if descending else -x[i])
+    order(desk.room.key, place, n, desk.room.packed, desk.room.spare, desk.room.counts)
     for i in range(n):
-        room.chances[i] = x[place[i]]
-    memcpy(x, room.chances, n * sizeof(double))
+        desk.chances[i] = x[place[i]]
+    memcpy(x, desk.chances, n * sizeof(double))
 
 
-cdef void _arrange(Room *room, double *x, int64_t n, int32_t ties) noexcept nogil:
+cdef void _arrange(Desk *desk, double *x, int64_t n, int32_t ties) noexcept nogil:
     """Put what ties in the order asked for."""
     cdef int64_t i
     cdef double moved
@@ -164,55 +156,55 @@ cdef void _arrange(Room *room, double *x, int64_t n, int32_t ties) noexcept nogi
             x[i] = x[n - 1 - i]
             x[n - 1 - i] = moved
     else:
-        _sort_values(room, x, n, ties == OPTIMISTIC)
+        _sort_values(desk, x, n, ties == OPTIMISTIC)
 
 
 cdef void _put_in_order(
-    Room *room, Query *q, int64_t depth, int32_t ties, bint with_gains
+    Desk *desk, Query *q, int64_t depth, int32_t ties, bint with_gains
 ) noexcept nogil:
     """Fill labels (and gains) by position at least as deep as `depth`."""
-    cdef uint32_t *place = room.place
+    cdef uint32_t *place = desk.room.place
     cdef int64_t i, start, stop, m = q.n
     cdef bint tied
     depth = min(depth, q.n)
-    q.y, q.g, q.ends, q.grouped = room.y, room.g, room.ends, False
+    q.y, q.g, q.ends, q.grouped = desk.y, desk.g, desk.ends, False
     if depth == 0:
         return
     if depth <= SELECT and depth * LONGER <= q.n:
-        rc_top_values(q.score, q.n, depth, room.chances)
+        rc_top_values(q.score, q.n, depth, desk.chances)
         # All that tie with the last one come along: they share its position.
-        m = rc_places_from(q.score, q.n, room.chances[depth - 1], place)
+        m = rc_places_from(q.score, q.n, desk.chances[depth - 1], place)
     else:
         for i in range(m):
             place[i] = <uint32_t> i
     for i in range(m):
-        room.key[place[i]] = descending_key(q.score[place[i]])
-    tied = order(room.key, place, m, room.packed, room.spare, room.counts)
+        desk.room.key[place[i]] = descending_key(q.score[place[i]])
+    tied = order(desk.room.key, place, m, desk.room.packed, desk.room.spare, desk.room.counts)
     for i in range(m):
-        room.y[i] = q.label[place[i]]
+        desk.y[i] = q.label[place[i]]
     if with_gains:
         for i in range(m):
-            room.g[i] = q.gain[place[i]]
+            desk.g[i] = q.gain[place[i]]
     if not tied or ties == FIRST:
         return
     start = 0
     while start < m:
         stop = start + 1
-        while stop < m and room.key[place[stop]] == room.key[place[start]]:
+        while stop < m and desk.room.key[place[stop]] == desk.room.key[place[start]]:
             stop += 1
         for i in range(start, stop):
-            room.ends[i] = <uint32_t> stop
+            desk.ends[i] = <uint32_t> stop
         start = stop
     if ties == AVERAGE:
         q.grouped = True
         return
     start = 0
     while start < m:
-        stop = room.ends[start]
+        stop = desk.ends[start]
         if stop - start > 1:
-            _arrange(room, room.y + start, stop - start, ties)
+            _arrange(desk, desk.y + start, stop - start, ties)
             if with_gains:
-                _arrange(room, room.g + start, stop - start, ties)
+                _arrange(desk, desk.g + start, stop - start, ties)
         start = stop
 
 
@@ -231,23 +223,23 @@ cdef bint _counted(const double *x, int64_t n, int64_t *counts) noexcept nogil:
     return True
 
 
-cdef void _fill_ideal(Room *room, Query *q, int64_t depth, bint gains) noexcept nogil:
+cdef void _fill_ideal(Desk *desk, Query *q, int64_t depth, bint gains) noexcept nogil:
     """The `depth` largest labels or gains of the query, descending."""
     cdef const double *x = q.gain if gains else q.label
     cdef int64_t i, level, n = q.n_judged, filled = 0
     cdef int64_t counts[256]
     depth = min(depth, n)
     if depth <= SELECT and depth * LONGER <= n:
-        rc_top_values(x, n, depth, room.ideal)
+        rc_top_values(x, n, depth, desk.ideal)
     elif _counted(x, n, counts):
         for level in range(255, -1, -1):
             for i in range(counts[level]):
-                room.ideal[filled + i] = level
+                desk.ideal[filled + i] = level
             filled += counts[level]
     else:
-        memcpy(room.ideal, x, n * sizeof(double))
-        _sort_values(room, room.ideal, n, True)
-    q.ideal = room.ideal
+        memcpy(desk.ideal, x, n * sizeof(double))
+        _sort_values(desk, desk.ideal, n, True)
+    q.ideal = desk.ideal
     q.n_ideal = depth
 
 
@@ -263,7 +255,7 @@ cdef struct Data:
     int64_t n_rows
 
 
-cdef int32_t _load(const Data *data, Room *room, Query *q, int64_t start, int64_t n) noexcept nogil:
+cdef int32_t _load(const Data *data, Desk *desk, Query *q, int64_t start, int64_t n) noexcept nogil:
     """Point to the documents of a query, side by side with the retrieved ones first."""
     cdef int64_t i, row, to, back = n
     q.n = q.n_judged = n
@@ -271,7 +263,7 @@ cdef int32_t _load(const Data *data, Room *room, Query *q, int64_t start, int64_
         q.score, q.label = data.scores + start, data.labels + start
         q.gain = data.gains + start if data.gains else NULL
     else:
-        q.score, q.label, q.gain = room.score, room.label, room.gain
+        q.score, q.label, q.gain = desk.room.score, desk.room.label, desk.gain
         q.n = 0
         for i in range(start, start + n):
             row = data.rows[i] if data.rows else i
@@ -280,13 +272,13 @@ cdef int32_t _load(const Data *data, Room *room, Query *q, int64_t start, int64_
             if data.retrieved == NULL or data.retrieved[row]:
                 to = q.n
                 q.n += 1
-                room.score[to] = data.scores[row]
+                desk.room.score[to] = data.scores[row]
             else:
                 back -= 1
                 to = back
-            room.label[to] = data.labels[row]
+            desk.room.label[to] = data.labels[row]
             if data.gains:
-                room.gain[to] = data.gains[row]
+                desk.gain[to] = data.gains[row]
     if not rc_all_finite(q.score, q.n):
         return ODD_SCORE
     if not rc_all_finite(q.label, n):
@@ -297,7 +289,7 @@ cdef int32_t _load(const Data *data, Room *room, Query *q, int64_t start, int64_
 
 
 cdef int32_t _measure(
-    Room *room,
+    Desk *desk,
     Query *q,
     const Measure *measures,
     int64_t n_measures,
@@ -324,7 +316,7 @@ cdef int32_t _measure(
             with_gains |= given
             if m.kind == NDCG:
                 ideal_depth[given] = max(ideal_depth[given], m.k)
-    _put_in_order(room, q, depth, ties, with_gains)
+    _put_in_order(desk, q, depth, ties, with_gains)
     for j in range(n_measures):
         m = measures + j
         if m.kind == NDCG:
@@ -333,7 +325,7 @@ cdef int32_t _measure(
             if not m.clipped and rc_count_from(x, q.n_judged, 0.0) < q.n_judged:
                 return NEGATIVE_GAIN
             if ideal_filled != given:
-                _fill_ideal(room, q, ideal_depth[given], given)
+                _fill_ideal(desk, q, ideal_depth[given], given)
                 ideal_filled = given
         elif m.kind != DCG and (relevant < 0 or m.rel != rel):
             rel = m.rel
@@ -371,7 +363,7 @@ def measure(
     query : int
         The query in which it came up.
     """
-    cdef Room room
+    cdef Desk desk
     cdef Query q
     cdef Data data
     cdef int64_t i, n, n_rows = scores.shape[0], longest = 0, deepest = 0
@@ -409,19 +401,20 @@ def measure(
     data.n_rows = n_rows
     cdef const double *discount = &discounts[0] if deepest else NULL
     with nogil:
-        if not _allocate(&room, longest):
+        if not _allocate(&desk, longest):
             trouble = NO_MEMORY
         i = first
         while trouble == NOTHING and i < last:
             n = bounds[i + 1] - bounds[i]
-            trouble = _load(&data, &room, &q, bounds[i], n)
+            trouble = _load(&data, &desk, &q, bounds[i], n)
             if trouble == NOTHING:
-                q.chances = room.chances
+                q.chances = desk.chances
                 trouble = _measure(
-                    &room, &q, &measures[0], measures.shape[0], discount, ties,
+                    &desk, &q, &measures[0], measures.shape[0], discount, ties,
                     &values[0, i], values.shape[1],
                 )
             if trouble == NOTHING:
                 i += 1
-        free(room.block)
+        free(desk.block)
+        free(desk.room.block)
     return trouble, i
