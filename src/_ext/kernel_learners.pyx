@@ -159,7 +159,7 @@ cdef struct OAPRule:
 cdef int32_t _member_update(
     OAPRule *m, int32_t j, int32_t rank, double own, int64_t times
 ) noexcept nogil:
-    """Let a member take the present row so many times; the sum of its steps."""
+    """Let a member take the present row a number of times; the sum of its steps."""
     cdef Dual *dual = m.dual
     cdef int32_t tasks = m.n_ranks - 1, predicted, change, total = 0
     cdef int64_t _again

@@ -32,7 +32,7 @@ class Rounds:
     pairing : Pairing
         Its documents by descending label, unless its pairs are listed.
     state : StumpSum or TreeSum
-        In and out. Stumps are added to those it has.
+        In and out. Weak rankers are added to those it has.
     max_bins : int or None
     balanced : bool
         Whether queries weigh alike at first.

@@ -58,7 +58,7 @@ class Search:
 
     Notes
     -----
-    O(entries) a round, divided by the threads; an entry costs one addition.
+    O(entries) per round, divided by the threads; an entry costs one addition.
     """
 
     def __init__(self, binning: Binning, n_jobs: int) -> None:
@@ -208,7 +208,7 @@ class NormalizerSearch(Search):
 
     Notes
     -----
-    O(entries * labels of a query) a round, or O(entries + features * (rows + listed pairs)).
+    O(entries * labels of a query) per round, or O(entries + features * (rows + listed pairs)).
     """
 
     def __init__(

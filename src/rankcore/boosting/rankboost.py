@@ -36,7 +36,7 @@ class RankBoost(PairBoosting):
         one.
     select : {"edge", "normalizer"}, default="edge"
         What the best stump is: of greatest |r|; or of least weight left after a step of exact
-        length. The latter costs O(stored values * labels) a round.
+        length. The latter costs O(stored values * labels) per round.
     max_bins : int or None, default=255
         Bins of a feature, 2 to 255: neighbouring values share one where there are more. None tries
         every threshold.

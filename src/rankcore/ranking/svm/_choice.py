@@ -58,7 +58,7 @@ random_state, verbose
     n_iter_ : int
         Steps of the last fit.
     history_ : dict of lists
-        Figures of these steps, as of `RankSVM`.
+        Figures of these steps, as for `RankSVM`.
 
     Notes
     -----
