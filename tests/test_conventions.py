@@ -7,10 +7,10 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from tests.reference import ranx_values
 
 from rankcore.metrics import CONVENTIONS, Convention, evaluate, ndcg_score
 from rankcore.metrics.conventions import resolve
+from reference import ranx_values
 
 # The tools sum some tens of doubles in another order than we do.
 ROUNDING = 1e-12

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import examples
 
 from rankcore.metrics import (
     Convention,
@@ -22,6 +21,7 @@ from rankcore.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
+from strategies import examples
 
 RNG = np.random.default_rng(0)
 Y, S = RNG.integers(0, 4, 400), RNG.integers(0, 50, 400) / 7

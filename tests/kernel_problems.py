@@ -1,0 +1,61 @@
+"""What the tests of kernel learners share."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import rankcore as rc
+from rankcore.ordinal.kernel import _base
+from reference.kernel import linear, poly, rbf
+
+FORMS = {
+    "dense64": lambda X: np.asarray(X, dtype=np.float64),
+    "dense32": lambda X: np.asarray(X, dtype=np.float32),
+    "csr64": lambda X: sp.csr_array(np.asarray(X, dtype=np.float64)),
+    "csr32": lambda X: sp.csr_array(np.asarray(X, dtype=np.float32)),
+}
+
+
+form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+KERNELS = {
+    "rbf": (rbf(0.3), {"kernel": "rbf", "gamma": 0.3}),
+    "poly": (poly(0.5, 1.0, 3), {"kernel": "poly", "gamma": 0.5, "coef0": 1.0, "degree": 3}),
+    "linear": (linear, {"kernel": "linear"}),
+}
+
+
+POLICIES = _base.POLICIES
+
+
+def problem(n=300, d=4, k=4, seed=0, repeat=False):
+    """Rows on a grid of eighths, whose products are exact, and curved noisy ranks."""
+    rng = np.random.default_rng(seed)
+    X = np.round(8 * rng.normal(size=(n, d))) / 8
+    if repeat:
+        X[n // 2 :] = X[: n - n // 2]
+    score = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] / 2 + 0.3 * rng.normal(size=n)
+    return X, 1 + np.digitize(score, np.quantile(score, np.arange(1, k) / k))
+
+
+LEARNERS = [
+    rc.KernelPRank(average=True),
+    rc.KernelCuSumRank(margin=0.5, update="pa1", C=0.5, average=True),
+    rc.KernelOAPBPM(8, random_state=0),
+    *[
+        rc.KernelPRank(budget=30, budget_policy=policy, average=True, random_state=1)
+        for policy in POLICIES
+    ],
+    *[rc.KernelOAPBPM(8, budget=30, budget_policy=policy, random_state=1) for policy in POLICIES],
+]
+
+
+every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
+
+
+def known(model):
+    """What a model knows, without free room."""
+    return pickle.loads(pickle.dumps((model._describe(), model._state.t)))
