@@ -112,9 +112,12 @@ class TreeRounds(Rounds):
         width = float(values.max() - values.min())
         edge = float(gains @ values) / width if width > 0 else 0.0
         self.state.add(self._tree(grown, values))
-        self._weights.move(grown.leaf_of, values)
+        # Only differences of scores matter: about 0, a long step along values that are almost equal
+        # stays within the range of the weights' factors.
+        centred = values - 0.5 * (values.min() + values.max())
+        self._weights.move(grown.leaf_of, centred)
         if self._focus is not None:
-            self._focus.move(grown.leaf_of, values)
+            self._focus.move(grown.leaf_of, centred)
         self._moved += width
         before = self._total
         self._total = self._sum()
