@@ -20,7 +20,7 @@ def run(repeat: int) -> None:
     X = rng.normal(size=(N, D))
     y = np.digitize(3 * np.sin(X[:, :6]).sum(axis=1) + 0.3 * rng.normal(size=N), [-4, 0, 4])
     print(machine())
-    model = rc.KernelPRank(gamma=GAMMA).fit(X, y)
+    model = rc.KernelPRank.published(gamma=GAMMA).fit(X, y)
     support = model.support_
     print(f"{N} x {D} dense rows, 4 ranks, rbf, {support.size} support vectors\n")
     n_test = 4000
@@ -29,7 +29,7 @@ def run(repeat: int) -> None:
         block, _base.BLOCK_ROWS = _base.BLOCK_ROWS, 1
         rows, _base.LEAST_ROWS = _base.LEAST_ROWS, 1
         try:
-            rc.KernelPRank(gamma=GAMMA).fit(X, y)
+            rc.KernelPRank.published(gamma=GAMMA).fit(X, y)
         finally:
             _base.BLOCK_ROWS, _base.LEAST_ROWS = block, rows
 
@@ -52,22 +52,22 @@ def run(repeat: int) -> None:
         for start in range(0, n_test, 256):
             rbf_kernel(X[start : min(start + 256, n_test)], vectors, gamma=GAMMA) @ coefs
 
-    ensemble = rc.KernelOAPBPM(gamma=GAMMA, random_state=0)
+    ensemble = rc.KernelOAPBPM.published(gamma=GAMMA, random_state=0)
     seconds = processor_seconds(
         repeat,
-        fit=lambda: rc.KernelPRank(gamma=GAMMA).fit(X, y),
+        fit=lambda: rc.KernelPRank.published(gamma=GAMMA).fit(X, y),
         rows=by_rows,
         numpy=numpy_blocks,
         oap=lambda: ensemble.fit(X, y),
-        float32=lambda: rc.KernelPRank(gamma=GAMMA).fit(X.astype(np.float32), y),
-        predict=lambda: model.decision_function(X[:n_test]),
+        float32=lambda: rc.KernelPRank.published(gamma=GAMMA).fit(X.astype(np.float32), y),
+        predict=lambda: model.project(X[:n_test]),
         peer=peer,
     )
 
     def ratio(one: str, other: str) -> str:
         return f"{seconds[one] / seconds[other]:.2f}x"
 
-    fits = [peak_bytes(partial(model.decision_function, X[:n])) / 2**20 for n in (1000, n_test)]
+    fits = [peak_bytes(partial(model.project, X[:n])) / 2**20 for n in (1000, n_test)]
     show(
         [
             ("fit", f"{seconds['fit']:.2f} s", ""),
@@ -92,7 +92,7 @@ def run(repeat: int) -> None:
 def stream(policy: str) -> tuple[str, str]:
     """Bytes of the model along a stream, and what the stream cost."""
     rng = np.random.default_rng(1)
-    model = rc.KernelPRank(gamma=0.1, budget=BUDGET, budget_policy=policy, random_state=0)
+    model = rc.KernelPRank.published(gamma=0.1, budget=BUDGET, budget_policy=policy, random_state=0)
     sizes = {}
 
     def learn() -> None:

@@ -53,8 +53,8 @@ def sparse(X, y, repeat):
     slow = medians(
         max(3, repeat // 4),
         prank=lambda: epoch(rows, ranks),
-        one=lambda: rc.OAPBPM(random_state=0).fit(X, y),
-        two=lambda: rc.OAPBPM(random_state=0, n_jobs=2).fit(X, y),
+        one=lambda: rc.OAPBPM.published(random_state=0).fit(X, y),
+        two=lambda: rc.OAPBPM.published(random_state=0, n_jobs=2).fit(X, y),
     )
 
     def ratio(name):
@@ -77,7 +77,7 @@ def sparse(X, y, repeat):
 def dense(X, y, repeat):
     """50,000 rows of the synthetic task's six features."""
     rows, ranks = as_rows(X), encode(y, find_classes(y))
-    model = rc.OAPBPM(n_estimators=N_MEMBERS, tau=TAU, random_state=0)
+    model = rc.OAPBPM.published(n_estimators=N_MEMBERS, tau=TAU, random_state=0)
     seconds = medians(
         repeat,
         prank=lambda: epoch(rows, ranks),
@@ -87,7 +87,7 @@ def dense(X, y, repeat):
     members: list[rc.PRank] = []
 
     def python_loop():
-        members[:] = [rc.PRank().fit(X[mask], y[mask]) for mask in masks]
+        members[:] = [rc.PRank.published().fit(X[mask], y[mask]) for mask in masks]
 
     def python_online():
         for t in range(online):
@@ -96,7 +96,7 @@ def dense(X, y, repeat):
 
     masks = member_masks(model, state, len(y))
     online = 100
-    streaming = [rc.PRank() for _ in range(N_MEMBERS)]
+    streaming = [rc.PRank.published() for _ in range(N_MEMBERS)]
     loops = medians(3, batch=python_loop, online=python_online)
     python_loop()
     same = all(

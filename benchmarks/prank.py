@@ -37,14 +37,14 @@ def run(repeat: int) -> None:
         epoch=lambda: epoch(rows, ranks),
         averaged=lambda: epoch(rows, ranks, average=True),
         check=lambda: as_rows(X),
-        fit=lambda: rc.PRank().fit(X, y),
+        fit=lambda: rc.PRank.published().fit(X, y),
         sgd=lambda: peer.fit(X, y > 3),
         update=lambda: epoch(*single),
     )
-    model = rc.PRank(average=True).fit(X, y)
+    model = rc.PRank.published(average=True).fit(X, y)
     n_model = 8 * X.shape[1]
-    peak = peak_bytes(lambda: rc.PRank().fit(X, y))
-    shuffled = peak_bytes(lambda: rc.PRank(shuffle=True).fit(X, y))
+    peak = peak_bytes(lambda: rc.PRank.published().fit(X, y))
+    shuffled = peak_bytes(lambda: rc.PRank.published(shuffle=True).fit(X, y))
     streams = [X[i : i + 1] for i in range(1000)]
     latency = medians(repeat, stream=lambda: [model.partial_fit(x, y[:1]) for x in streams])
     base = process_seconds("import numpy", repeat)
@@ -97,8 +97,8 @@ def run(repeat: int) -> None:
     print("\ntest rank loss after one pass")
     for name, predicted in [
         ("best constant", constant),
-        ("PRank, last", rc.PRank().fit(X, y).predict(X_test)),
-        ("PRank, averaged", rc.PRank(average=True).fit(X, y).predict(X_test)),
+        ("PRank, last", rc.PRank.published().fit(X, y).predict(X_test)),
+        ("PRank, averaged", rc.PRank.published(average=True).fit(X, y).predict(X_test)),
     ]:
         print(f"  {name:<16} {rc.metrics.rank_loss(y_test, predicted):.4f}")
 

@@ -87,19 +87,19 @@ def learners() -> dict[str, tuple[Any, dict[str, list[Any]]]]:
     shared = {"average": True, "shuffle": True, "random_state": 0}
     grids: dict[str, tuple[Any, dict[str, list[Any]]]] = {
         "PRank averaged": (
-            rc.PRank(**shared),
+            rc.PRank.published(**shared),
             {"max_iter": [3, 10, 30, 100], "threshold_scale": [0.3, 1.0, 3.0]},
         ),
         "CuSum averaged": (
-            rc.CuSumRank(**shared),
+            rc.CuSumRank.published(**shared),
             {"max_iter": [10, 30, 100], "margin": [0.0, 1.0, 10.0, 100.0]},
         ),
         "KernelPRank rbf": (
-            rc.KernelPRank(**shared),
+            rc.KernelPRank.published(**shared),
             {"gamma": gammas, "max_iter": [3, 10, 30], "threshold_scale": [0.3, 1.0]},
         ),
         "KernelCuSum rbf": (
-            rc.KernelCuSumRank(**shared),
+            rc.KernelCuSumRank.published(**shared),
             {"gamma": gammas, "max_iter": [10, 40], "margin": [0.0, 0.5, 2.0, 8.0, 32.0]},
         ),
         "logistic regression": (LogisticRegression(max_iter=2000), {"C": [0.1, 1.0, 10.0, 100.0]}),
@@ -201,7 +201,7 @@ def choose_features(X: np.ndarray, y: np.ndarray, bins: int) -> dict[str, Any]:
 
 
 def cusum(margin: float, passes: int) -> rc.CuSumRank:
-    return rc.CuSumRank(margin=margin, average=True, max_iter=passes, shuffle=True, random_state=0)
+    return rc.CuSumRank.published(margin=margin, average=True, max_iter=passes, shuffle=True, random_state=0)
 
 
 def choose(job: tuple[str, int]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def contestants(gamma: float) -> dict[str, Any]:
     """Functions of a size that make a learner."""
 
     def kernel(policy: str) -> Any:
-        return lambda size: rc.KernelPRank(
+        return lambda size: rc.KernelPRank.published(
             gamma=gamma,
             budget=size,
             budget_policy=policy,
@@ -47,10 +47,10 @@ def contestants(gamma: float) -> dict[str, Any]:
 
     rows: dict[str, Any] = {f"budget, {policy}": kernel(policy) for policy in POLICIES}
     rows["Nystroem + PRank"] = lambda size: make_pipeline(
-        Nystroem(gamma=gamma, n_components=size, random_state=0), rc.PRank(**SHARED)
+        Nystroem(gamma=gamma, n_components=size, random_state=0), rc.PRank.published(**SHARED)
     )
     rows["RBFSampler + PRank"] = lambda size: make_pipeline(
-        RBFSampler(gamma=gamma, n_components=size, random_state=0), rc.PRank(**SHARED)
+        RBFSampler(gamma=gamma, n_components=size, random_state=0), rc.PRank.published(**SHARED)
     )
     return rows
 
@@ -61,13 +61,13 @@ def study(name: str, partitions: int) -> dict[str, Any]:
     A, b = scaled.transform(X[parts[0][0]]), y[parts[0][0]]
     folds = KFold(5, shuffle=True, random_state=0)
     scores = [
-        cross_val_score(rc.KernelPRank(gamma=gamma, **SHARED), A, b, cv=folds).mean()
+        cross_val_score(rc.KernelPRank.published(gamma=gamma, **SHARED), A, b, cv=folds).mean()
         for gamma in GAMMAS
     ]
     gamma = GAMMAS[int(np.argmax(scores))]
     learners = {
-        ("linear", 0): rc.PRank(**SHARED),
-        ("kernel, no budget", 0): rc.KernelPRank(gamma=gamma, **SHARED),
+        ("linear", 0): rc.PRank.published(**SHARED),
+        ("kernel, no budget", 0): rc.KernelPRank.published(gamma=gamma, **SHARED),
     }
     for row, make in contestants(gamma).items():
         learners |= {(row, size): make(size) for size in SIZES if size < len(b)}

@@ -115,7 +115,7 @@ def trial(job: tuple[str, int]) -> dict[str, float]:
     losses = {}
     with threadpool_limits(1):
         for eta in ETAS:
-            model = rc.WidrowHoff(eta0=eta, fit_intercept=False)
+            model = rc.WidrowHoff.published(eta0=eta, fit_intercept=False)
             try:
                 ranks = model.fit(X, y, classes).predict(X_test)
             except ValueError:  # it diverged: no prediction is worse than the farther end
@@ -123,11 +123,11 @@ def trial(job: tuple[str, int]) -> dict[str, float]:
                     y_test - classes[0] > classes[-1] - y_test, classes[0], classes[-1]
                 )
             losses[f"Widrow-Hoff, η = {eta}"] = loss(ranks, y_test)
-        losses["PRank"] = loss(rc.PRank().fit(X, y, classes).predict(X_test), y_test)
-        voted = rc.VotedPRank(output="mean").fit(X, y, classes)
+        losses["PRank"] = loss(rc.PRank.published().fit(X, y, classes).predict(X_test), y_test)
+        voted = rc.VotedPRank.published(output="mean").fit(X, y, classes)
         losses["PRank-VP"] = loss(voted.predict(X_test), y_test)
         for tau in TAUS:
-            model = rc.OAPBPM(tau=tau, random_state=seed).fit(X, y, classes)
+            model = rc.OAPBPM.published(tau=tau, random_state=seed).fit(X, y, classes)
             losses[f"OAP-BPM, τ = {tau}"] = loss(model.predict(X_test), y_test)
             ranks, right = members(model, X_test)
             losses[f"OAP-Bagg, τ = {tau}"] = loss(ranks.mean(axis=0), y_test)
@@ -148,9 +148,9 @@ def curves(job: tuple[str, int]) -> dict[str, np.ndarray]:
     found = {}
     with threadpool_limits(1):
         for name, model in [
-            ("PRank", rc.PRank()),
-            ("Widrow-Hoff, η = 0.01", rc.WidrowHoff(eta0=0.01, fit_intercept=False)),
-            ("OAP-BPM, τ = 0.3", rc.OAPBPM(tau=0.3, random_state=seed)),
+            ("PRank", rc.PRank.published()),
+            ("Widrow-Hoff, η = 0.01", rc.WidrowHoff.published(eta0=0.01, fit_intercept=False)),
+            ("OAP-BPM, τ = 0.3", rc.OAPBPM.published(tau=0.3, random_state=seed)),
         ]:
             found[name] = model.fit(X, y, classes).loss_curve_
         seen = found["PRank"][:, 0].astype(int)
@@ -172,9 +172,9 @@ def figure_4(job: tuple[str, int]) -> dict[str, np.ndarray]:
         X, y = np.vstack([X, X_rest]), np.append(y, y_rest)
         classes, eta = range(1, 6), 0.001
     learners = {
-        "PRank": rc.PRank(),
-        f"Widrow-Hoff, η = {eta}": rc.WidrowHoff(eta0=eta, fit_intercept=False),
-        "multiclass perceptron": rc.MulticlassPerceptron(),
+        "PRank": rc.PRank.published(),
+        f"Widrow-Hoff, η = {eta}": rc.WidrowHoff.published(eta0=eta, fit_intercept=False),
+        "multiclass perceptron": rc.MulticlassPerceptron.published(),
     }
     with threadpool_limits(1):
         return {name: model.fit(X, y, classes).loss_curve_ for name, model in learners.items()}

@@ -140,13 +140,13 @@ def run_trial(seed: int, n_train: int, follow_votes: bool) -> Trial:
     for name, model in single_learners().items():
         models[name] = model.fit(X, y, classes=RANKS)
         test(name, model.predict(X_test))
-    test("Widrow-Hoff, real", models["Widrow-Hoff, η = 0.1"].decision_function(X_test))
+    test("Widrow-Hoff, real", models["Widrow-Hoff, η = 0.1"].project(X_test))
     for output in ["plurality", "median", "round"]:
         voted = models["PRank-VP, votes from 1"].set_params(output=output)
         test(f"PRank-VP, {output}", voted.predict(X_test))
     for tau in [0.1, *TAUS]:
         name = f"OAP-BPM, τ = {tau}"
-        models[name] = rc.OAPBPM(tau=tau, random_state=rng).fit(X, y, classes=RANKS)
+        models[name] = rc.OAPBPM.published(tau=tau, random_state=rng).fit(X, y, classes=RANKS)
         test(name, models[name].predict(X_test))
         if tau in TAUS:
             ranks, right = members(models[name], X_test)
@@ -172,15 +172,15 @@ def run_trial(seed: int, n_train: int, follow_votes: bool) -> Trial:
 
 def single_learners() -> dict[str, Any]:
     """Everything but the ensembles, with features as given."""
-    cusum = partial(rc.CuSumRank, fit_intercept=False)
+    cusum = partial(rc.CuSumRank.published, fit_intercept=False)
     return {
-        "PRank": rc.PRank(),
-        "averaged PRank": rc.PRank(average=True),
-        "PRank-VP, votes from 1": rc.VotedPRank(output="mean"),
-        "PRank-VP, votes from 0": rc.VotedPRank(output="mean", count_init=0),
-        "Widrow-Hoff, η = 0.1": rc.WidrowHoff(eta0=0.1, fit_intercept=False),
-        "multiclass perceptron": rc.MulticlassPerceptron(),
-        "averaged multiclass perceptron": rc.MulticlassPerceptron(average=True),
+        "PRank": rc.PRank.published(),
+        "averaged PRank": rc.PRank.published(average=True),
+        "PRank-VP, votes from 1": rc.VotedPRank.published(output="mean"),
+        "PRank-VP, votes from 0": rc.VotedPRank.published(output="mean", count_init=0),
+        "Widrow-Hoff, η = 0.1": rc.WidrowHoff.published(eta0=0.1, fit_intercept=False),
+        "multiclass perceptron": rc.MulticlassPerceptron.published(),
+        "averaged multiclass perceptron": rc.MulticlassPerceptron.published(average=True),
         "CuSum": cusum(),
         "averaged CuSum": cusum(average=True),
         "averaged PA-CuSum, absolute loss": cusum(update="pa", average=True),
@@ -213,7 +213,7 @@ def vote_curve(
     losses[0] = ranks[-1] - y[0]  # before learning all scores and thresholds are 0
     model.partial_fit(X[:1], y[:1], classes=ranks)
     for t in range(1, len(y)):
-        losses[t] = abs(model.decision_function(X[t : t + 1])[0] - y[t])
+        losses[t] = abs(model.project(X[t : t + 1])[0] - y[t])
         model.partial_fit(X[t : t + 1], y[t : t + 1])
     return losses.cumsum() / np.arange(1, len(y) + 1)
 

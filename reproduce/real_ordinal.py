@@ -20,7 +20,7 @@ from rankcore.metrics import rank_loss
 
 DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CHU = ["machinecpu", "stocks", "bostonhousing"]
-LEARNERS = {"last": rc.PRank(), "averaged": rc.PRank(average=True)}
+LEARNERS = {"last": rc.PRank.published(), "averaged": rc.PRank.published(average=True)}
 
 
 def sst5() -> Iterator[tuple]:

@@ -42,14 +42,14 @@ def problem(n=300, d=4, k=4, seed=0, repeat=False):
 
 
 LEARNERS = [
-    rc.KernelPRank(average=True),
-    rc.KernelCuSumRank(margin=0.5, update="pa1", C=0.5, average=True),
-    rc.KernelOAPBPM(8, random_state=0),
+    rc.KernelPRank.published(average=True),
+    rc.KernelCuSumRank.published(margin=0.5, update="pa1", C=0.5, average=True),
+    rc.KernelOAPBPM.published(8, random_state=0),
     *[
-        rc.KernelPRank(budget=30, budget_policy=policy, average=True, random_state=1)
+        rc.KernelPRank.published(budget=30, budget_policy=policy, average=True, random_state=1)
         for policy in POLICIES
     ],
-    *[rc.KernelOAPBPM(8, budget=30, budget_policy=policy, random_state=1) for policy in POLICIES],
+    *[rc.KernelOAPBPM.published(8, budget=30, budget_policy=policy, random_state=1) for policy in POLICIES],
 ]
 
 

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 import rankcore as rc
+from reference.decisions import margins
 from rankcore._core.inputs import as_rows
 from rankcore._ext import kernel_scores
 
@@ -184,7 +185,7 @@ def training_set(rng: np.random.Generator, n_features: int, n_ranks: int):
 
 def fitted(rng: np.random.Generator, n_features: int, n_ranks: int) -> rc.PRank:
     X, y = training_set(rng, n_features, n_ranks)
-    return rc.PRank(max_iter=3, average=True, threshold_scale=0.7).fit(X, y)
+    return rc.PRank.published(max_iter=3, average=True, threshold_scale=0.7).fit(X, y)
 
 
 def in_contract_order(values: np.ndarray, weights: np.ndarray) -> float:
@@ -227,7 +228,7 @@ def test_scores_and_ranks_are_pythons(probe, kind, dtype):
         X = random_matrix(rng, kind, dtype, n_features)
         rows, _borrowed = as_c(X)
         w, b = model.coef_, model.thresholds_
-        expected = model.decision_function(X)
+        expected = model.project(X)
 
         dots, scores = np.full(40, np.nan), np.full(40, np.nan)
         ranks = np.full(40, -1, dtype=np.int32)
@@ -406,7 +407,7 @@ def test_cusum_scores_and_ranks_are_pythons(probe, kind, dtype):
     for n_ranks in [k + 1 for k in WIDTHS]:
         n_features = int(rng.integers(1, 20))
         X_train, y = training_set(rng, n_features, n_ranks)
-        model = rc.CuSumRank(update="pa1", C=0.1, average=True).fit(X_train, y)
+        model = rc.CuSumRank.published(update="pa1", C=0.1, average=True).fit(X_train, y)
         w, b = np.ascontiguousarray(model.coef_.T), -model.intercept_
         X = random_matrix(rng, kind, dtype, n_features)
         rows, _borrowed = as_c(X)
@@ -422,9 +423,10 @@ def test_cusum_scores_and_ranks_are_pythons(probe, kind, dtype):
                 pointer(again),
                 pointer(ranks),
             )
-            assert scores.tobytes() == model.decision_function(X).tobytes()
+            assert scores[:, -1].tobytes() == model.project(X).tobytes()
             assert again.tobytes() == scores.tobytes()
             np.testing.assert_array_equal(ranks, model.predict(X))
+            np.testing.assert_array_equal(model.decision_function(X), margins(scores, ranks))
         for i in range(40):
             columns, values = row_of(X, i)
             total = 0.0
@@ -439,7 +441,7 @@ def test_cusum_scores_and_ranks_are_pythons(probe, kind, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize(
     "learner",
-    [rc.KernelPRank(average=True), rc.KernelCuSumRank(margin=0.5), rc.KernelOAPBPM(8)],
+    [rc.KernelPRank.published(average=True), rc.KernelCuSumRank.published(margin=0.5), rc.KernelOAPBPM.published(8)],
     ids=["prank", "cusum", "oap"],
 )
 def test_kernel_models_score_as_python_does(probe, kernel, form, dtype, learner):
@@ -467,7 +469,8 @@ def test_kernel_models_score_as_python_does(probe, kernel, form, dtype, learner)
             ctypes.byref(c_model), ctypes.byref(c_rows), int(cusum), pointer(out), pointer(ranks)
         )
         # C adds up the support vectors in turn, Python in four sums
-        np.testing.assert_allclose(out, model.decision_function(X), rtol=1e-9, atol=1e-9)
+        projected = out[:, -1] if cusum else out
+        np.testing.assert_allclose(projected, model.project(X), rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(ranks, model.predict(X))
         values = np.full((120, len(dense)), np.nan)
         probe.probe_kernel_values(
@@ -505,7 +508,7 @@ def test_cusum_ranks_break_ties_as_told(probe):
     rng = np.random.default_rng(10)
     X, y = rng.integers(-2, 3, (200, 4)).astype(float), rng.integers(0, 5, 200)
     rows, _borrowed = as_c(X)
-    model = rc.CuSumRank(max_iter=2).fit(X, y)
+    model = rc.CuSumRank.published(max_iter=2).fit(X, y)
     w, b = np.ascontiguousarray(model.coef_.T), -model.intercept_
     scores, found = np.empty((2, 200, 5)), {}
     for code, tie in enumerate(["high", "low"]):
@@ -524,7 +527,7 @@ def test_linear_scores_are_pythons(probe, kind, dtype):
     rng = np.random.default_rng(11)
     for n_features in [1, 3, 4, 9, 31]:
         n_ranks = int(rng.integers(2, 40))
-        model = rc.WidrowHoff(eta0=0.01).fit(*training_set(rng, n_features, n_ranks))
+        model = rc.WidrowHoff.published(eta0=0.01).fit(*training_set(rng, n_features, n_ranks))
         w = model.coef_
         X = random_matrix(rng, kind, dtype, n_features)
         rows, _borrowed = as_c(X)
@@ -532,7 +535,7 @@ def test_linear_scores_are_pythons(probe, kind, dtype):
         c_model = Linear(w.ctypes.data, model.intercept_, n_features)
         probe.probe_linear(ctypes.byref(c_model), ctypes.byref(rows), pointer(scores))
         assert model.intercept_ != 0.0
-        assert scores.tobytes() == model.decision_function(X).tobytes()
+        assert scores.tobytes() == model.project(X).tobytes()
         for i in range(40):
             columns, values = row_of(X, i)
             assert scores[i] == in_contract_order(values, w[columns]) + model.intercept_
@@ -545,7 +548,7 @@ def test_least_squares_ranks_are_those_of_thresholds_between_them(probe):
         near = [b, np.nextafter(b, -np.inf), np.nextafter(b, np.inf), [-1e300, -3.0, 0.5, 1e300]]
         scores = np.concatenate(near)
         # A model that returns what it is given.
-        model = rc.WidrowHoff(eta0=1.0, fit_intercept=False)
+        model = rc.WidrowHoff.published(eta0=1.0, fit_intercept=False)
         model.fit([[1.0]], [0], classes=np.arange(n_ranks))
         assert (model.coef_, model.intercept_) == ([1.0], 0.0)
         got = np.full(len(scores), -1, np.int32)
@@ -560,7 +563,7 @@ def test_multiclass_scores_and_ranks_are_pythons(probe, kind, dtype):
     rng = np.random.default_rng(12)
     for n_ranks in WIDTHS[1:]:
         n_features = int(rng.integers(1, 20))
-        model = rc.MulticlassPerceptron(average=n_ranks % 2 == 0)
+        model = rc.MulticlassPerceptron.published(average=n_ranks % 2 == 0)
         model.fit(*training_set(rng, n_features, n_ranks))
         w = np.ascontiguousarray(model.coef_.T)
         X = random_matrix(rng, kind, dtype, n_features)
@@ -568,8 +571,8 @@ def test_multiclass_scores_and_ranks_are_pythons(probe, kind, dtype):
         scores, ranks = np.full((40, n_ranks), np.nan), np.full(40, -1, np.int32)
         probe.probe_dots(ctypes.byref(rows), pointer(w), n_ranks, pointer(scores))
         probe.probe_best(pointer(scores), ctypes.c_int64(40), n_ranks, 1, pointer(ranks))
-        assert scores.tobytes() == model.decision_function(X).tobytes()
         np.testing.assert_array_equal(ranks, model.predict(X))
+        np.testing.assert_array_equal(model.decision_function(X), margins(scores, ranks))
 
 
 # ------------------------------------------------------------------ what is frozen
@@ -707,14 +710,14 @@ def test_example_gives_pythons_numbers(program, write_model, tmp_path, n_ranks):
     pairs = [line.split(" ") for line in scores.stdout.splitlines()]
     assert [label for label, _ in pairs] == labels.stdout.split()
     got = np.array([float(score) for _, score in pairs])
-    assert got.tobytes() == model.decision_function(X).tobytes()
+    assert got.tobytes() == model.project(X).tobytes()
 
 
 def test_example_ranks_a_score_on_a_threshold_upwards(program, write_model, tmp_path):
-    model = rc.PRank(max_iter=2).fit([[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3])
+    model = rc.PRank.published(max_iter=2).fit([[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3])
     write_model(model, tmp_path / "model.txt")
     X = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
-    assert set(model.thresholds_) <= set(model.decision_function(X))
+    assert set(model.thresholds_) <= set(model.project(X))
     done = run(program, tmp_path / "model.txt", input=svmlight(sp.csr_array(X), np.zeros(5, int)))
     np.testing.assert_array_equal(np.array(done.stdout.split(), int), model.predict(X))
 
@@ -822,11 +825,11 @@ def test_makefile_trains_and_ranks(tmp_path):
     done = run("make", "-s", "-C", work, "demo", f"PYTHON={sys.executable}", "CFLAGS=-O2 -Werror")
     assert (done.returncode, done.stderr) == (0, "")
     X, y = load_svmlight_file(str(work / "rows.svm"), zero_based=False)
-    model = rc.PRank(max_iter=5, average=True).fit(X, y)
+    model = rc.PRank.published(max_iter=5, average=True).fit(X, y)
     lines = [line.split(" ") for line in done.stdout.splitlines() if line[0].isdigit()]
     np.testing.assert_array_equal([float(label) for label, _ in lines], model.predict(X))
     got = np.array([float(score) for _, score in lines])
-    assert got.tobytes() == model.decision_function(X).tobytes()
+    assert got.tobytes() == model.project(X).tobytes()
     assert model.score(X, y) > -0.5  # the demonstration shows something learned
 
 
@@ -837,7 +840,7 @@ def test_training_script_takes_more_columns_and_passes(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     lines = (tmp_path / "model.txt").read_text().splitlines()
     X = [[1, 0, 0, 0], [0, 1, 0, 0], [-1, 1, 0, 0]]
-    model = rc.PRank(max_iter=2, average=True).fit(sp.csr_array(np.array(X, float)), [1, 2.5, 0.1])
+    model = rc.PRank.published(max_iter=2, average=True).fit(sp.csr_array(np.array(X, float)), [1, 2.5, 0.1])
     assert lines[:3] == ["rankcore-prank 1", "ranks 3", "labels 0.1 1 2.5"]
     assert [float(b) for b in lines[3].split()[1:]] == model.thresholds_.tolist()
     assert lines[4] == "features 4"

@@ -175,7 +175,7 @@ def test_info_for_people(model):
 def test_info_uses_feature_names(tmp_path):
     pandas = pytest.importorskip("pandas", reason="names come with data frames")
     frame = pandas.DataFrame({"price": [1.0, 0, 1, 2], "age": [0.0, 1, 1, 0]})
-    rc.save(rc.PRank(max_iter=2).fit(frame, [3, 1, 2, 3]), tmp_path / "model")
+    rc.save(rc.PRank.published(max_iter=2).fit(frame, [3, 1, 2, 3]), tmp_path / "model")
     facts = json.loads(succeed("info", tmp_path / "model", "--json"))
     assert facts["largest_weights"] == {"price": 1.0, "age": -1.0}
 
@@ -186,7 +186,7 @@ def test_train_passes_every_option_on(tmp_path):
     data.write_text(as_svmlight(X, y))
     options = ["--epochs", 4, "--shuffle", "--seed", 3, "--set", "tie=strict"]
     succeed("train", data, "-o", path, *options, "--set", "threshold_scale=2.5")
-    expected = rc.PRank(
+    expected = rc.PRank.published(
         max_iter=4, shuffle=True, random_state=3, tie="strict", threshold_scale=2.5
     ).fit(X, y)
     loaded = rc.load(path)
@@ -236,7 +236,7 @@ def test_every_listed_learner(learner, large, tmp_path):
 @pytest.mark.parametrize("stream", [False, True], ids=["file", "stdin"])
 def test_predictions_equal_those_of_the_api(kind, stream, tmp_path):
     X, y = make_examples(200, seed=3)
-    expected = rc.PRank(max_iter=3).fit(X, y)
+    expected = rc.PRank.published(max_iter=3).fit(X, y)
     text = as_svmlight(X, y).encode()
     content = {"gzip": gzip.compress, "bzip2": bz2.compress}.get(kind, bytes)(text)
     name = {"plain": "data", "gzip": "data.gz", "bzip2": "data.bz2", "misnamed": "data.gz"}[kind]
@@ -271,7 +271,7 @@ def test_predict_needs_no_known_labels(model):
 def test_labels_are_printed_as_users_write_them(labels, printed, tmp_path):
     low, middle, high = labels
     X = [[1, 0], [0, 1], [1, 1], [2, 0]]
-    fitted = rc.PRank(max_iter=2).fit(X, [high, low, middle, high], classes=labels)
+    fitted = rc.PRank.published(max_iter=2).fit(X, [high, low, middle, high], classes=labels)
     rc.save(fitted, tmp_path / "model")
     out = succeed("predict", tmp_path / "model", "-", stdin="0 2:1\n0 1:1 2:1\n0 1:2\n")
     assert out.splitlines() == printed
@@ -288,7 +288,7 @@ def test_zero_based_files(tmp_path):
     data, path = tmp_path / "data.svm", tmp_path / "model"
     data.write_text(as_svmlight(X, y, first=0))
     succeed("train", data, "-o", path, "--zero-based")
-    expected = rc.PRank().fit(X, y)
+    expected = rc.PRank.published().fit(X, y)
     out = succeed("predict", path, data, "--zero-based")
     assert [int(line) for line in out.splitlines()] == expected.predict(X).tolist()
     for command in [("train", data, "-o", path), ("predict", path, data), ("evaluate", path, data)]:
@@ -366,7 +366,7 @@ def test_evaluate_against_plain_python(tmp_path):
     data, path = tmp_path / "data.svm", tmp_path / "model"
     data.write_text(as_svmlight(X, y))
     succeed("train", data, "-o", path)
-    predicted = rc.PRank().fit(X, y).predict(X).tolist()
+    predicted = rc.PRank.published().fit(X, y).predict(X).tolist()
     off = [abs(a - b) for a, b in zip(y, predicted, strict=True)]
     assert json.loads(succeed("evaluate", path, data, "--json")) == {
         "examples": 101,
@@ -381,7 +381,7 @@ def test_evaluate_against_plain_python(tmp_path):
 
 def test_evaluate_counts_ranks_not_label_differences(tmp_path):
     # Labels 1, 10, 100: from 10 to 100 is one rank.
-    fitted = rc.PRank(max_iter=2).fit([[1, 0], [0, 1], [1, 1], [2, 0]], [100, 1, 10, 100])
+    fitted = rc.PRank.published(max_iter=2).fit([[1, 0], [0, 1], [1, 1], [2, 0]], [100, 1, 10, 100])
     rc.save(fitted, tmp_path / "model")
     data = "10 1:9\n1 2:9\n"  # predicted 100 and 1
     facts = json.loads(succeed("evaluate", tmp_path / "model", "-", "--json", stdin=data))

@@ -206,13 +206,13 @@ def test_models_rank_queries_too(tmp_path):
         for label, q, row in zip(y, qid, X, strict=True)
     ]
     (tmp_path / "data").write_text("".join(rows))
-    model = rc.PRank(max_iter=5).fit(X, y)
+    model = rc.PRank.published(max_iter=5).fit(X, y)
     rc.save(model, tmp_path / "model")
     options = ["-m", "ndcg@3", "-m", "P@2", "--convention", "lightgbm", "-l", "2", "--json"]
     found = json.loads(succeed(tmp_path / "model", tmp_path / "data", *options))
     expected = evaluate(
         y,
-        model.decision_function(X),
+        model.project(X),
         qid=qid,
         metrics=["ndcg@3", "P@2"],
         convention=replace(CONVENTIONS["lightgbm"], rel=2),

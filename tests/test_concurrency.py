@@ -23,14 +23,14 @@ Y = np.digitize(X @ RNG.normal(size=12) + RNG.normal(size=400), [-2, 0, 2])
 QID = np.repeat(np.arange(40), 10)
 
 ORDINAL = [
-    rc.PRank(average=True),
-    rc.VotedPRank(),
-    rc.VotedPRank(max_hypotheses=5),
-    rc.CuSumRank(average=True, update="pa1"),
-    rc.WidrowHoff(0.01),
-    rc.MulticlassPerceptron(average=True),
-    rc.OAPBPM(9, random_state=0),
-    rc.OAPVoting(9, random_state=0, n_jobs=2),
+    rc.PRank.published(average=True),
+    rc.VotedPRank.published(),
+    rc.VotedPRank.published(max_hypotheses=5),
+    rc.CuSumRank.published(average=True, update="pa1"),
+    rc.WidrowHoff.published(0.01),
+    rc.MulticlassPerceptron.published(average=True),
+    rc.OAPBPM.published(9, random_state=0),
+    rc.OAPVoting.published(9, random_state=0, n_jobs=2),
 ]
 PAIRWISE = [
     rc.PairwisePerceptron("voted", random_state=0),
@@ -134,8 +134,8 @@ def test_answers_are_of_one_moment(model, look):
 
 def test_voted_models_answer_while_they_grow():
     """The hypotheses move to larger arrays meanwhile."""
-    possible = {m.tobytes() for m in moments(rc.VotedPRank(), lambda model: model.votes_)}
-    shared = learn(rc.VotedPRank())
+    possible = {m.tobytes() for m in moments(rc.VotedPRank.published(), lambda model: model.votes_)}
+    shared = learn(rc.VotedPRank.published())
 
     def job():
         for _ in range(11):
@@ -145,7 +145,7 @@ def test_voted_models_answer_while_they_grow():
 
 
 def test_a_saved_file_is_of_one_moment(tmp_path):
-    for model in [rc.PRank(average=True), rc.CuSumRank(), rc.OAPBPM(9, random_state=0)]:
+    for model in [rc.PRank.published(average=True), rc.CuSumRank.published(), rc.OAPBPM.published(9, random_state=0)]:
         learn(model)
         path = tmp_path / "model.rankcore"
         stop = threading.Event()
@@ -166,7 +166,7 @@ def test_a_saved_file_is_of_one_moment(tmp_path):
 
 
 def test_an_estimator_refuses_to_learn_or_be_saved_from_within(tmp_path):
-    model = learn(rc.PRank())
+    model = learn(rc.PRank.published())
     before = written(model, tmp_path)
 
     for call, name in [
@@ -200,7 +200,7 @@ def test_a_kernel_compares_hypotheses_with_their_room_at_each_call():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process")  # which is the point
 def test_a_forked_process_does_not_wait_for_threads_that_it_lacks():
-    model, begun, go_on = learn(rc.PRank()), threading.Event(), threading.Event()
+    model, begun, go_on = learn(rc.PRank.published()), threading.Event(), threading.Event()
 
     def pause(_):
         begun.set()
@@ -267,7 +267,7 @@ def test_any_number_of_interrupts_leave_the_model_whole(model, tmp_path, monkeyp
 
 
 def test_no_signal_is_lost_while_signals_are_held():
-    model, seen = learn(rc.PRank()), []
+    model, seen = learn(rc.PRank.published()), []
     old = signal.signal(signal.SIGTERM, lambda *_: seen.append("terminated"))
 
     def signals(_):
@@ -284,7 +284,7 @@ def test_no_signal_is_lost_while_signals_are_held():
 
 
 def test_a_handler_that_raises_while_handlers_are_put_back_leaves_none_behind():
-    model = learn(rc.PRank())
+    model = learn(rc.PRank.published())
 
     def fail(number, frame):
         raise TimeoutError
@@ -313,7 +313,7 @@ def test_long_answers_pause_between_parts(monkeypatch):
     """Votes are counted some hypotheses and some rows at a time; the votes are the same."""
     from rankcore.ordinal import _votes as voted
 
-    model = rc.VotedPRank(output="median").fit(X, Y)
+    model = rc.VotedPRank.published(output="median").fit(X, Y)
     expected, parts = model._tally(as_rows(X)), []
     kernel = voted.tally
     monkeypatch.setattr(voted, "tally", lambda *args: parts.append(args[4:8]) or kernel(*args))

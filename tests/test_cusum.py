@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import rankcore as rc
 from reference.cusum import augment, clear_cut, cusum, scores
+from reference.decisions import cumulated, margins
 from reference.prank import prank
 from strategies import examples, ordinal_problems
 
@@ -22,7 +23,7 @@ def tasks(model):
 
 def trace(X, y, n, **params):
     """Predictions, and weights after each example, of n examples met in turn."""
-    model = rc.CuSumRank(**params)
+    model = rc.CuSumRank.published(**params)
     predictions, weights = [], []
     for t in range(n):
         x, true = X[t % len(X)], y[t % len(X)]
@@ -50,8 +51,9 @@ def test_golden_high():
     for task, steps in enumerate([second, third]):
         for t, expected in steps.items():
             np.testing.assert_array_equal(weights[t][task], expected)
-    model = rc.CuSumRank().partial_fit(X[:1], y[:1], classes=[1, 2, 3])
-    np.testing.assert_array_equal(model.decision_function(X[1:2]), [[0, -1, -2]])
+    model = rc.CuSumRank.published().partial_fit(X[:1], y[:1], classes=[1, 2, 3])
+    np.testing.assert_array_equal(model.decision_function(X[1:2]), [[1, -1, -2]])
+    assert model.project(X[1:2]) == -2  # the sum of the tasks
 
 
 def test_golden_low():
@@ -83,7 +85,7 @@ def test_golden_margin():
     ],
 )
 def test_golden_passive_aggressive_steps(params, rho):
-    model = rc.CuSumRank(**params).partial_fit([[1, 2]], [1], classes=[1, 2, 3, 4])
+    model = rc.CuSumRank.published(**params).partial_fit([[1, 2]], [1], classes=[1, 2, 3, 4])
     expected = float(rho) * np.array([[1, 2, -1]] * 3)
     np.testing.assert_allclose(tasks(model), expected, rtol=1e-15)  # one division
 
@@ -154,7 +156,7 @@ def test_parity_exact_on_integer_data(problem, tie, margin, intercept, epochs, a
     )
     params = {"tie_break": tie, "margin": margin, "fit_intercept": intercept, "max_iter": epochs}
     for form in [X, X.toarray(), X.tocsc()]:
-        model = rc.CuSumRank(average=average, **params).fit(form, y, classes=range(1, k + 1))
+        model = rc.CuSumRank.published(average=average, **params).fit(form, y, classes=range(1, k + 1))
         weights = tasks(model) if intercept else model.coef_
         if average:
             # Exact sums, one division each.
@@ -181,7 +183,7 @@ def test_parity_of_passive_aggressive(problem, update, pa_loss, margin, C, delta
     X, y, k = problem
     dense = X.toarray().astype(float)
     expected = cusum(dense, y, k, update, C, delta, pa_loss, margin, intercept=intercept)
-    model = rc.CuSumRank(
+    model = rc.CuSumRank.published(
         update=update, C=C, delta=delta, pa_loss=pa_loss, margin=margin, fit_intercept=intercept
     )
     assume(clear_cut(model, dense, y, k, margin))
@@ -197,9 +199,9 @@ def test_parity_of_passive_aggressive(problem, update, pa_loss, margin, C, delta
 def test_hard_pa_does_not_care_for_delta(problem, power):
     X, y, k = problem
     classes = range(1, k + 1)
-    one = rc.CuSumRank(update="pa", max_iter=2).fit(X, y, classes=classes)
+    one = rc.CuSumRank.published(update="pa", max_iter=2).fit(X, y, classes=classes)
     delta = 2.0**power  # exact scaling
-    other = rc.CuSumRank(update="pa", delta=delta, max_iter=2).fit(X, y, classes=classes)
+    other = rc.CuSumRank.published(update="pa", delta=delta, max_iter=2).fit(X, y, classes=classes)
     assert one.history_ == other.history_
     np.testing.assert_array_equal(one.coef_ * delta, other.coef_)
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
@@ -210,12 +212,12 @@ def test_hard_pa_does_not_care_for_delta(problem, power):
 def test_hard_pa_attains_the_loss(problem):
     X, y, k = problem
     X = X.toarray().astype(float)
-    model = rc.CuSumRank(update="pa")
+    model = rc.CuSumRank.published(update="pa")
     for i in range(len(y)):
         predicted = model.predict(X[[i]])[0] if i else k
         model.partial_fit(X[[i]], y[[i]], classes=range(1, k + 1))
         if predicted != y[i]:
-            after = model.decision_function(X[[i]])[0]
+            after = cumulated(X[[i]] @ model.coef_.T + model.intercept_)[0]
             gap = after[y[i] - 1] - after[predicted - 1]
             np.testing.assert_allclose(gap, abs(predicted - y[i]), rtol=1e-9)
 
@@ -238,9 +240,9 @@ def test_bounds(seed):
     X, y, delta = rank_separable(seed)
     R2 = (augment(X) ** 2).sum(axis=1).max()
     for params in [{}, {"update": "pa"}]:
-        model = rc.CuSumRank(max_iter=300, **params).fit(X, y, classes=[1, 2, 3, 4])
+        model = rc.CuSumRank.published(max_iter=300, **params).fit(X, y, classes=[1, 2, 3, 4])
         assert np.dot(model.history_["rank_loss"], model.history_["examples"]) <= R2 / delta**2
-    zero_one = rc.CuSumRank(max_iter=300, update="pa", pa_loss="zero_one")
+    zero_one = rc.CuSumRank.published(max_iter=300, update="pa", pa_loss="zero_one")
     zero_one.fit(X, y, classes=[1, 2, 3, 4])
     # Each mistake off by l adds 1 / l, at least 1 / 3 here.
     assert sum(zero_one.history_["mistakes"]) / 3 <= R2 / delta**2
@@ -248,7 +250,7 @@ def test_bounds(seed):
 
 def test_the_perceptron_bound_is_tight():
     # One example of length 2 (constant included), five ranks, true rank lowest: loss 4 = R^2.
-    model = rc.CuSumRank().partial_fit([[np.sqrt(3)]], [1], classes=[1, 2, 3, 4, 5])
+    model = rc.CuSumRank.published().partial_fit([[np.sqrt(3)]], [1], classes=[1, 2, 3, 4, 5])
     assert model.history_["rank_loss"] == [4]
 
 
@@ -256,7 +258,7 @@ def test_the_perceptron_bound_is_tight():
 @settings(max_examples=examples(60), deadline=None)
 def test_prank_is_a_special_case_of_the_predictor(problem):
     X, y, k = problem
-    model = rc.PRank(tie="strict", max_iter=2).fit(X, y, classes=range(1, k + 1))
+    model = rc.PRank.published(tie="strict", max_iter=2).fit(X, y, classes=range(1, k + 1))
     W = np.hstack([np.tile(model.coef_, (k - 1, 1)), model.thresholds_[:, None]])
     x = augment(X.toarray().astype(float))
     best = [k - np.argmax(scores(W, row)[::-1]) for row in x]
@@ -268,19 +270,25 @@ def test_prank_is_a_special_case_of_the_predictor(problem):
 def test_decisions(tie):
     rng = np.random.default_rng(0)
     X, y = rng.integers(-2, 3, size=(200, 3)), rng.integers(1, 8, size=200)
-    model = rc.CuSumRank(tie_break=tie).fit(X, y)
+    model = rc.CuSumRank.published(tie_break=tie).fit(X, y)
     f = X @ model.coef_.T + model.intercept_
     cumulative = np.hstack([np.zeros((200, 1)), np.cumsum(f, axis=1)])
-    np.testing.assert_array_equal(model.decision_function(X), cumulative)  # integers: exact
+    np.testing.assert_array_equal(cumulated(f), cumulative)
     best = cumulative.argmax(axis=1) if tie == "low" else 6 - cumulative[:, ::-1].argmax(axis=1)
     np.testing.assert_array_equal(model.predict(X), 1 + best)
+    # Integers: exact.
+    np.testing.assert_array_equal(model.decision_function(X), margins(cumulative, best))
+    np.testing.assert_array_equal(model.project(X), cumulative[:, -1])
     counting = model.set_params(decision="count")
-    np.testing.assert_array_equal(counting.predict(X), 1 + (f >= 0).sum(axis=1))
+    count = (f >= 0).sum(axis=1)
+    np.testing.assert_array_equal(counting.predict(X), 1 + count)
+    falling = cumulated(-np.sort(-f, axis=1))
+    np.testing.assert_array_equal(counting.decision_function(X), margins(falling, count))
 
 
 def test_empty_rows_without_intercept_move_nothing():
     for update in ["perceptron", "pa", "pa1", "pa2"]:
-        model = rc.CuSumRank(update=update, fit_intercept=False)
+        model = rc.CuSumRank.published(update=update, fit_intercept=False)
         model.fit(np.zeros((3, 2)), [1, 2, 3])
         assert not model.coef_.any()
         assert not model.intercept_.any()

@@ -108,7 +108,7 @@ def test_learner_rows(name, average, rows):
     losses = []
     for train, test in folds(X):
         scaler = StandardScaler().fit(X[train])
-        model = rc.PRank(max_iter=20, average=average, shuffle=True, random_state=0)
+        model = rc.PRank.published(max_iter=20, average=average, shuffle=True, random_state=0)
         model.fit(scaler.transform(X[train]), ranks[train])
         off = np.abs(model.predict(scaler.transform(X[test])) - ranks[test])
         losses.append(off.mean())
@@ -152,7 +152,7 @@ def test_curve_is_the_loss_before_learning(result):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     order = np.arange(len(X), dtype=np.int32)
     np.random.default_rng(demo.SEED).shuffle(order)
-    model = rc.PRank()
+    model = rc.PRank.published()
     total = 5 - ranks[order[0]]  # before learning anything, every score reaches all thresholds
     losses = [total]
     for t, row in enumerate(order[:60]):

@@ -128,7 +128,7 @@ def train(
 
 def check(result: dict, X, y, *, scale=1.0, tie="crammer", average=True, passes=1) -> rc.PRank:
     """Compare a result to the bit with what the estimator learns from the same rows."""
-    last = rc.PRank(max_iter=passes, tie=tie, threshold_scale=scale).fit(X, y)
+    last = rc.PRank.published(max_iter=passes, tie=tie, threshold_scale=scale).fit(X, y)
     assert result["weights"].tobytes() == last.coef_.tobytes()
     assert result["thresholds"].tobytes() == last.thresholds_.tobytes()
     # The thresholds are a product of two numbers that are exact.
@@ -139,7 +139,7 @@ def check(result: dict, X, y, *, scale=1.0, tie="crammer", average=True, passes=
     assert result["mistakes"] == sum(history["mistakes"])
     assert result["rank_loss"] == round(losses.sum())
     if average:
-        mean = rc.PRank(max_iter=passes, tie=tie, threshold_scale=scale, average=True).fit(X, y)
+        mean = rc.PRank.published(max_iter=passes, tie=tie, threshold_scale=scale, average=True).fit(X, y)
         assert result["mean_weights"].tobytes() == mean.coef_.tobytes()
         assert result["mean_thresholds"].tobytes() == mean.thresholds_.tobytes()
         assert mean.coef_.tobytes() != last.coef_.tobytes()
@@ -182,14 +182,14 @@ def test_overflow_changes_nothing(trainer, tie, second):
     X, y = problem(4, n=30)
     # Two columns that nothing was learned about yet: row 30 scores 0 and, ranked wrongly, makes
     # their weights huge, so that the score of row 31 overflows.
-    ranked = rc.PRank(tie=tie).fit(X, y).predict(np.zeros((1, X.shape[1])))[0]
+    ranked = rc.PRank.published(tie=tie).fit(X, y).predict(np.zeros((1, X.shape[1])))[0]
     wrong = np.array([0 if ranked == 5 else 5, 2], np.int32)
     X, more = sp.hstack([X, sp.csr_array((30, 2))]).tocsr(), np.zeros((2, X.shape[1] + 2))
     more[:, -2:] = (1e300, 1e300), second
     X_all = sp.vstack([X, sp.csr_array(more), X]).tocsr()
     y_all = np.concatenate([y, wrong, y])
     with pytest.raises(ValueError, match="row 31 overflowed"):
-        rc.PRank(tie=tie).fit(X_all, y_all)
+        rc.PRank.published(tie=tie).fit(X_all, y_all)
 
     result = train(trainer, X_all, y_all, tie=tie)
     assert result["reached"] == 31
@@ -340,7 +340,7 @@ class CuSumState(State):
             ["high", "low"].index(self.options["tie_break"]),
             ["perceptron", "pa", "pa1", "pa2"].index(self.options["update"]),
             self.options["pa_loss"] == "zero_one",
-            self.options["fit_intercept"],
+            float(self.options["fit_intercept"]),
         )
 
     def parameters(self, arrays):
@@ -349,14 +349,21 @@ class CuSumState(State):
 
 class WidrowHoffState(State):
     estimator, trainer = rc.WidrowHoff, "train_lms"
-    defaults: ClassVar = {"eta0": 0.01, "fit_intercept": True}
+    sums: ClassVar = {"weights": "weight_sums", "intercept": "intercept_sums"}
+    defaults: ClassVar = {"eta0": 0.01, "step": "constant", "fit_intercept": True}
 
     def zeros(self, n_features, n_ranks):
         return {"weights": np.zeros(n_features), "intercept": np.zeros(1)}
 
     def arguments(self):
-        arrays = self.arrays["weights"], self.arrays["intercept"]
-        return *arrays, self.n_ranks, self.options["eta0"], self.options["fit_intercept"]
+        names = ["weights", "intercept", "weight_sums", "intercept_sums"]
+        return (
+            *(self.arrays[name] for name in names),
+            self.n_ranks,
+            self.options["eta0"],
+            float(self.options["fit_intercept"]),
+            self.options["step"] == "normalized",
+        )
 
     def parameters(self, arrays):
         return arrays["weights"], arrays["intercept"][0]
@@ -364,21 +371,27 @@ class WidrowHoffState(State):
 
 class MulticlassState(State):
     estimator, trainer = rc.MulticlassPerceptron, "train_mcp"
-    sums: ClassVar = {"weights": "weight_sums"}
-    defaults: ClassVar = {"update": "worst"}
+    sums: ClassVar = {"weights": "weight_sums", "intercepts": "intercept_sums"}
+    defaults: ClassVar = {"update": "worst", "fit_intercept": True, "intercept_scaling": 1.0}
 
     def zeros(self, n_features, n_ranks):
         return {
             "weights": np.zeros((n_features, n_ranks)),
+            "intercepts": np.zeros(n_ranks),
             "scores": np.full(n_ranks, np.nan),
         }
 
     def arguments(self):
-        arrays = (self.arrays[name] for name in ["weights", "weight_sums", "scores"])
-        return *arrays, self.n_ranks, self.options["update"] == "uniform"
+        names = ["weights", "intercepts", "weight_sums", "intercept_sums", "scores"]
+        return (
+            *(self.arrays[name] for name in names),
+            self.n_ranks,
+            self.options["update"] == "uniform",
+            self.options["intercept_scaling"] ** 2 if self.options["fit_intercept"] else 0.0,
+        )
 
     def parameters(self, arrays):
-        return (arrays["weights"].T,)
+        return arrays["weights"].T, arrays["intercepts"]
 
 
 def same(found: tuple[np.ndarray, ...], model) -> None:
@@ -404,7 +417,7 @@ def check_pass_by_pass(state: State, X, y, passes: int = 1) -> None:
     met, losses, mistakes = np.diff(counts, axis=0).T
     totals = np.array(counts[1:])
 
-    last = state.estimator(max_iter=passes, **state.options).fit(X, y)
+    last = state.estimator.published(max_iter=passes, **state.options).fit(X, y)
     same(state.last(), last)
     assert last.history_ == {
         "examples": met.tolist(),
@@ -413,7 +426,7 @@ def check_pass_by_pass(state: State, X, y, passes: int = 1) -> None:
         "average_rank_loss": (totals[:, 1] / totals[:, 0]).tolist(),
     }
     if any(state.arrays[sums] is not None for sums in state.sums.values()):
-        mean = state.estimator(max_iter=passes, average=True, **state.options).fit(X, y)
+        mean = state.estimator.published(max_iter=passes, average=True, **state.options).fit(X, y)
         same(state.mean(), mean)
         assert mean.history_ == last.history_
         assert mean.coef_.tobytes() != last.coef_.tobytes()
@@ -613,7 +626,7 @@ def test_overflow_comes_where_python_reports_it(ordinal_trainer, kind, options, 
 def test_steps_too_long_diverge_where_python_reports_it(ordinal_trainer):
     X, y = problem(75, n=2000, integers=False)
     with pytest.raises(ValueError, match=r"row \d+ overflowed") as caught:
-        rc.WidrowHoff(eta0=2.0).fit(X, y)
+        rc.WidrowHoff.published(eta0=2.0).fit(X, y)
     row = int(re.search(r"row (\d+)", str(caught.value))[1])
     state = WidrowHoffState(ordinal_trainer, X.shape[1], eta0=2.0)
     assert state.learn(X, y)[0] == row
@@ -621,7 +634,7 @@ def test_steps_too_long_diverge_where_python_reports_it(ordinal_trainer):
     state = WidrowHoffState(ordinal_trainer, X.shape[1], eta0=2.0)
     state.learn(X[:before], y[:before])
     assert np.abs(state.last()[0]).max() > 1e200
-    same(state.last(), rc.WidrowHoff(eta0=2.0).fit(X[:before], y[:before], classes=np.arange(6)))
+    same(state.last(), rc.WidrowHoff.published(eta0=2.0).fit(X[:before], y[:before], classes=np.arange(6)))
 
 
 @pytest.mark.parametrize("update", ["pa", "pa1", "pa2"])
@@ -655,7 +668,7 @@ def test_all_learners_train_at_the_same_time(ordinal_trainer):
         assert list(pool.map(learn, states)) == [20_000] * len(states)
     for state in states:
         average = {"average": True} if state.sums else {}
-        model = state.estimator(max_iter=10, **state.options, **average).fit(X, y)
+        model = state.estimator.published(max_iter=10, **state.options, **average).fit(X, y)
         same(state.mean() if state.sums else state.last(), model)
         assert state.seen[2] == sum(model.history_["mistakes"])
 
@@ -857,7 +870,7 @@ def test_c_averages_and_committees_need_their_arrays(pair_trainer):
 
 def test_cython_scores(cython_user):
     X, y = problem(7, integers=False)
-    model = rc.PRank(max_iter=2, average=True, threshold_scale=0.4).fit(X, y)
+    model = rc.PRank.published(max_iter=2, average=True, threshold_scale=0.4).fit(X, y)
     scores, ranks = np.full(X.shape[0], np.nan), np.full(X.shape[0], -1, dtype=np.int32)
     cython_user.rank_csr(
         X.data,
@@ -868,12 +881,12 @@ def test_cython_scores(cython_user):
         scores,
         ranks,
     )
-    expected = model.decision_function(X)
+    expected = model.project(X)
     assert scores.tobytes() == expected.tobytes()
     np.testing.assert_array_equal(ranks, np.searchsorted(model.thresholds_, expected, "right"))
     np.testing.assert_array_equal(ranks, model.predict(X))
     dense = X.toarray()
-    assert cython_user.dots(dense, model.coef_) == model.decision_function(dense).tolist()
+    assert cython_user.dots(dense, model.coef_) == model.project(dense).tolist()
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.3])
@@ -894,7 +907,7 @@ def test_cython_trains(cython_user, tie, scale):
     result["t"], result["rank_loss"], result["mistakes"], predictions = counters
     check(result, X, y, tie=tie, scale=scale)
 
-    online = rc.PRank(tie=tie, threshold_scale=scale)
+    online = rc.PRank.published(tie=tie, threshold_scale=scale)
     online.partial_fit(X[:1], y[:1], classes=np.arange(6))
     for i in range(1, 100):
         assert predictions[i] == online.predict(X[i : i + 1])[0]
@@ -908,7 +921,7 @@ def test_cython_trains_cusum(cython_user, tie):
     weights, thresholds = np.zeros((X.shape[1], 5)), np.zeros(5)
     arrays = weights, thresholds, np.full(12, np.nan)
     t, rank_loss, mistakes, predictions = cython_user.train_cusum(X, y, 0.05, tie == "low", *arrays)
-    model = rc.CuSumRank(update="pa1", C=0.05, tie_break=tie).fit(X, y)
+    model = rc.CuSumRank.published(update="pa1", C=0.05, tie_break=tie).fit(X, y)
     same((weights.T, -thresholds), model)
     off = np.abs(predictions - y)
     assert (t, rank_loss, mistakes) == (len(y), off.sum(), (off > 0).sum())
@@ -926,9 +939,9 @@ def test_cython_trains_cusum(cython_user, tie):
 def test_cython_scores_linear_models(cython_user):
     X, y = problem(11, integers=False)
     X = X.toarray()
-    model = rc.WidrowHoff(eta0=0.01).fit(X, y)
+    model = rc.WidrowHoff.published(eta0=0.01).fit(X, y)
     found = cython_user.linear_scores(X, model.coef_, model.intercept_)
-    assert found == model.decision_function(X).tolist()
+    assert found == model.project(X).tolist()
 
 
 def test_cython_refuses_rc_import_without_the_gil(tmp_path):
@@ -1021,29 +1034,35 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_cusum_state.C": 40,
         "rc_cusum_state.delta": 48,
         "rc_cusum_state.margin": 56,
-        "rc_cusum_state.n_features": 64,
-        "rc_cusum_state.n_ranks": 72,
-        "rc_cusum_state.tie": 76,
-        "rc_cusum_state.update": 80,
-        "rc_cusum_state.zero_one": 84,
-        "rc_cusum_state.fit_intercept": 88,
+        "rc_cusum_state.scale": 64,
+        "rc_cusum_state.n_features": 72,
+        "rc_cusum_state.n_ranks": 80,
+        "rc_cusum_state.tie": 84,
+        "rc_cusum_state.update": 88,
+        "rc_cusum_state.zero_one": 92,
         "rc_cusum_state.seen": 96,
-        "rc_lms_state": 64,
+        "rc_lms_state": 88,
         "rc_lms_state.weights": 0,
         "rc_lms_state.intercept": 8,
-        "rc_lms_state.eta": 16,
-        "rc_lms_state.n_features": 24,
-        "rc_lms_state.n_ranks": 32,
-        "rc_lms_state.fit_intercept": 36,
-        "rc_lms_state.seen": 40,
-        "rc_mcp_state": 64,
+        "rc_lms_state.weight_sums": 16,
+        "rc_lms_state.intercept_sums": 24,
+        "rc_lms_state.eta": 32,
+        "rc_lms_state.scale": 40,
+        "rc_lms_state.n_features": 48,
+        "rc_lms_state.n_ranks": 56,
+        "rc_lms_state.normalized": 60,
+        "rc_lms_state.seen": 64,
+        "rc_mcp_state": 88,
         "rc_mcp_state.weights": 0,
-        "rc_mcp_state.weight_sums": 8,
-        "rc_mcp_state.scores": 16,
-        "rc_mcp_state.n_features": 24,
-        "rc_mcp_state.n_ranks": 32,
-        "rc_mcp_state.uniform": 36,
-        "rc_mcp_state.seen": 40,
+        "rc_mcp_state.intercepts": 8,
+        "rc_mcp_state.weight_sums": 16,
+        "rc_mcp_state.intercept_sums": 24,
+        "rc_mcp_state.scores": 32,
+        "rc_mcp_state.scale": 40,
+        "rc_mcp_state.n_features": 48,
+        "rc_mcp_state.n_ranks": 56,
+        "rc_mcp_state.uniform": 60,
+        "rc_mcp_state.seen": 64,
         "rc_pair_state": 128,
         "rc_pair_state.weights": 0,
         "rc_pair_state.weight_sums": 8,

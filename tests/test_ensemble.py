@@ -32,12 +32,12 @@ WIDTHS = [4, 8, 16]  # members a tile
 )
 def test_golden_votes(count_init, votes, mean):
     X, y = GOLDEN_B
-    model = rc.VotedPRank(count_init=count_init).fit(X, y)
+    model = rc.VotedPRank.published(count_init=count_init).fit(X, y)
     np.testing.assert_array_equal(model.hypotheses_, [(0, 0), (0, 0), (0, -1), (2, 1), (1, 2)])
     cuts = [(0, 0), (-1, 1), (0, 1), (-1, 0), (-1, 1)]
     np.testing.assert_array_equal(model.hypothesis_thresholds_, cuts)
     assert model.votes_.tolist() == votes
-    assert model.decision_function([[2, 1]]) == mean
+    assert model.project([[2, 1]]) == mean
 
 
 @given(
@@ -56,7 +56,7 @@ def test_votes_and_queue(problem, tie, count_init, limit, cut):
     if count_init == 1:
         assert counts.sum() == len(y)
 
-    model = rc.VotedPRank(tie=tie, count_init=count_init, max_hypotheses=limit)
+    model = rc.VotedPRank.published(tie=tie, count_init=count_init, max_hypotheses=limit)
     cut = min(cut, len(y))
     if cut:
         model.partial_fit(X[:cut], y[:cut], classes=range(1, k + 1))
@@ -76,7 +76,7 @@ def test_votes_and_queue(problem, tie, count_init, limit, cut):
 def check_outputs(model, X, ranks, weights, k):
     """Each output against the votes (n_rows, n_models) spelled out."""
     mean = (ranks * weights).sum(axis=1) / weights.sum()
-    np.testing.assert_allclose(model.decision_function(X), mean, rtol=1e-14)  # one division
+    np.testing.assert_allclose(model.project(X), mean, rtol=1e-14)  # one division
     expected = {
         "mean": mean,
         "round": np.clip(
@@ -100,24 +100,24 @@ def check_outputs(model, X, ranks, weights, k):
 
 def test_mean_output_is_on_the_scale_of_the_labels():
     X, y = GOLDEN_B
-    model = rc.VotedPRank(output="mean").fit(X, np.array([0, 1, 10])[y - 1])
-    assert model.decision_function([[2, 1]]) == 2.4
+    model = rc.VotedPRank.published(output="mean").fit(X, np.array([0, 1, 10])[y - 1])
+    assert model.project([[2, 1]]) == 2.4
     np.testing.assert_allclose(model.predict([[2, 1]]), [1 + 0.4 * 9])
     assert model.score([[2, 1]], [10]) == pytest.approx(-0.6)
-    named = rc.VotedPRank(output="mean").fit(
+    named = rc.VotedPRank.published(output="mean").fit(
         X, np.array(["a", "b", "c"])[y - 1], classes=["a", "b", "c"]
     )
     with pytest.raises(ValueError, match="output='mean' needs numeric labels"):
         named.predict(X)
-    assert named.decision_function([[2, 1]]) == 2.4
+    assert named.project([[2, 1]]) == 2.4
 
 
 def test_a_pass_may_begin_where_the_room_for_hypotheses_ends():
     # Sixteen mistakes fill the room there is at first; the next example needs more.
     X, y = np.ones((16, 1)), np.tile([1, 3], 8)
-    model = rc.VotedPRank().fit(X, y, classes=[1, 2, 3])
+    model = rc.VotedPRank.published().fit(X, y, classes=[1, 2, 3])
     assert model._state.others["progress"][0] == model._state.others["votes"].size == 16
-    twice = rc.VotedPRank(max_iter=2).fit(X, y, classes=[1, 2, 3])
+    twice = rc.VotedPRank.published(max_iter=2).fit(X, y, classes=[1, 2, 3])
     model.partial_fit(X, y)
     np.testing.assert_array_equal(model.hypotheses_, twice.hypotheses_)
     assert model.history_ == twice.history_
@@ -125,7 +125,7 @@ def test_a_pass_may_begin_where_the_room_for_hypotheses_ends():
 
 def test_predicting_copies_the_hypotheses_once():
     X, y = np.ones((300, 1000)), np.tile([1, 3], 150)
-    model = rc.VotedPRank().fit(X, y, classes=[1, 2, 3])
+    model = rc.VotedPRank.published().fit(X, y, classes=[1, 2, 3])
     tracemalloc.start()
     model.predict(X[:1])
     peak = tracemalloc.get_traced_memory()[1]
@@ -136,7 +136,7 @@ def test_predicting_copies_the_hypotheses_once():
 def test_a_failed_call_leaves_the_queue_as_it_was():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 60)), rng.integers(1, 4, size=30)
-    model = rc.VotedPRank(max_hypotheses=2).fit(X, y)
+    model = rc.VotedPRank.published(max_hypotheses=2).fit(X, y)
     hypotheses, votes = model.hypotheses_, model.votes_
     # One column in use; two hypotheses outlive those in the queue and take their places.
     rows = sp.csr_array((np.full(50, 9.0), np.zeros(50, int), np.arange(51)), shape=(50, 60))
@@ -151,7 +151,7 @@ def test_a_failed_call_leaves_the_queue_as_it_was():
 
 
 def test_a_model_can_be_saved_after_its_weights_overflowed(tmp_path):
-    model = rc.VotedPRank().fit([[0, 1.0]], [1], classes=[1, 2, 3, 4])
+    model = rc.VotedPRank.published().fit([[0, 1.0]], [1], classes=[1, 2, 3, 4])
     before = model.hypotheses_
     with pytest.raises(ValueError, match="weights overflowed"):  # and were kept on the way
         model.partial_fit(sp.csr_array([[1e308, 0], [0, 1]]), [4, 4])
@@ -215,7 +215,7 @@ def test_golden_table(monkeypatch, width):
     masks = [[1, 1, 0, 1, 1, 1], [0, 1, 1, 1, 1, 0]]
     X = np.array([(1, 0), (0, 1), (1, 1), (1, -1), (0, 2), (2, 0)])
     y = [2, 1, 3, 2, 3, 2]
-    model = rc.OAPVoting(n_estimators=2, tau=0.5)
+    model = rc.OAPVoting.published(n_estimators=2, tau=0.5)
     seed = seed_with(masks)
     new_state = rc.OAPVoting._new_state
 
@@ -235,9 +235,9 @@ def test_golden_table(monkeypatch, width):
         np.testing.assert_array_equal(model._state.others["mean_thresholds"], b)
         if t == 3:
             assert [m.predict([[1, 2]])[0] for m in members] == [1, 3]
-            assert model.decision_function([[1, 2]]) == 2.0
+            assert model.project([[1, 2]]) == 2.0
             np.testing.assert_array_equal(1 + (np.dot(w, [1, 2]) >= b).sum(), 2)
-            bpm = rc.OAPBPM(n_estimators=2, tau=0.5).fit(X, y)
+            bpm = rc.OAPBPM.published(n_estimators=2, tau=0.5).fit(X, y)
             bpm._state = model._state
             assert bpm.predict([[1, 2]]) == 2
 
@@ -264,9 +264,9 @@ def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, a
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(module, "tile_width", lambda d, n, width=width: width)
                 patch.setattr(module.OAP, "_block_values", 7)
-                model = rc.OAPBPM(n_jobs=jobs, **params).fit(X, y, classes=classes)
+                model = rc.OAPBPM.published(n_jobs=jobs, **params).fit(X, y, classes=classes)
                 models.append(model)
-                chunked = rc.OAPBPM(n_jobs=jobs, **params)
+                chunked = rc.OAPBPM.published(n_jobs=jobs, **params)
                 for part in [slice(0, cut), slice(cut, None)]:
                     if len(y[part]):
                         chunked.partial_fit(X[part], y[part], classes=classes)
@@ -283,7 +283,7 @@ def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, a
     dense = X.toarray().astype(float)
     for member, mask in zip(first.estimators_, masks, strict=True):
         rows = np.repeat(np.arange(len(y)), mask)
-        alone = rc.PRank(tie=tie, average=averaged)
+        alone = rc.PRank.published(tie=tie, average=averaged)
         if len(rows):
             # The very same numbers as a PRank fed those rows, in every layout.
             alone.fit(X[rows], y[rows], classes=classes)
@@ -309,7 +309,7 @@ def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, a
 def test_progressive_loss_is_that_of_the_mean(problem, n, seed):
     X, y, k = problem
     dense = X.toarray().astype(float)
-    model = rc.OAPBPM(n_estimators=n, tau=0.5, random_state=seed).fit(X, y, classes=range(1, k + 1))
+    model = rc.OAPBPM.published(n_estimators=n, tau=0.5, random_state=seed).fit(X, y, classes=range(1, k + 1))
     stream = int(model._state.others["seed"][0])
     masks = [[times(stream, j, t, 0.5) for t in range(len(y))] for j in range(n)]
     _, w, b = oap(dense, y, k, masks)
@@ -326,9 +326,9 @@ def test_progressive_loss_is_that_of_the_mean(problem, n, seed):
 def test_tau_one_is_prank(n):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 5)), rng.integers(1, 6, size=300)
-    one = rc.PRank(max_iter=2).fit(X, y)
+    one = rc.PRank.published(max_iter=2).fit(X, y)
     for form in [X, sp.csr_array(X)]:
-        model = rc.OAPBPM(n_estimators=n, tau=1.0, max_iter=2).fit(form, y)
+        model = rc.OAPBPM.published(n_estimators=n, tau=1.0, max_iter=2).fit(form, y)
         np.testing.assert_array_equal(model.coef_, one.coef_)
         np.testing.assert_array_equal(model.thresholds_, one.thresholds_)
         assert model.history_ == one.history_
@@ -343,12 +343,12 @@ def test_bagging_and_voting(monkeypatch, width, dtype, average):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(200, 7)).astype(dtype), rng.integers(1, 6, size=200)
     params = {"n_estimators": 9, "random_state": 4, "average_members": average}
-    bagging = rc.OAPBagging(**params).fit(X, y)
+    bagging = rc.OAPBagging.published(**params).fit(X, y)
     members = bagging.estimators_
     ranks = np.array([m.predict(X) for m in members]).T
     check_outputs(bagging, X, ranks, np.ones(9, int), 5)
 
-    voting = rc.OAPVoting(**params).fit(X, y)
+    voting = rc.OAPVoting.published(**params).fit(X, y)
     drawn = np.array([m.t_ for m in members])
     votes = drawn - [m.history_["mistakes"][0] for m in members]
     check_outputs(voting, X, ranks, votes, 5)
@@ -364,13 +364,13 @@ def test_bagging_and_voting(monkeypatch, width, dtype, average):
 
 
 def test_without_votes_all_have_one():
-    model = rc.OAPVoting(n_estimators=3, tau=2.0**-32, random_state=0).fit(np.eye(3), [1, 2, 3])
+    model = rc.OAPVoting.published(n_estimators=3, tau=2.0**-32, random_state=0).fit(np.eye(3), [1, 2, 3])
     assert not model._votes(model._state).any()
-    assert model.decision_function(np.eye(3)).tolist() == [3, 3, 3]  # 0 reaches all thresholds
+    assert model.project(np.eye(3)).tolist() == [3, 3, 3]  # 0 reaches all thresholds
 
 
 def test_a_member_that_took_nothing_has_no_passes():
-    member = rc.OAPBPM(n_estimators=1, tau=2.0**-32).fit(np.eye(3), [1, 2, 3]).estimators_[0]
+    member = rc.OAPBPM.published(n_estimators=1, tau=2.0**-32).fit(np.eye(3), [1, 2, 3]).estimators_[0]
     assert (member.t_, member.n_iter_) == (0, 0)
     assert member.history_["rank_loss"] == []
     assert member.partial_fit(np.eye(3), [1, 2, 3]).history_["examples"] == [3]
@@ -380,25 +380,25 @@ def test_signals_are_looked_at_the_sooner_the_more_a_row_costs():
     def block(learner, n_ranks):
         return learner._block_rows(as_rows(np.ones((1000, 1))), learner._new_state(1, n_ranks))
 
-    assert block(rc.CuSumRank(), 101) == block(rc.CuSumRank(), 2) // 100
-    assert block(rc.MulticlassPerceptron(), 100) == block(rc.MulticlassPerceptron(), 2) // 50
-    seldom = rc.OAPBPM(n_estimators=100, tau=0.01)
-    often = rc.OAPBPM(n_estimators=100, tau=0.01, sampling="poisson")  # tau has no effect
-    assert block(often, 3) == block(rc.OAPBPM(n_estimators=100, tau=1.0), 3) < block(seldom, 3)
+    assert block(rc.CuSumRank.published(), 101) == block(rc.CuSumRank.published(), 2) // 100
+    assert block(rc.MulticlassPerceptron.published(), 100) == block(rc.MulticlassPerceptron.published(), 2) // 50
+    seldom = rc.OAPBPM.published(n_estimators=100, tau=0.01)
+    often = rc.OAPBPM.published(n_estimators=100, tau=0.01, sampling="poisson")  # tau has no effect
+    assert block(often, 3) == block(rc.OAPBPM.published(n_estimators=100, tau=1.0), 3) < block(seldom, 3)
 
 
 def test_threads_and_seeds():
     rng = np.random.default_rng(2)
     X = sp.csr_array(rng.random((500, 3000)) * (rng.random((500, 3000)) < 0.01))
     y = rng.integers(1, 4, size=500)
-    first = rc.OAPBPM(random_state=1).fit(X, y)
+    first = rc.OAPBPM.published(random_state=1).fit(X, y)
     for jobs in [2, 3, -1]:
-        other = rc.OAPBPM(random_state=1, n_jobs=jobs).fit(X, y)
+        other = rc.OAPBPM.published(random_state=1, n_jobs=jobs).fit(X, y)
         np.testing.assert_equal(vars(first._state), vars(other._state))
-    assert (rc.OAPBPM(random_state=2).fit(X, y).coef_ != first.coef_).any()
+    assert (rc.OAPBPM.published(random_state=2).fit(X, y).coef_ != first.coef_).any()
     assert not np.array_equal(first.estimators_[0].coef_, first.estimators_[1].coef_)
     with pytest.raises(ValueError, match="n_jobs"):
-        rc.OAPBPM(n_jobs=0).fit(X, y)
+        rc.OAPBPM.published(n_jobs=0).fit(X, y)
 
 
 def test_the_mean_cannot_outrun_its_members():

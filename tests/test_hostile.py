@@ -29,12 +29,12 @@ Y = np.arange(N) % 3
 QID = np.arange(N) // 4
 
 LEARNERS = [
-    rc.PRank(),
-    rc.VotedPRank(),
-    rc.CuSumRank(),
-    rc.WidrowHoff(),
-    rc.MulticlassPerceptron(),
-    rc.OAPBPM(3, random_state=0),
+    rc.PRank.published(),
+    rc.VotedPRank.published(),
+    rc.CuSumRank.published(),
+    rc.WidrowHoff.published(),
+    rc.MulticlassPerceptron.published(),
+    rc.OAPBPM.published(3, random_state=0),
     rc.PairwisePerceptron(max_iter=2, random_state=0),
     rc.RankBoost(3),
     rc.BipartiteRankBoost(3),
@@ -373,7 +373,7 @@ def rewritten(content, change):
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "model.rankcore"
-    rc.save(rc.PRank(random_state=np.random.default_rng(0)).fit(X, Y), path)
+    rc.save(rc.PRank.published(random_state=np.random.default_rng(0)).fit(X, Y), path)
     return path
 
 
@@ -462,7 +462,7 @@ def test_a_saved_file_keeps_the_mode_of_the_one_it_replaces(saved):
 
 def test_names_as_long_as_the_file_system_has_them(tmp_path):
     path = tmp_path / ("m" * 255)
-    rc.save(rc.PRank().fit(X, Y), path)
+    rc.save(rc.PRank.published().fit(X, Y), path)
     assert rc.load(path).t_ == N
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
@@ -471,10 +471,10 @@ def test_a_link_that_leads_back_to_itself(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     with pytest.raises(OSError, match="symbolic links"):
-        rc.save(rc.PRank().fit(X, Y), loop)
+        rc.save(rc.PRank.published().fit(X, Y), loop)
     target = tmp_path / "target"
     (tmp_path / "link").symlink_to(target)
-    rc.save(rc.PRank().fit(X, Y), tmp_path / "link")
+    rc.save(rc.PRank.published().fit(X, Y), tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert rc.load(target).t_ == N
 
@@ -574,7 +574,7 @@ def test_masks_of_probabilities_labels_and_rows_are_refused():
     with pytest.raises(TypeError, match="labels is a masked array"):
         metrics.rank_loss([0, 1], [0, 1], labels=np.ma.array([0, 1, 2], mask=[0, 0, 1]))
     with pytest.raises(TypeError, match="X is a masked array"):
-        rc.PRank().fit(list(proba), [0, 1])
+        rc.PRank.published().fit(list(proba), [0, 1])
 
 
 @pytest.mark.parametrize("n_features", [2**31, 10**30, 0, -1, True, 2.0, "4", None])
@@ -617,7 +617,7 @@ def test_measures_at_the_ends_of_float64():
         if np.finfo(np.longdouble).maxexp > 1024:
             long = np.array([np.longdouble(2) ** 2000, 1])
             for call in [
-                lambda: rc.PRank().fit(long[:, None], [0, 1]),
+                lambda: rc.PRank.published().fit(long[:, None], [0, 1]),
                 lambda: rc.PairwisePerceptron().fit([[1], [2]], [0, 1], sample_weight=long),
                 lambda: metrics.rank_loss([0, 1], long),
                 lambda: metrics.ndcg_score([0, 1], long),

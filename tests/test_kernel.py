@@ -114,7 +114,7 @@ def test_prank_is_the_plain_one(kernel, tie, form):
     X, y = problem()
     plain, params = KERNELS[kernel]
     expected = kernel_prank(X, y, 4, plain, tie, epochs=2)
-    model = rc.KernelPRank(**params, tie=tie, max_iter=2).fit(form(X), y)
+    model = rc.KernelPRank.published(**params, tie=tie, max_iter=2).fit(form(X), y)
     losses = np.abs(expected["predictions"] - np.tile(y, 2)).reshape(2, -1).mean(axis=1)
     assert model.history_["rank_loss"] == losses.tolist()
     assert_array_equal(model.support_, expected["pool"].names)
@@ -126,14 +126,14 @@ def test_prank_is_the_plain_one(kernel, tie, form):
     assert_array_equal(
         np.asarray(vectors.todense() if sp.issparse(vectors) else vectors), X[model.support_]
     )
-    mean = rc.KernelPRank(**params, tie=tie, max_iter=2, average=True).fit(form(X), y)
+    mean = rc.KernelPRank.published(**params, tie=tie, max_iter=2, average=True).fit(form(X), y)
     assert_allclose(mean.dual_coef_, expected["alpha_mean"].T, rtol=1e-12, atol=1e-12)
     assert_allclose(mean.thresholds_, expected["b_mean"], rtol=1e-12, atol=1e-12)
     scores = [
         sum(a * plain(x, X[s]) for a, s in zip(mean.dual_coef_[0], mean.support_, strict=True))
         for x in X[:20]
     ]
-    assert_allclose(mean.decision_function(form(X[:20])), scores, rtol=1e-9, atol=1e-9)
+    assert_allclose(mean.project(form(X[:20])), scores, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
@@ -144,19 +144,19 @@ def test_cusum_is_the_plain_one(kernel, update, margin):
     plain, params = KERNELS[kernel]
     expected = kernel_cusum(X, y, 4, plain, update, 0.3, margin, epochs=2)
     params = params | {"update": update, "C": 0.3, "margin": margin, "max_iter": 2}
-    model = rc.KernelCuSumRank(**params).fit(X, y)
+    model = rc.KernelCuSumRank.published(**params).fit(X, y)
     losses = np.abs(expected["predictions"] - np.tile(y, 2)).reshape(2, -1).mean(axis=1)
     assert model.history_["rank_loss"] == losses.tolist()
     assert_array_equal(model.support_, expected["pool"].names)
     # PA steps are quotients of sums in another order, each fed by those before it
     assert_allclose(model.dual_coef_, expected["alpha"].T, rtol=1e-7, atol=1e-9)
     assert_allclose(model.intercept_, -expected["b"], rtol=1e-7, atol=1e-9)
-    mean = rc.KernelCuSumRank(**params, average=True).fit(X, y)
+    mean = rc.KernelCuSumRank.published(**params, average=True).fit(X, y)
     assert_allclose(mean.dual_coef_, expected["alpha_mean"].T, rtol=1e-7, atol=1e-9)
     tasks = rbf_kernel(X, X[mean.support_], gamma=0.3) @ mean.dual_coef_.T + mean.intercept_
     if kernel == "rbf":
         scores = np.cumsum(np.hstack([np.zeros((200, 1)), tasks]), axis=1)
-        assert_allclose(mean.decision_function(X), scores, rtol=1e-9, atol=1e-9)
+        assert_allclose(mean.project(X), scores, rtol=1e-9, atol=1e-9)
         assert_array_equal(mean.predict(X), 1 + scores.argmax(axis=1))
 
 
@@ -164,7 +164,7 @@ def test_cusum_is_the_plain_one(kernel, update, margin):
 def test_oap_is_the_plain_one(form):
     X, y = problem(250)
     n, tau = 8, 0.4
-    model = rc.KernelOAPBPM(n, tau, kernel="rbf", gamma=0.3, random_state=7).fit(form(X), y)
+    model = rc.KernelOAPBPM.published(n, tau, kernel="rbf", gamma=0.3, random_state=7).fit(form(X), y)
     seed = int(model._state.others["seed"][0])
     masks = np.array([[times(seed, j, t, tau) for t in range(len(X))] for j in range(n)])
     expected = kernel_oap(X, y, 4, rbf(0.3), masks)
@@ -188,25 +188,25 @@ def quadratic(X):
 
 
 TWINS = [
-    (rc.PRank(average=True), rc.KernelPRank(average=True)),
+    (rc.PRank.published(average=True), rc.KernelPRank.published(average=True)),
     (
-        rc.PRank(tie="strict", threshold_scale=2.0),
-        rc.KernelPRank(tie="strict", threshold_scale=2.0),
+        rc.PRank.published(tie="strict", threshold_scale=2.0),
+        rc.KernelPRank.published(tie="strict", threshold_scale=2.0),
     ),
-    (rc.CuSumRank(average=True), rc.KernelCuSumRank(average=True)),
+    (rc.CuSumRank.published(average=True), rc.KernelCuSumRank.published(average=True)),
     (
-        rc.CuSumRank(update="pa1", C=0.2, margin=1.0),
-        rc.KernelCuSumRank(update="pa1", C=0.2, margin=1.0),
+        rc.CuSumRank.published(update="pa1", C=0.2, margin=1.0),
+        rc.KernelCuSumRank.published(update="pa1", C=0.2, margin=1.0),
     ),
     (
-        rc.CuSumRank(tie_break="low", fit_intercept=False),
-        rc.KernelCuSumRank(tie_break="low", fit_intercept=False),
+        rc.CuSumRank.published(tie_break="low", fit_intercept=False),
+        rc.KernelCuSumRank.published(tie_break="low", fit_intercept=False),
     ),
     # a power of two members: means of their integers are exact in both forms
-    (rc.OAPBPM(16, random_state=1), rc.KernelOAPBPM(16, random_state=1)),
+    (rc.OAPBPM.published(16, random_state=1), rc.KernelOAPBPM.published(16, random_state=1)),
     (
-        rc.OAPBPM(16, sampling="poisson", average_members=True, random_state=1),
-        rc.KernelOAPBPM(16, sampling="poisson", average_members=True, random_state=1),
+        rc.OAPBPM.published(16, sampling="poisson", average_members=True, random_state=1),
+        rc.KernelOAPBPM.published(16, sampling="poisson", average_members=True, random_state=1),
     ),
 ]
 
@@ -224,7 +224,7 @@ def test_dual_learners_decide_as_their_linear_twins(primal, dual):
     assert_array_equal(dual.loss_curve_, primal.loss_curve_)
     assert_array_equal(dual.predict(X), primal.predict(quadratic(X)))
     assert_allclose(
-        dual.decision_function(X), primal.decision_function(quadratic(X)), rtol=1e-8, atol=1e-8
+        dual.project(X), primal.project(quadratic(X)), rtol=1e-8, atol=1e-8
     )
 
 
@@ -248,7 +248,7 @@ def test_twins_on_integers_with_ties(problem, twin):
     primal.set_params(max_iter=2).fit(X, y, classes=range(1, k + 1))
     dual.set_params(kernel="linear", max_iter=2).fit(X, y, classes=range(1, k + 1))
     assert dual.history_ == primal.history_
-    assert_allclose(dual.decision_function(X), primal.decision_function(X), rtol=1e-12, atol=1e-12)
+    assert_allclose(dual.project(X), primal.project(X), rtol=1e-12, atol=1e-12)
 
 
 # ------------------------------------------------------------------------ blocks and streams
@@ -274,7 +274,7 @@ def test_blocks_and_chunks_do_not_change_a_bit(learner, form, monkeypatch):
     for start, stop in pairwise(cuts):
         chunks.partial_fit(form(X)[start:stop], y[start:stop], classes=[1, 2, 3, 4])
     streamed = known(chunks)[0][1]
-    assert_array_equal(chunks.decision_function(X), whole.decision_function(X))
+    assert_array_equal(chunks.project(X), whole.project(X))
     for name, array in arrays.items():
         assert_array_equal(streamed[name], array, err_msg=name)
 
@@ -291,8 +291,8 @@ def test_dense_equals_sparse_to_the_bit(learner):
     other.partial_fit(X[150:], y[150:])
     for model in [sparse, mixed, other]:
         assert_array_equal(model.dual_coef_, dense.dual_coef_)
-        assert_array_equal(model.decision_function(X), dense.decision_function(X))
-        assert_array_equal(model.decision_function(sp.csr_array(X)), dense.decision_function(X))
+        assert_array_equal(model.project(X), dense.project(X))
+        assert_array_equal(model.project(sp.csr_array(X)), dense.project(X))
 
 
 @every
@@ -303,16 +303,16 @@ def test_saved_models_go_on_to_the_bit(learner, tmp_path):
         model = clone(learner).partial_fit(convert(X[:200]), y[:200], [1, 2, 3, 4])
         rc.save(model, tmp_path / "model")
         copy = rc.load(tmp_path / "model")
-        assert_array_equal(copy.decision_function(X), model.decision_function(X))
+        assert_array_equal(copy.project(X), model.project(X))
         for one in [model, copy]:
             one.partial_fit(convert(X[200:]), y[200:])
         np.testing.assert_equal(known(copy)[0][1], known(model)[0][1])
 
 
 def test_a_model_without_support_vectors_is_saved_and_goes_on(tmp_path):
-    model = rc.KernelPRank(gamma=1.0).partial_fit([[1.0]], [2], classes=[1, 2])
+    model = rc.KernelPRank.published(gamma=1.0).partial_fit([[1.0]], [2], classes=[1, 2])
     assert model.support_.size == 0
-    assert_array_equal(model.decision_function([[3.0]]), [0.0])
+    assert_array_equal(model.project([[3.0]]), [0.0])
     rc.save(model, tmp_path / "model")
     copy = rc.load(tmp_path / "model")
     for one in [model, copy]:
@@ -322,17 +322,17 @@ def test_a_model_without_support_vectors_is_saved_and_goes_on(tmp_path):
 
 def test_wider_rows_widen_the_pool():
     X, y = problem(200)
-    model = rc.KernelPRank(gamma=0.3).partial_fit(X[:100].astype(np.float32), y[:100])
+    model = rc.KernelPRank.published(gamma=0.3).partial_fit(X[:100].astype(np.float32), y[:100])
     assert model.support_vectors_.dtype == np.float32
     model.partial_fit(X[100:], y[100:])
     assert model.support_vectors_.dtype == np.float64
-    assert_array_equal(model.dual_coef_, rc.KernelPRank(gamma=0.3).fit(X, y).dual_coef_)
+    assert_array_equal(model.dual_coef_, rc.KernelPRank.published(gamma=0.3).fit(X, y).dual_coef_)
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
 def test_threads_do_not_change_a_bit(n_jobs, monkeypatch):
     X, y = problem(300)
-    model = rc.KernelCuSumRank(gamma=0.3).fit(X, y)
-    expected = model.decision_function(X)
+    model = rc.KernelCuSumRank.published(gamma=0.3).fit(X, y)
+    expected = model.project(X)
     monkeypatch.setattr(_base, "SCORED_ROWS", 16)
-    assert_array_equal(model.set_params(n_jobs=n_jobs).decision_function(X), expected)
+    assert_array_equal(model.set_params(n_jobs=n_jobs).project(X), expected)

@@ -27,7 +27,7 @@ def test_budgets_are_the_plain_ones(policy, epochs, kernel):
     X, y = problem(150)
     plain, params = KERNELS[kernel]
     budget = {"budget": 12, "policy": policy, "decay": 0.02, "tol": 1e-3}
-    model = rc.KernelPRank(
+    model = rc.KernelPRank.published(
         **params,
         budget=12,
         budget_policy=policy,
@@ -59,7 +59,7 @@ def test_budgets_of_tasks_and_members_are_the_plain_ones(policy):
     budget = {"budget": 15, "policy": policy, "decay": 0.02, "tol": 1e-3}
     params = {"budget": 15, "budget_policy": policy, "decay": 0.02, "projection_tol": 1e-3}
     params |= {"gamma": 0.3, "random_state": 5}
-    cusum = rc.KernelCuSumRank(**params, margin=0.5).fit(X, y)
+    cusum = rc.KernelCuSumRank.published(**params, margin=0.5).fit(X, y)
     seed = cusum._state.others.get("evict_seed")
     budget["seed"] = 0 if seed is None else int(seed[0])
     expected = kernel_cusum(X, y, 4, rbf(0.3), margin=0.5, **budget)
@@ -67,7 +67,7 @@ def test_budgets_of_tasks_and_members_are_the_plain_ones(policy):
     order = np.argsort(expected["pool"].slots)
     assert_array_equal(cusum.support_, np.array(expected["pool"].names)[order])
     assert_allclose(cusum.dual_coef_, expected["alpha"][order].T, rtol=1e-6, atol=1e-8)
-    members = rc.KernelOAPBPM(4, 0.5, **params).fit(X, y)
+    members = rc.KernelOAPBPM.published(4, 0.5, **params).fit(X, y)
     seed = members._state.others.get("evict_seed")
     budget["seed"] = 0 if seed is None else int(seed[0])
     seed = int(members._state.others["seed"][0])
@@ -86,8 +86,8 @@ def test_budgets_of_tasks_and_members_are_the_plain_ones(policy):
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_a_budget_that_is_never_reached_changes_nothing(policy, epochs):
     X, y = problem(200)
-    free = rc.KernelPRank(gamma=0.3, max_iter=epochs, average=True).fit(X, y)
-    held = rc.KernelPRank(
+    free = rc.KernelPRank.published(gamma=0.3, max_iter=epochs, average=True).fit(X, y)
+    held = rc.KernelPRank.published(
         gamma=0.3,
         max_iter=epochs,
         average=True,
@@ -110,8 +110,8 @@ def test_projectron_in_a_space_of_six_dimensions_keeps_six(seed):
         10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5) + 0.125 * rng.normal(size=3000), [-1, -0.1, 0.25, 1]
     )
     params = {"kernel": "poly", "gamma": 1.0, "degree": 2, "coef0": 1.0}
-    free = rc.KernelPRank(**params).fit(X, y)
-    held = rc.KernelPRank(**params, budget=100, budget_policy="projectron").fit(X, y)
+    free = rc.KernelPRank.published(**params).fit(X, y)
+    held = rc.KernelPRank.published(**params, budget=100, budget_policy="projectron").fit(X, y)
     assert held.support_.size <= 6 < free.support_.size
     assert held.history_ == free.history_
     assert_array_equal(held.predict(X), free.predict(X))
@@ -121,7 +121,7 @@ def test_projectron_in_a_space_of_six_dimensions_keeps_six(seed):
 @pytest.mark.parametrize("form", [FORMS["dense32"], FORMS["csr64"]], ids=["dense", "csr"])
 def test_memory_is_flat_under_a_budget(policy, form):
     rng = np.random.default_rng(0)
-    learner = rc.KernelPRank(gamma=0.5, budget=20, budget_policy=policy, random_state=0)
+    learner = rc.KernelPRank.published(gamma=0.5, budget=20, budget_policy=policy, random_state=0)
     sizes = []
     for _ in range(40):
         X = rng.normal(size=(100, 6))
@@ -144,11 +144,11 @@ def sines(A, B):
 @pytest.mark.parametrize(
     "learner",
     [
-        rc.KernelPRank(average=True),
-        rc.KernelCuSumRank(update="pa"),
-        rc.KernelOAPBPM(8, random_state=0),
-        rc.KernelPRank(budget=20, budget_policy="projectron"),
-        rc.KernelPRank(budget=20, budget_policy="forgetron"),
+        rc.KernelPRank.published(average=True),
+        rc.KernelCuSumRank.published(update="pa"),
+        rc.KernelOAPBPM.published(8, random_state=0),
+        rc.KernelPRank.published(budget=20, budget_policy="projectron"),
+        rc.KernelPRank.published(budget=20, budget_policy="forgetron"),
     ],
     ids=str,
 )
@@ -167,7 +167,7 @@ def test_functions_and_precomputed_values(learner, epochs):
         # values that round otherwise, in sums of a hundred terms
         assert_allclose(other.dual_coef_, named.dual_coef_, rtol=1e-6, atol=1e-8)
         assert_allclose(
-            other.decision_function(rows), named.decision_function(X), rtol=1e-6, atol=1e-6
+            other.project(rows), named.project(X), rtol=1e-6, atol=1e-6
         )
         if epochs == 1:
             chunks = kind(**params | {"kernel": kernel})
@@ -181,10 +181,10 @@ def test_functions_and_precomputed_values(learner, epochs):
 def test_searches_slice_precomputed_values():
     X, y = problem(200)
     gram = rbf_kernel(X, gamma=0.3)
-    by_values = cross_val_score(rc.KernelPRank(kernel="precomputed", max_iter=3), gram, y, cv=4)
-    by_rows = cross_val_score(rc.KernelPRank(gamma=0.3, max_iter=3), X, y, cv=4)
+    by_values = cross_val_score(rc.KernelPRank.published(kernel="precomputed", max_iter=3), gram, y, cv=4)
+    by_rows = cross_val_score(rc.KernelPRank.published(gamma=0.3, max_iter=3), X, y, cv=4)
     assert_array_equal(by_values, by_rows)
-    search = GridSearchCV(rc.KernelPRank(kernel="precomputed"), {"max_iter": [1, 3]}, cv=4)
+    search = GridSearchCV(rc.KernelPRank.published(kernel="precomputed"), {"max_iter": [1, 3]}, cv=4)
     assert search.fit(gram, y).best_estimator_.support_vectors_.shape == (0, 0)
 
 
@@ -192,8 +192,8 @@ def test_precomputed_values_must_cover_the_rows(tmp_path):
     X, y = problem(40)
     gram = rbf_kernel(X)
     with pytest.raises(ValueError, match="a column for every row .* found 20 columns for 40 rows"):
-        rc.KernelPRank(kernel="precomputed").fit(gram[:, :20], y)
-    model = rc.KernelPRank(kernel="precomputed").fit(gram, y)
+        rc.KernelPRank.published(kernel="precomputed").fit(gram[:, :20], y)
+    model = rc.KernelPRank.published(kernel="precomputed").fit(gram, y)
     with pytest.raises(ValueError, match="found 40 columns for 41 rows"):
         model.partial_fit(gram[:1], y[:1])
     rc.save(model, tmp_path / "model")
@@ -211,12 +211,12 @@ def test_precomputed_values_must_cover_the_rows(tmp_path):
 def test_bad_functions_are_refused(kernel, message):
     X, y = problem(40)
     with pytest.raises(ValueError, match=message):
-        rc.KernelPRank(kernel=kernel).fit(X, y)
+        rc.KernelPRank.published(kernel=kernel).fit(X, y)
 
 
 def test_functions_are_not_saved(tmp_path):
     X, y = problem(40)
-    model = rc.KernelPRank(kernel=sines).fit(X, y)
+    model = rc.KernelPRank.published(kernel=sines).fit(X, y)
     with pytest.raises(TypeError, match="kernel that it knows by name"):
         rc.save(model, tmp_path / "model")
     assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
@@ -229,9 +229,9 @@ def test_gamma_is_that_of_svc(form, gamma):
     X = form(X)
     # the mean and the variance of float32 are summed in double here
     assert_allclose(
-        rc.KernelPRank(gamma=gamma).fit(X, y).gamma_, SVC(gamma=gamma).fit(X, y)._gamma, rtol=1e-5
+        rc.KernelPRank.published(gamma=gamma).fit(X, y).gamma_, SVC(gamma=gamma).fit(X, y)._gamma, rtol=1e-5
     )
-    assert rc.KernelPRank().fit(np.ones((4, 2)), [1, 2, 1, 2]).gamma_ == 1.0
+    assert rc.KernelPRank.published().fit(np.ones((4, 2)), [1, 2, 1, 2]).gamma_ == 1.0
 
 
 # ------------------------------------------------------------------------ faults
@@ -257,7 +257,7 @@ def test_gamma_is_that_of_svc(form, gamma):
 def test_bad_parameters_are_named(params, error, message):
     X, y = problem(20)
     with pytest.raises(error, match=message):
-        rc.KernelPRank(**params).fit(X, y)
+        rc.KernelPRank.published(**params).fit(X, y)
 
 
 @every
@@ -270,7 +270,7 @@ def test_a_failed_call_leaves_no_trace(learner, form, monkeypatch):
     learner = type(learner)(**learner.get_params() | {"gamma": 0.3})
     model = learner.partial_fit(form(X[:60]), y[:60], classes=[1, 2, 3, 4])
     before = known(model)
-    scores = model.decision_function(X)
+    scores = model.project(X)
     seen = []
 
     def interrupt(progress):
@@ -281,7 +281,7 @@ def test_a_failed_call_leaves_no_trace(learner, form, monkeypatch):
     with watch(interrupt), pytest.raises(KeyboardInterrupt):
         model.partial_fit(form(X[60:]), y[60:])
     np.testing.assert_equal(known(model), before)
-    assert_array_equal(model.decision_function(X), scores)
+    assert_array_equal(model.project(X), scores)
     alone = type(learner)(**learner.get_params()).partial_fit(
         form(X[:60]), y[:60], classes=[1, 2, 3, 4]
     )
@@ -293,9 +293,9 @@ def test_a_failed_call_leaves_no_trace(learner, form, monkeypatch):
 def test_overflow_is_an_error():
     X = np.array([[1e200], [-1e200], [1e200], [1.0]])
     with pytest.raises(ValueError, match="overflowed"):
-        rc.KernelPRank(kernel="linear").fit(X, [1, 2, 1, 2])
+        rc.KernelPRank.published(kernel="linear").fit(X, [1, 2, 1, 2])
     with pytest.raises(ValueError, match="overflowed"):
-        rc.KernelPRank(kernel="poly", degree=40, gamma=1.0).fit(
+        rc.KernelPRank.published(kernel="poly", degree=40, gamma=1.0).fit(
             1e30 * np.arange(1, 5)[:, np.newaxis], [1, 2, 1, 2]
         )
 
@@ -306,19 +306,19 @@ def test_threads_may_predict_while_one_learns(form, budget):
     from threading import Thread
 
     X, y = problem(2000)
-    learner = rc.KernelPRank(gamma=0.3, budget=budget)
+    learner = rc.KernelPRank.published(gamma=0.3, budget=budget)
     model = clone(learner).partial_fit(form(X[:50]), y[:50], classes=[1, 2, 3, 4])
-    expected, seen, failed = {0: model.decision_function(X[:30])}, [], []
+    expected, seen, failed = {0: model.project(X[:30])}, [], []
     alone = clone(learner).partial_fit(form(X[:50]), y[:50], classes=[1, 2, 3, 4])
     for start in range(50, 2000, 50):
         alone.partial_fit(form(X[start : start + 50]), y[start : start + 50])
-        expected[start] = alone.decision_function(X[:30])
+        expected[start] = alone.project(X[:30])
     answers = {scores.tobytes() for scores in expected.values()}
 
     def look():
         try:
             while len(seen) < 10**6 and not done:
-                seen.append(model.decision_function(X[:30]).tobytes())
+                seen.append(model.project(X[:30]).tobytes())
         except BaseException as error:  # reported below, in the thread of the test
             failed.append(error)
 
@@ -352,12 +352,12 @@ def test_threads_may_predict_while_one_learns(form, budget):
 )
 def test_impossible_states_are_refused(name, spoil):
     X, y = problem(100)
-    model = rc.KernelPRank(gamma=0.3).fit(sp.csr_array(X), y)
+    model = rc.KernelPRank.published(gamma=0.3).fit(sp.csr_array(X), y)
     spec = model._spec()
     arrays = {key: array.copy() for key, array in spec.arrays.items()}
-    again = rc.KernelPRank(gamma=0.3)
+    again = rc.KernelPRank.published(gamma=0.3)
     again._restore(replace(spec, arrays=arrays))
-    assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert_array_equal(again.project(X), model.project(X))
     spoil(arrays[name])
     with pytest.raises(ValueError, match=r"impossible|columns beyond|do not ascend"):
-        rc.KernelPRank(gamma=0.3)._restore(replace(spec, arrays=arrays))
+        rc.KernelPRank.published(gamma=0.3)._restore(replace(spec, arrays=arrays))

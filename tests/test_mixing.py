@@ -14,12 +14,12 @@ from rankcore.ordinal import merge as mixing
 from strategies import examples, ordinal_problems
 
 LEARNERS = [
-    rc.PRank(threshold_scale=0.7),
-    rc.PRank(average=True),
-    rc.CuSumRank(),
-    rc.CuSumRank(average=True, update="pa1", C=0.1),
-    rc.WidrowHoff(eta0=0.01),
-    rc.MulticlassPerceptron(average=True),
+    rc.PRank.published(threshold_scale=0.7),
+    rc.PRank.published(average=True),
+    rc.CuSumRank.published(),
+    rc.CuSumRank.published(average=True, update="pa1", C=0.1),
+    rc.WidrowHoff.published(eta0=0.01),
+    rc.MulticlassPerceptron.published(average=True),
 ]
 
 
@@ -56,7 +56,7 @@ def test_what_is_mixed(problem, shares):
     X, y, k = problem
     classes = range(1, k + 1)
     cut = max(1, len(y) // 3)
-    base = rc.PRank(average=True).fit(X[:cut], y[:cut], classes=classes)
+    base = rc.PRank.published(average=True).fit(X[:cut], y[:cut], classes=classes)
     parts = [np.arange(i, len(y), 3) for i in range(3)]
     shards = [deepcopy(base) for _ in parts]
     rounds_w, rounds_b = [], []  # parameters after each new example, of all shards
@@ -103,23 +103,23 @@ def test_merging_copies_changes_nothing(learner, tmp_path):
 
 def test_what_cannot_be_merged():
     X, y = ordinal_data(50)
-    model = rc.PRank().fit(X, y)
+    model = rc.PRank.published().fit(X, y)
     with pytest.raises(ValueError, match="at least one"):
         rc.merge([])
     with pytest.raises(TypeError, match="found OAPBPM"):
-        rc.merge([rc.OAPBPM().fit(X, y)])
+        rc.merge([rc.OAPBPM.published().fit(X, y)])
     with pytest.raises(TypeError, match="PRank and CuSumRank"):
-        rc.merge([model, rc.CuSumRank().fit(X, y)])
+        rc.merge([model, rc.CuSumRank.published().fit(X, y)])
     with pytest.raises(NotFittedError):
-        rc.merge([model, rc.PRank()])
+        rc.merge([model, rc.PRank.published()])
     with pytest.raises(ValueError, match="differ in their classes"):
-        rc.merge([model, rc.PRank().fit(X, y, classes=[1, 2, 3, 4, 5, 6])])
+        rc.merge([model, rc.PRank.published().fit(X, y, classes=[1, 2, 3, 4, 5, 6])])
     with pytest.raises(ValueError, match="differ in their number of features"):
-        rc.merge([model, rc.PRank().fit(X[:, :3], y)])
+        rc.merge([model, rc.PRank.published().fit(X[:, :3], y)])
     with pytest.raises(ValueError, match="differ in their parameters"):
-        rc.merge([model, rc.PRank(average=True).fit(X, y)])
+        rc.merge([model, rc.PRank.published(average=True).fit(X, y)])
     with pytest.raises(ValueError, match="differ in their parameters"):
-        rc.merge([model, rc.PRank(tie="strict").fit(X, y)])
+        rc.merge([model, rc.PRank.published(tie="strict").fit(X, y)])
     more = deepcopy(model).partial_fit(X, y)
     with pytest.raises(ValueError, match="base has learned from more examples"):
         rc.merge([model, model], base=more)
@@ -130,7 +130,7 @@ def test_what_cannot_be_merged():
 
 def test_weights_of_any_size():
     X, y = ordinal_data(50)
-    models = [rc.PRank().fit(X[part], y[part], classes=range(1, 6)) for part in [y > 0, y > 2]]
+    models = [rc.PRank.published().fit(X[part], y[part], classes=range(1, 6)) for part in [y > 0, y > 2]]
     expected = rc.merge(models)
     for weights in [[1e308, 1e308], [5e-324, 5e-324]]:
         np.testing.assert_array_equal(rc.merge(models, weights).coef_, expected.coef_)
@@ -139,6 +139,6 @@ def test_weights_of_any_size():
 
 
 def test_a_mixture_that_overflows_is_refused():
-    shard = rc.CuSumRank(average=True).fit(np.diag([1e308, 0, 0, 0]), [1, 3, 2, 1])
+    shard = rc.CuSumRank.published(average=True).fit(np.diag([1e308, 0, 0, 0]), [1, 3, 2, 1])
     with pytest.raises(ValueError, match="overflowed"):
         rc.merge([shard, shard])

@@ -21,7 +21,7 @@ from strategies import examples, ordinal_problems
 def fitted(**params):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(150, 4)), rng.integers(1, 6, size=150)
-    return rc.PRank(**params).fit(X[:100], y[:100]), X[100:], y[100:]
+    return rc.PRank.published(**params).fit(X[:100], y[:100]), X[100:], y[100:]
 
 
 def contents(model):
@@ -44,7 +44,7 @@ def test_going_on_after_loading_is_going_on(problem, average, cut, tmp_path_fact
     X, y, k = problem
     path = tmp_path_factory.mktemp("models") / "model"
     cut = min(cut, len(y))
-    model = rc.PRank(average=average, threshold_scale=0.3)
+    model = rc.PRank.published(average=average, threshold_scale=0.3)
     model.partial_fit(X[:cut], y[:cut], classes=range(1, k + 1))
     rc.save(model, path)
     loaded = rc.load(path)
@@ -58,16 +58,16 @@ def test_going_on_after_loading_is_going_on(problem, average, cut, tmp_path_fact
 
 
 LEARNERS = [
-    rc.CuSumRank(update="pa1", average=True),
-    rc.CuSumRank(fit_intercept=False),
-    rc.WidrowHoff(eta0=0.01),
-    rc.MulticlassPerceptron(average=True),
-    rc.VotedPRank(),
-    rc.VotedPRank(max_hypotheses=7, count_init=0),
-    rc.OAPBPM(n_estimators=9, random_state=1),
-    rc.OAPBPM(n_estimators=9, average_members=True, sampling="poisson"),
-    rc.OAPBagging(n_estimators=1, tau=1.0),
-    rc.OAPVoting(n_estimators=9, weight="survival"),
+    rc.CuSumRank.published(update="pa1", average=True),
+    rc.CuSumRank.published(fit_intercept=False),
+    rc.WidrowHoff.published(eta0=0.01),
+    rc.MulticlassPerceptron.published(average=True),
+    rc.VotedPRank.published(),
+    rc.VotedPRank.published(max_hypotheses=7, count_init=0),
+    rc.OAPBPM.published(n_estimators=9, random_state=1),
+    rc.OAPBPM.published(n_estimators=9, average_members=True, sampling="poisson"),
+    rc.OAPBagging.published(n_estimators=1, tau=1.0),
+    rc.OAPVoting.published(n_estimators=9, weight="survival"),
 ]
 
 
@@ -107,7 +107,7 @@ def test_edited_arrays_of_every_learner_are_refused(tmp_path, learner):
 
 
 def test_edited_books_of_voters_are_refused(tmp_path):
-    model = rc.VotedPRank().fit(np.ones((8, 1)), np.tile([1, 2], 4))
+    model = rc.VotedPRank.published().fit(np.ones((8, 1)), np.tile([1, 2], 4))
     path = tmp_path / "m.rankcore"
     for name, value in [("progress", [3, -9, 8]), ("progress", [99, 1, 8]), ("born", [0] * 16)]:
         rc.save(model, path)
@@ -126,7 +126,7 @@ def test_edited_books_of_voters_are_refused(tmp_path):
     ],
 )
 def test_labels_come_back_as_they_were(tmp_path, classes):
-    model = rc.PRank().fit(np.eye(3), classes, classes=classes)
+    model = rc.PRank.published().fit(np.eye(3), classes, classes=classes)
     rc.save(model, tmp_path / "m")
     same(model, rc.load(tmp_path / "m"))
 
@@ -163,7 +163,7 @@ def test_parameters_set_after_learning_are_kept(tmp_path):
 def test_feature_names_come_back(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(np.eye(3), columns=["a", "b", "c"])
-    rc.save(rc.PRank().fit(frame, [1, 2, 3]), tmp_path / "m")
+    rc.save(rc.PRank.published().fit(frame, [1, 2, 3]), tmp_path / "m")
     loaded = rc.load(tmp_path / "m")
     assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
     loaded.predict(frame)
@@ -174,7 +174,7 @@ def test_what_cannot_be_saved(tmp_path):
     from sklearn.linear_model import LinearRegression
 
     with pytest.raises(NotFittedError):
-        rc.save(rc.PRank(), tmp_path / "m")
+        rc.save(rc.PRank.published(), tmp_path / "m")
     with pytest.raises(TypeError, match="LinearRegression"):
         rc.save(LinearRegression(), tmp_path / "m")
 
@@ -391,7 +391,7 @@ import os, sys
 import numpy as np
 import rankcore as rc
 from rankcore.io import model_file
-model = rc.PRank().fit(np.eye(3), [1, 2, 3])
+model = rc.PRank.published().fit(np.eye(3), [1, 2, 3])
 model_file.os.replace = lambda *names: os._exit(9)  # dies with the new file all but in place
 rc.save(model, sys.argv[1])
 """

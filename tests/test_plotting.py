@@ -115,7 +115,7 @@ def test_roc_without_ties_has_no_band(ax):
         plot_roc([0, 0], [1, 2], ax=ax)
 
 
-@pytest.mark.parametrize("learner", [rc.PRank(max_iter=5), rc.OAPBPM(n_estimators=5)])
+@pytest.mark.parametrize("learner", [rc.PRank.published(max_iter=5), rc.OAPBPM.published(n_estimators=5)])
 def test_scores_between_thresholds(ax, learner):
     X = RNG.normal(size=(200, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5]) + 1
@@ -126,7 +126,7 @@ def test_scores_between_thresholds(ax, learner):
     bodies = [c for c in ax.collections if hasattr(c, "get_paths") and c.get_facecolor().size]
     spans = [body.get_paths()[0].get_extents() for body in bodies[:2]]
     for rank, span in zip([1, 3], spans, strict=True):
-        scores = model.decision_function(X[y == rank])
+        scores = model.project(X[y == rank])
         assert (span.y0, span.y1) == pytest.approx((scores.min(), scores.max()))
     with pytest.raises(ValueError, match="200 rows, y has shape"):
         plot_scores_by_rank(model, X, y[:5], ax=ax)
@@ -135,7 +135,7 @@ def test_scores_between_thresholds(ax, learner):
 def test_scores_of_pipelines_and_searches(ax):
     X = RNG.normal(size=(60, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
-    pipeline = make_pipeline(StandardScaler(), rc.PRank())
+    pipeline = make_pipeline(StandardScaler(), rc.PRank.published())
     search = GridSearchCV(pipeline, {"prank__max_iter": [1, 2]}, cv=2).fit(X, y)
     plot_scores_by_rank(search, X[:1], y[:1], ax=ax)  # one row, too
     levels = [line.get_ydata()[0] for line in ax.lines]
@@ -147,7 +147,7 @@ def test_scores_of_pipelines_and_searches(ax):
 def test_models_that_have_no_line_of_scores(ax):
     X = RNG.normal(size=(20, 2))
     y = np.arange(20) % 3
-    for model in (rc.CuSumRank(), rc.MulticlassPerceptron()):
+    for model in (rc.CuSumRank.published(), rc.MulticlassPerceptron.published()):
         with pytest.raises(TypeError, match="not one score a row with thresholds"):
             plot_scores_by_rank(model.fit(X, y), X, y, ax=ax)
 
@@ -185,7 +185,7 @@ def test_what_a_named_feature_adds(ax):
     with pytest.raises(ValueError, match="feature == 2"):
         plot_contribution(model, 2, ax=ax)
     with pytest.raises(TypeError, match="PRank has no stumps"):
-        plot_contribution(rc.PRank(), 0, ax=ax)
+        plot_contribution(rc.PRank.published(), 0, ax=ax)
 
 
 def test_new_axes_and_missing_matplotlib(monkeypatch):

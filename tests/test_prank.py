@@ -41,11 +41,11 @@ TRACE_B = {
 
 
 def check_trace(X, y, trace, tie):
-    model = rc.PRank(tie=tie)
+    model = rc.PRank.published(tie=tie)
     total = 0
     for t, (x, true, (score, rank, w, b)) in enumerate(zip(X, y, trace, strict=True)):
         if t:
-            assert model.decision_function([x]) == score
+            assert model.project([x]) == score
             assert model.predict([x]) == rank
         else:
             assert (score, rank) == (0, 3)  # nothing learned: score 0, all thresholds 0
@@ -62,7 +62,7 @@ def test_golden_a(tie):
     X, y = GOLDEN_A
     model, total = check_trace(X, y, TRACE_A, tie)
     assert total == 3
-    model = rc.PRank(max_iter=2, tie=tie).fit(X, y)
+    model = rc.PRank.published(max_iter=2, tie=tie).fit(X, y)
     assert model.history_["mistakes"] == [2, 0]
     assert model.history_["average_rank_loss"] == [3 / 4, 3 / 8]
 
@@ -73,7 +73,7 @@ def test_golden_b(tie):
     _, total = check_trace(X, y, TRACE_B[tie], tie)
     assert total == 5
     assert np.abs(prank(X, y, 3, tie)["taus"]).sum() == {"crammer": 6, "strict": 5}[tie]
-    model = rc.PRank(average=True, tie=tie).fit(X, y)
+    model = rc.PRank.published(average=True, tie=tie).fit(X, y)
     w, b = {"crammer": ((0.8, 0.8), (-0.8, 0.8)), "strict": ((-0.2, 0.8), (0.2, 0.8))}[tie]
     np.testing.assert_allclose(model.coef_, w, rtol=0, atol=1e-15)  # one rounding of 1/5
     np.testing.assert_allclose(model.thresholds_, b, rtol=0, atol=1e-15)
@@ -109,7 +109,7 @@ def test_parity_exact_on_integer_data(problem, tie, scale, epochs):
     X, y, k = problem
     expected = prank(X.toarray().astype(float), y, k, tie, scale, epochs)
     for form, data in as_forms(X).items():
-        model = rc.PRank(max_iter=epochs, tie=tie, threshold_scale=scale)
+        model = rc.PRank.published(max_iter=epochs, tie=tie, threshold_scale=scale)
         model.fit(data, y, classes=range(1, k + 1))
         np.testing.assert_array_equal(model.coef_, expected["w"], form)
         np.testing.assert_array_equal(model.thresholds_, expected["b"], form)
@@ -128,7 +128,7 @@ def test_parity_on_real_data(problem, tie):
     X, y, k = problem
     expected = prank(X.toarray().astype(float), y, k, tie)
     for form, data in as_forms(X).items():
-        model = rc.PRank(tie=tie).fit(data, y, classes=range(1, k + 1))
+        model = rc.PRank.published(tie=tie).fit(data, y, classes=range(1, k + 1))
         np.testing.assert_array_equal(model.coef_, expected["w"], form)
         np.testing.assert_array_equal(model.thresholds_, expected["b"], form)
 
@@ -143,7 +143,7 @@ def test_parity_on_real_data(problem, tie):
 def test_lazy_average_is_the_mean_over_rounds(problem, tie, scale, epochs):
     X, y, k = problem
     expected = prank(X.toarray().astype(float), y, k, tie, scale, epochs)
-    model = rc.PRank(max_iter=epochs, tie=tie, threshold_scale=scale, average=True)
+    model = rc.PRank.published(max_iter=epochs, tie=tie, threshold_scale=scale, average=True)
     model.fit(X, y, classes=range(1, k + 1))
     # Sums of up to 90 integers below 2**53 are exact; what remains is one division each.
     np.testing.assert_allclose(model.coef_, expected["w_mean"], rtol=1e-14, atol=1e-13)
@@ -155,7 +155,7 @@ def test_lazy_average_is_the_mean_over_rounds(problem, tie, scale, epochs):
 @settings(max_examples=examples(100), deadline=None)
 def test_thresholds_stay_ordered_on_their_lattice(problem, tie, scale):
     X, y, k = problem
-    model = rc.PRank(tie=tie, threshold_scale=scale)
+    model = rc.PRank.published(tie=tie, threshold_scale=scale)
     before = np.zeros(k - 1)
     for i in range(len(y)):
         weights = model.coef_ if i else np.zeros(X.shape[1])
@@ -191,7 +191,7 @@ def test_mistake_bound_on_separable_data(seed, k, tie):
     sharp = ((k - 1) * R2 + 1) / gamma**2
     assert sharp <= (k - 1) * (R2 + 1) / gamma**2
 
-    model = rc.PRank(max_iter=200, tie=tie).fit(X, y, classes=range(1, k + 1))
+    model = rc.PRank.published(max_iter=200, tie=tie).fit(X, y, classes=range(1, k + 1))
     total = np.dot(model.history_["rank_loss"], model.history_["examples"])
     assert total <= sharp
     moved = np.abs(prank(X, y, k, tie, epochs=5)["taus"]).sum()
@@ -203,8 +203,8 @@ def test_mistake_bound_on_separable_data(seed, k, tie):
 def test_scaling_rows_and_thresholds_together_changes_nothing(problem, power, tie):
     X, y, k = problem
     factor = 2.0**power  # exact
-    one = rc.PRank(tie=tie).fit(X, y, classes=range(1, k + 1))
-    other = rc.PRank(tie=tie, threshold_scale=factor).fit(X * factor, y, classes=range(1, k + 1))
+    one = rc.PRank.published(tie=tie).fit(X, y, classes=range(1, k + 1))
+    other = rc.PRank.published(tie=tie, threshold_scale=factor).fit(X * factor, y, classes=range(1, k + 1))
     assert one.history_ == other.history_
     np.testing.assert_array_equal(one.predict(X), other.predict(X * factor))
 
@@ -224,7 +224,7 @@ def test_threshold_scale_is_a_shared_constant_feature(problem, scale):
             sign = np.where(true > np.arange(1, k), 1, -1)
             tau = sign * ((score - scale * v) * sign <= 0)
             w, v = w + tau.sum() * x, v - tau * scale
-    model = rc.PRank(threshold_scale=scale).fit(X, y, classes=range(1, k + 1))
+    model = rc.PRank.published(threshold_scale=scale).fit(X, y, classes=range(1, k + 1))
     np.testing.assert_array_equal(model.coef_, w)
     np.testing.assert_array_equal(model.thresholds_, scale * v)
 
@@ -238,8 +238,8 @@ def test_threshold_scale_is_a_shared_constant_feature(problem, scale):
 @settings(max_examples=examples(100), deadline=None)
 def test_partial_fit_over_chunks_is_fit(problem, cuts, average, tie):
     X, y, k = problem
-    whole = rc.PRank(average=average, tie=tie).fit(X, y, classes=range(1, k + 1))
-    chunked = rc.PRank(average=average, tie=tie)
+    whole = rc.PRank.published(average=average, tie=tie).fit(X, y, classes=range(1, k + 1))
+    chunked = rc.PRank.published(average=average, tie=tie)
     edges = sorted({0, len(y), *(cut for cut in cuts if cut < len(y))})
     for start, stop in pairwise(edges):
         chunked.partial_fit(X[start:stop], y[start:stop], classes=range(1, k + 1))
@@ -253,14 +253,14 @@ def test_partial_fit_over_chunks_is_fit(problem, cuts, average, tie):
 def test_shuffle_is_a_permutation_of_numpys_generator():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 4)), rng.integers(1, 4, size=50)
-    model = rc.PRank(max_iter=3, shuffle=True, random_state=7).fit(X, y)
+    model = rc.PRank.published(max_iter=3, shuffle=True, random_state=7).fit(X, y)
     generator, order = np.random.default_rng(7), np.arange(50, dtype=np.int32)
     rows = []
     for _ in range(3):
         generator.shuffle(order)
         rows.extend(order.tolist())
     assert rows[:50] != rows[50:100]
-    expected = rc.PRank().fit(X[rows], y[rows], classes=[1, 2, 3])
+    expected = rc.PRank.published().fit(X[rows], y[rows], classes=[1, 2, 3])
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     np.testing.assert_array_equal(model.thresholds_, expected.thresholds_)
 
@@ -269,7 +269,7 @@ def test_loss_curve_is_the_running_mean_at_round_counts():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(1234, 3)), rng.integers(1, 6, size=1234)
     losses = prank(X, y, 5)["losses"]
-    curve = rc.PRank().fit(X, y).loss_curve_
+    curve = rc.PRank.published().fit(X, y).loss_curve_
     counts = [*range(1, 100), *range(100, 1000, 10), *range(1000, 1235, 100)]
     assert curve[:, 0].tolist() == counts
     expected = np.cumsum(losses)[np.array(counts) - 1] / counts
@@ -286,7 +286,7 @@ def separable(n=200, seed=0):
 
 def test_tol_stops_after_a_perfect_pass():
     X, y = separable()
-    model = rc.PRank(max_iter=1000, tol=0.0).fit(X, y)
+    model = rc.PRank.published(max_iter=1000, tol=0.0).fit(X, y)
     assert model.history_["mistakes"][-1] == 0
     assert 0 not in model.history_["mistakes"][:-1]
     assert model.n_iter_ < 1000
@@ -299,7 +299,7 @@ def test_tol_stops_when_the_loss_stalls():
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), rng.integers(1, 4, size=100)
-    model = rc.PRank(max_iter=500, tol=0.01).fit(X, y)
+    model = rc.PRank.published(max_iter=500, tol=0.01).fit(X, y)
     losses = model.history_["rank_loss"]
     assert 6 <= model.n_iter_ < 500
     best, stale = np.inf, 0
@@ -308,17 +308,17 @@ def test_tol_stops_when_the_loss_stalls():
         best = min(best, loss)
         assert (stale == 5) == (i == len(losses) - 1)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
-        rc.PRank(max_iter=3, tol=0.01).fit(X, y)
-    assert rc.PRank(max_iter=20).fit(X, y).n_iter_ == 20
+        rc.PRank.published(max_iter=3, tol=0.01).fit(X, y)
+    assert rc.PRank.published(max_iter=20).fit(X, y).n_iter_ == 20
 
 
 @pytest.mark.parametrize("average", [False, True])
 def test_predict_is_searchsorted_of_the_projection(average):
     rng = np.random.default_rng(3)
     X, y = rng.integers(-2, 3, size=(300, 4)), rng.integers(0, 40, size=300)
-    model = rc.PRank(average=average).fit(X, y)
+    model = rc.PRank.published(average=average).fit(X, y)
     assert len(model.classes_) > 17  # more thresholds than are counted one by one
-    scores = model.decision_function(X)
+    scores = model.project(X)
     np.testing.assert_allclose(scores, X @ model.coef_, rtol=1e-12, atol=1e-12)  # sum order
     ranks = np.searchsorted(model.thresholds_, scores, side="right")
     np.testing.assert_array_equal(model.predict(X), model.classes_[ranks])
@@ -328,24 +328,24 @@ def test_predict_is_searchsorted_of_the_projection(average):
 def test_averages_follow_the_stream():
     # The average is kept between predictions: it must not outlive the examples it was taken over.
     X, y = separable()
-    model = rc.PRank(average=True).fit(X, y)
+    model = rc.PRank.published(average=True).fit(X, y)
     first = model.coef_
     model.partial_fit(X, y)
-    expected = rc.PRank(average=True, max_iter=2).fit(X, y)
+    expected = rc.PRank.published(average=True, max_iter=2).fit(X, y)
     assert (model.coef_ != first).any()
     np.testing.assert_array_equal(model.coef_, expected.coef_)
 
 
 def test_verbose_prints_a_line_a_pass(capsys):
     X, y = separable()
-    rc.PRank(max_iter=2, verbose=1).fit(X, y)
+    rc.PRank.published(max_iter=2, verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert "epoch 2 of 2" in lines[1]
-    rc.PRank(max_iter=5, verbose=2).fit(X, y)
+    rc.PRank.published(max_iter=5, verbose=2).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert ["epoch 2 of 5" in lines[0], "epoch 4 of 5" in lines[1]] == [True, True]
-    rc.PRank(max_iter=2).fit(X, y)
+    rc.PRank.published(max_iter=2).fit(X, y)
     assert capsys.readouterr().out == ""
 
 

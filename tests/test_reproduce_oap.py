@@ -104,9 +104,9 @@ def test_a_trial_by_hand(trials):
     def loss(model):
         return np.abs(model.fit(X, y, classes=range(1, 6)).predict(X_test) - y_test).mean()
 
-    assert found.losses["PRank"] == loss(rc.PRank())
-    assert found.losses["PRank-VP, round"] == loss(rc.VotedPRank(output="round"))
-    assert found.losses["averaged CuSum"] == loss(rc.CuSumRank(average=True, fit_intercept=False))
+    assert found.losses["PRank"] == loss(rc.PRank.published())
+    assert found.losses["PRank-VP, round"] == loss(rc.VotedPRank.published(output="round"))
+    assert found.losses["averaged CuSum"] == loss(rc.CuSumRank.published(average=True, fit_intercept=False))
     state = rng.bit_generator.state
     for name, learner, params in [
         ("OAP-BPM, τ = {}", rc.OAPBPM, {}),
@@ -126,10 +126,10 @@ def test_a_trial_by_hand(trials):
 def test_votes_are_followed_online():
     X, y = make_oap_synthetic(40, random_state=5)
     X = quadratic_features(X)
-    curve = experiment.vote_curve(rc.OAPBagging(tau=0.3, random_state=6), X, y)
+    curve = experiment.vote_curve(rc.OAPBagging.published(tau=0.3, random_state=6), X, y)
     losses = [5 - y[0]]
     for t in range(1, 40):
-        model = rc.OAPBagging(tau=0.3, random_state=6).fit(X[:t], y[:t], classes=range(1, 6))
+        model = rc.OAPBagging.published(tau=0.3, random_state=6).fit(X[:t], y[:t], classes=range(1, 6))
         ranks = [member.predict(X[[t]])[0] for member in model.estimators_]
         losses.append(abs(np.mean(ranks) - y[t]))
     np.testing.assert_allclose(curve, np.cumsum(losses) / np.arange(1, 41), rtol=1e-12)

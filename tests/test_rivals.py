@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import rankcore as rc
+from reference.decisions import margins
 from reference.rivals import multiclass, widrow_hoff
 from strategies import examples, ordinal_problems
 
 
 def test_golden_widrow_hoff():
-    model = rc.WidrowHoff(eta0=0.1)
+    model = rc.WidrowHoff.published(eta0=0.1)
     expected = [(0, (0.3, 0.3)), (0.3, (0.37, 0.3)), (0.97, (0.773, 1.106))]
     for (score, (b, w)), (a, y) in zip(expected, [(1, 3), (0, 1), (2, 5)], strict=True):
         if model.__sklearn_is_fitted__():
-            np.testing.assert_allclose(model.decision_function([[a]]), [score], rtol=1e-15)
+            np.testing.assert_allclose(model.project([[a]]), [score], rtol=1e-15)
         model.partial_fit([[a]], [y], classes=[1, 2, 3, 4, 5])
         np.testing.assert_allclose(model.intercept_, b, rtol=1e-15)
         np.testing.assert_allclose(model.coef_, [w], rtol=1e-15)
@@ -36,7 +37,7 @@ def test_parity_of_widrow_hoff(problem, intercept, epochs):
     full = np.hstack([dense, np.ones((len(y), 1))]) if intercept else dense
     eta = 0.5 / (1 + (full**2).sum(axis=1).max())
     scores, weights, predictions = widrow_hoff(full, y, k, eta, epochs)
-    model = rc.WidrowHoff(eta0=eta, fit_intercept=intercept, max_iter=epochs)
+    model = rc.WidrowHoff.published(eta0=eta, fit_intercept=intercept, max_iter=epochs)
     model.fit(X, y, classes=range(1, k + 1))
     learned = np.append(model.coef_, model.intercept_) if intercept else model.coef_
     np.testing.assert_allclose(learned, weights[-1], rtol=1e-9, atol=1e-11)  # order of sums
@@ -48,7 +49,7 @@ def test_parity_of_widrow_hoff(problem, intercept, epochs):
 
 
 def test_widrow_hoff_rounds_half_up_and_clips():
-    model = rc.WidrowHoff(eta0=1.0, fit_intercept=False).partial_fit([[1]], [1], classes=[1, 2, 3])
+    model = rc.WidrowHoff.published(eta0=1.0, fit_intercept=False).partial_fit([[1]], [1], classes=[1, 2, 3])
     X = [[-5], [0.5], [1.49], [1.5], [2.5], [3.4], [1e300]]
     assert model.coef_ == [1]
     assert model.predict(X).tolist() == [1, 1, 1, 2, 3, 3, 3]
@@ -57,11 +58,11 @@ def test_widrow_hoff_rounds_half_up_and_clips():
 def test_widrow_hoff_that_diverges_says_what_to_do():
     X = np.full((2000, 1), 10.0)
     with pytest.raises(ValueError, match="overflowed: the step size is too large.*lower eta0"):
-        rc.WidrowHoff(eta0=1.0).fit(X, np.tile([1, 2], 1000))
+        rc.WidrowHoff.published(eta0=1.0).fit(X, np.tile([1, 2], 1000))
 
 
 def test_golden_multiclass():
-    model = rc.MulticlassPerceptron()
+    model = rc.MulticlassPerceptron.published()
     predicted = []
     for x, y in [((1, 0), 3), ((0, 1), 1), ((1, 1), 2), ((1, 0), 3)]:
         predicted.append(model.predict([x])[0] if predicted else 1)
@@ -80,8 +81,8 @@ def test_parity_of_multiclass(problem, update, epochs):
     X, y, k = problem
     dense = X.toarray().astype(float)
     W, mean, predictions = multiclass(dense, y, k, update, epochs)
-    model = rc.MulticlassPerceptron(update=update, max_iter=epochs)
-    averaged = rc.MulticlassPerceptron(update=update, max_iter=epochs, average=True)
+    model = rc.MulticlassPerceptron.published(update=update, max_iter=epochs)
+    averaged = rc.MulticlassPerceptron.published(update=update, max_iter=epochs, average=True)
     model.fit(X, y, classes=range(1, k + 1))
     averaged.fit(X.toarray(), y, classes=range(1, k + 1))
     if update == "worst":  # shares of uniform updates round
@@ -91,7 +92,10 @@ def test_parity_of_multiclass(problem, update, epochs):
         np.testing.assert_allclose(averaged.coef_, mean, rtol=1e-13, atol=1e-13)
         assert not model.coef_.sum(axis=0).any()
     np.testing.assert_allclose(model.coef_.sum(axis=0), 0, atol=1e-12)
-    np.testing.assert_array_equal(model.predict(X), 1 + model.decision_function(X).argmax(axis=1))
+    found = X.toarray() @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(
+        model.decision_function(X), margins(found, model.predict(X) - 1), rtol=1e-12, atol=1e-12
+    )
 
 
 @given(problem=ordinal_problems(integers=False))
@@ -102,7 +106,7 @@ def test_parity_of_uniform_updates(problem):
     X, y, k = problem
     W, mean, _ = multiclass(X.toarray().astype(float), y, k, "uniform")
     for average, expected in [(False, W), (True, mean)]:
-        model = rc.MulticlassPerceptron(update="uniform", average=average)
+        model = rc.MulticlassPerceptron.published(update="uniform", average=average)
         model.fit(X, y, classes=range(1, k + 1))
         np.testing.assert_allclose(model.coef_, expected, rtol=1e-9, atol=1e-10)
 
@@ -110,10 +114,10 @@ def test_parity_of_uniform_updates(problem):
 @pytest.mark.parametrize(
     ("learner", "x", "what"),
     [
-        (rc.WidrowHoff(eta0=1e100, fit_intercept=False), 1e210, "weights"),
-        (rc.CuSumRank(update="pa", fit_intercept=False), 1e-160, "score of row 0"),
-        (rc.CuSumRank(update="pa"), 1e160, "score of row 0"),
-        (rc.CuSumRank(update="pa2"), 1e160, "score of row 0"),
+        (rc.WidrowHoff.published(eta0=1e100, fit_intercept=False), 1e210, "weights"),
+        (rc.CuSumRank.published(update="pa", fit_intercept=False), 1e-160, "score of row 0"),
+        (rc.CuSumRank.published(update="pa"), 1e160, "score of row 0"),
+        (rc.CuSumRank.published(update="pa2"), 1e160, "score of row 0"),
     ],
     ids=str,
 )

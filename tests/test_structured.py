@@ -191,7 +191,7 @@ def test_parity_with_cusum_is_exact(problem, tie, margin, intercept, epochs, ave
         "shuffle": shuffle,
         "random_state": 5,
     }
-    compiled = rc.CuSumRank(tie_break=tie, fit_intercept=intercept, **params)
+    compiled = rc.CuSumRank.published(tie_break=tie, fit_intercept=intercept, **params)
     compiled.fit(X, y, classes=range(1, k + 1))
     for form in [X, X.toarray()]:
         model = StructuredPerceptron(CuSumTask(k, tie, intercept), **params).fit(form, y)
@@ -212,7 +212,7 @@ def test_sums_are_formed_in_the_order_of_the_compiled_learner(k, d, seed):
     # In tenths many scores would be equal if sums did not round: who wins hangs on their order.
     rng = np.random.default_rng(seed)
     X, y = rng.integers(-3, 4, (300, d)) * 0.1, rng.integers(1, k + 1, 300)
-    compiled = rc.CuSumRank(fit_intercept=False).fit(X, y, classes=range(1, k + 1))
+    compiled = rc.CuSumRank.published(fit_intercept=False).fit(X, y, classes=range(1, k + 1))
     for form in [X, sp.csr_array(X), backwards(sp.csr_array(X))]:
         model = StructuredPerceptron(CuSumTask(k, fit_intercept=False)).fit(form, y)
         np.testing.assert_array_equal(tasks_of(model.coef_, k, False), compiled.coef_)
@@ -221,7 +221,7 @@ def test_sums_are_formed_in_the_order_of_the_compiled_learner(k, d, seed):
 def test_loss_curve_of_a_long_stream():
     X, y = rc.datasets.make_ordinal(1234, 20, random_state=0)
     y = y - y.min() + 1
-    compiled = rc.CuSumRank(max_iter=2).fit(X, y)
+    compiled = rc.CuSumRank.published(max_iter=2).fit(X, y)
     model = StructuredPerceptron(CuSumTask(y.max()), max_iter=2).fit(X, y)
     np.testing.assert_array_equal(model.loss_curve_, compiled.loss_curve_)
 
@@ -248,7 +248,7 @@ def test_indices_of_parameters_may_exceed_32_bits():
 def test_parity_with_passive_aggressive_cusum(problem, update, margin, C, tie, intercept, average):
     X, y, k = problem
     params = {"update": update, "C": C, "margin": margin}
-    compiled = rc.CuSumRank(tie_break=tie, fit_intercept=intercept, **params)
+    compiled = rc.CuSumRank.published(tie_break=tie, fit_intercept=intercept, **params)
     assume(clear_cut(compiled, X.toarray().astype(float), y, k, margin))
     compiled.set_params(average=average).fit(X, y, classes=range(1, k + 1))
     model = StructuredPerceptron(CuSumTask(k, tie, intercept), average=average, **params)
@@ -268,7 +268,7 @@ def test_parity_with_passive_aggressive_cusum(problem, update, margin, C, tie, i
 def test_parity_with_prank_is_exact_on_integers(problem, epochs, average):
     X, y, k = problem
     params = {"max_iter": epochs, "average": average}
-    compiled = rc.PRank(tie="strict", **params).fit(X, y, classes=range(1, k + 1))
+    compiled = rc.PRank.published(tie="strict", **params).fit(X, y, classes=range(1, k + 1))
     for form in [X, X.toarray()]:
         model = StructuredPerceptron(PRankTask(k), **params).fit(form, y)
         thresholds, direction = model.coef_[: k - 1], model.coef_[k - 1 :]
@@ -285,12 +285,12 @@ def test_parity_with_prank_is_exact_on_integers(problem, epochs, average):
 @settings(max_examples=examples(60), deadline=None)
 def test_parity_with_prank_to_rounding(problem, average):
     X, y, k = problem
-    compiled = rc.PRank(tie="strict", average=average)
-    stepwise = rc.PRank(tie="strict")
+    compiled = rc.PRank.published(tie="strict", average=average)
+    stepwise = rc.PRank.published(tie="strict")
     for i in range(len(y)):
         row = X.toarray()[[i]].astype(float)
         if i and row.any():  # the score of an empty row is 0 in both
-            distance = stepwise.decision_function(row) - stepwise.thresholds_
+            distance = stepwise.project(row) - stepwise.thresholds_
             assume((np.abs(distance) > 1e-9).all() or not stepwise.coef_.any())
         stepwise.partial_fit(row, y[[i]], classes=range(1, k + 1))
     compiled.fit(X, y, classes=range(1, k + 1))

@@ -567,7 +567,7 @@ def test_outputs_that_share_their_features_move_nothing():
 def test_a_step_whose_length_overflows_is_an_error_as_in_the_compiled_learner(update):
     X, y = [[1e200], [1e200]], [1, 2]
     with pytest.raises(ValueError, match="overflowed"):
-        rc.CuSumRank(update=update).fit(X, y)
+        rc.CuSumRank.published(update=update).fit(X, y)
     with pytest.raises(ValueError, match="the parameters overflowed.*; scale the features"):
         StructuredPerceptron(CuSumTask(2), update=update).fit(X, y)
 

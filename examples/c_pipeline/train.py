@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=5, help="over the rows (%(default)s)")
     options = parser.parse_args()
     X, y = load_svmlight_file(options.rows, n_features=options.features, zero_based=False)
-    write_model(rc.PRank(max_iter=options.passes, average=True).fit(X, y), options.model)
+    write_model(rc.PRank.published(max_iter=options.passes, average=True).fit(X, y), options.model)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,7 @@ cdef extern from "_lanes.h" nogil:
         uint64_t seed
         const uint64_t *cumulative
         int64_t n_cumulative
+        int64_t per_row
         int64_t first
         int64_t n
         int32_t *moved
@@ -236,7 +237,7 @@ def learn_members(
     int64_t stop,
     int64_t t,
     uint64_t seed,
-    const uint64_t[::1] cumulative not None,
+    const uint64_t[:, ::1] cumulative not None,
     int64_t first,
     int64_t last,
     int32_t[:, ::1] moved not None,
@@ -251,8 +252,10 @@ def learn_members(
         In. As in ``online_loop.learn``.
     t : int
         In. Examples seen before position start.
-    seed, cumulative
-        In. Who draws what, see `draws`.
+    seed
+        In. Of the draws, see `draws`.
+    cumulative : uint64 array, shape (1 or n_rows, any)
+        In. What the draws mean, for all rows or for each.
     first, last : int
         In. Range of the members, padding included: multiples of 4.
     moved : int32 array, shape (stop - start, n_ranks - 1)
@@ -265,22 +268,22 @@ def learn_members(
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t width = members.weights.shape[2], tasks = moved.shape[1]
-    cdef int64_t i, member = first, reached = stop
+    cdef int64_t i, j, member = first, reached = stop
     cdef Tile tile
     cdef rc_lanes m
     cdef rc_lesson lesson
     if (
         not rows.canonical
         or ranks.shape[0] != X.n_rows
-        or (order is not None and order.shape[0] != X.n_rows)
-        or not 0 <= start <= stop <= X.n_rows
+        or not 0 <= start <= stop <= (X.n_rows if order is None else order.shape[0])
         or moved.shape[0] != stop - start
         or tasks != members.steps.shape[1]
         or members.weights.shape[1] != X.n_features
         or not 0 <= first <= last <= members.weights.shape[0] * width
         or first % 4
         or last % 4
-        or cumulative.shape[0] < 1
+        or cumulative.shape[0] not in (1, X.n_rows)
+        or cumulative.shape[1] < 1
     ):
         raise ValueError("rows, ranks, order, range and members do not fit together")
     if order is not None:
@@ -290,8 +293,9 @@ def learn_members(
     if stop == start or first == last:
         return stop
     for i in range(cumulative.shape[0]):
-        if cumulative[i] > <uint64_t> 1 << 32:
-            raise ValueError("cumulative has more than 32 bits")
+        for j in range(cumulative.shape[1]):
+            if cumulative[i, j] > <uint64_t> 1 << 32:
+                raise ValueError("cumulative has more than 32 bits")
     cdef double[::1] lanes = array("d", bytes(8 * (2 * tasks + 8) * width))
     cdef int64_t[::1] times = array("q", bytes(8 * 2 * width))
     m.times = &times[0]
@@ -317,8 +321,9 @@ def learn_members(
     lesson.stop = stop
     lesson.t = t
     lesson.seed = seed
-    lesson.cumulative = &cumulative[0]
-    lesson.n_cumulative = cumulative.shape[0]
+    lesson.cumulative = &cumulative[0, 0]
+    lesson.n_cumulative = cumulative.shape[1]
+    lesson.per_row = cumulative.shape[1] if cumulative.shape[0] > 1 else 0
     lesson.moved = &moved[0, 0]
     cdef bint fetch = (  # the rows will ask for most columns
         X.indptr != NULL and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)

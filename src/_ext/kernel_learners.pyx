@@ -37,7 +37,7 @@ from rankcore._ext._kernel_block cimport (
     rc_block_fill,
     rc_block_values,
 )
-from rankcore._ext._learner cimport Learner, update_t
+from rankcore._ext._learner cimport Learner, update_t, weighted_t
 from rankcore._ext._prank cimport count, move_thresholds
 from rankcore.core cimport (
     RC_FLOAT32,
@@ -102,6 +102,10 @@ cdef struct CuSumRule:
 
 
 cdef int32_t cusum_update(CuSumRule *m, rc_row x, int32_t rank) noexcept nogil:
+    return cusum_weighted(m, x, rank, 1.0)
+
+
+cdef int32_t cusum_weighted(CuSumRule *m, rc_row x, int32_t rank, double weight) noexcept nogil:
     cdef Dual *dual = m.dual
     cdef rc_cusum_state *rule = &m.rule
     cdef int32_t tasks = rule.n_ranks - 1, predicted, rival, j, low, high
@@ -118,7 +122,7 @@ cdef int32_t cusum_update(CuSumRule *m, rc_row x, int32_t rank) noexcept nogil:
     predicted = rc_best(rule.scores, rule.n_ranks, rule.tie)
     rival = cusum_rival(rule, predicted, rank)
     if rival != rank:
-        step = cusum_step(rule, dual_self(dual, row), rank, rival)
+        step = cusum_step(rule, dual_self(dual, row), rank, rival, weight)
         if step - step != 0:
             return -1
         low = rank if rank < rival else rival
@@ -126,10 +130,10 @@ cdef int32_t cusum_update(CuSumRule *m, rc_row x, int32_t rank) noexcept nogil:
         for j in range(low, high):
             dual.change[j] = step
             dual.late[j] = t * step
-            if rule.fit_intercept:
-                rule.thresholds[j] -= step
+            if rule.scale != 0:
+                rule.thresholds[j] -= rule.scale * step
                 if rule.threshold_sums != NULL:
-                    rule.threshold_sums[j] -= t * step
+                    rule.threshold_sums[j] -= t * (rule.scale * step)
     absorb(dual, x)
     count(&rule.seen, predicted, rank)
     return predicted
@@ -354,10 +358,10 @@ cdef class DualState:
         ----------
         rows : Rows
             In. Canonical.
-        order : int32 array, shape (n_rows,), or None
+        order : int32 array, or None
             In. Row at each position; None for the rows as they come.
         start, stop : int
-            In. 0 <= start < stop <= n_rows.
+            In. Range of positions.
         first : int
             In. What row 0 is called in ``support``.
         slot_of : int32 array, shape (n_rows,), or None
@@ -386,8 +390,7 @@ cdef class DualState:
             self.values != NULL
             or not rows.canonical
             or m.pool.n_features != X.n_features
-            or not 0 <= start < stop <= X.n_rows
-            or (order is not None and order.shape[0] != X.n_rows)
+            or not 0 <= start < stop <= (X.n_rows if order is None else order.shape[0])
             or (slot_of is not None and slot_of.shape[0] != X.n_rows)
             or (values is None) != (among is None)
             or (values is None and m.data == NULL)
@@ -492,7 +495,7 @@ cdef class KernelCuSumState(DualState):
         bint low,
         int32_t update,
         bint zero_one,
-        bint fit_intercept,
+        double scale,
     ):
         cdef int64_t tasks = arrays["thresholds"].size
         cdef rc_cusum_state *rule = &self.rule.rule
@@ -514,8 +517,9 @@ cdef class KernelCuSumState(DualState):
         rule.tie = RC_TIE_LOW if low else RC_TIE_HIGH
         rule.update = update
         rule.zero_one = zero_one
-        rule.fit_intercept = fit_intercept
+        rule.scale = scale
         self.bind(<update_t> cusum_update, &self.rule, &rule.seen, rule.n_ranks)
+        self.learner.weighted = <weighted_t> cusum_weighted
 
 
 @final

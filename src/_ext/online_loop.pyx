@@ -12,6 +12,7 @@ def learn(
     object rows not None,
     const int32_t[::1] ranks not None,
     const int32_t[::1] order,
+    const double[::1] weights,
     int64_t start,
     int64_t stop,
     int64_t[::1] counts not None,
@@ -28,10 +29,12 @@ def learn(
         In. Canonical.
     ranks : int32 array, shape (n_rows,)
         In. True ranks, 0 to n_ranks - 1.
-    order : int32 array, shape (n_rows,), or None
-        In. Row at each position; None for the rows as they come.
+    order : int32 array, or None
+        In. Row at each position, of any number of positions; None for the rows as they come.
+    weights : float64 array, shape (n_rows,), or None
+        In. Weight of each row; None for weights of 1.
     start, stop : int
-        In. 0 <= start <= stop <= n_rows.
+        In. Range of positions.
     counts : int64 array, shape (3,)
         In and out. Examples seen, their total rank loss, mistakes.
     marks : int64 array
@@ -48,13 +51,15 @@ def learn(
     cdef Learner *learner = learner_of(bound)
     cdef const rc_rows *X = checked_rows(rows)
     cdef Py_ssize_t n_marks = marks.shape[0], mark = 0
-    cdef int64_t i = start, row
+    cdef int64_t i = start, row, predicted
+    if weights is not None and learner.weighted == NULL:
+        raise ValueError("this learner takes no weights")
     if (
         not rows.canonical
         or learner.n_features != X.n_features
         or ranks.shape[0] != X.n_rows
-        or (order is not None and order.shape[0] != X.n_rows)
-        or not 0 <= start <= stop <= X.n_rows
+        or (weights is not None and weights.shape[0] != X.n_rows)
+        or not 0 <= start <= stop <= (X.n_rows if order is None else order.shape[0])
         or losses.shape[0] != n_marks
         or counts.shape[0] != 3
     ):
@@ -71,7 +76,13 @@ def learn(
                 row = order[i]
                 if not 0 <= row < X.n_rows:
                     break
-            if learner.update(learner.state, rc_rows_get(X, row), ranks[row]) < 0:
+            if weights is None:
+                predicted = learner.update(learner.state, rc_rows_get(X, row), ranks[row])
+            else:
+                predicted = learner.weighted(
+                    learner.state, rc_rows_get(X, row), ranks[row], weights[row]
+                )
+            if predicted < 0:
                 break
             i += 1
             if mark < n_marks and learner.seen.t == marks[mark]:

@@ -14,8 +14,8 @@ survives rounding for every scale.
 CuSum Rank: a weight vector and a threshold for each task "rank above j"; the score of a rank is
 the sum of the task scores up to it. A mistake moves the tasks between the true rank and its rival.
 
-Widrow-Hoff: least squares on the ranks 1 .. k, rounded. Multiclass perceptron: a weight vector a
-rank, blind to their order.
+Widrow-Hoff: least squares on the ranks 1 .. k, rounded. Multiclass perceptron: a weight vector for
+each rank, blind to their order.
 
 Averages are lazy. Summing all weights after each example would cost n_features. Instead each
 update adds (examples before it) * change to a second array; the average over t examples is then
@@ -24,12 +24,12 @@ weights - sums / t (Collins 2002; Daume 2006).
 
 from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
-from libc.math cimport floor
+from libc.math cimport floor, pow
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._cusum cimport cusum_rival, cusum_step
-from rankcore._ext._learner cimport Learner, update_t
+from rankcore._ext._learner cimport Learner, update_t, weighted_t
 from rankcore._ext._prank cimport count, prank_step
 from rankcore.core cimport (
     RC_TIE_CRAMMER,
@@ -74,6 +74,12 @@ cdef void prank_average(
 
 
 cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept nogil:
+    return cusum_weighted(m, x, rank, 1.0)
+
+
+cdef int32_t cusum_weighted(
+    rc_cusum_state *m, rc_row x, int32_t rank, double weight
+) noexcept nogil:
     cdef int32_t tasks = m.n_ranks - 1, predicted, rival, r, low, high
     cdef double step, squared
     cdef rc_cusum model
@@ -89,7 +95,7 @@ cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept no
     rival = cusum_rival(m, predicted, rank)
     if rival != rank:
         squared = 0.0 if m.update == RC_UPDATE_PERCEPTRON else rc_norm2(x)
-        step = cusum_step(m, squared, rank, rival)
+        step = cusum_step(m, squared, rank, rival, weight)
         if step - step != 0:
             return -1
         low = rank if rank < rival else rival
@@ -97,7 +103,8 @@ cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept no
         rc_axpys(x, step, m.weights, tasks, low, high)
         if m.weight_sums != NULL:
             rc_axpys(x, <double> m.seen.t * step, m.weight_sums, tasks, low, high)
-        if m.fit_intercept:
+        if m.scale != 0:
+            step *= m.scale
             for r in range(low, high):
                 m.thresholds[r] -= step
                 if m.threshold_sums != NULL:
@@ -107,19 +114,48 @@ cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept no
 
 
 cdef int32_t lms_update(rc_lms_state *m, rc_row x, int32_t rank) noexcept nogil:
+    return lms_weighted(m, x, rank, 1.0)
+
+
+cdef int32_t lms_weighted(rc_lms_state *m, rc_row x, int32_t rank, double weight) noexcept nogil:
     cdef double score = rc_dot(x, m.weights) + m.intercept[0], step
     cdef int32_t predicted
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
     predicted = _rounded(score, m.n_ranks)
-    step = m.eta * (rank + 1 - score)
+    step = _lms_rate(m, x, weight) * (rank + 1 - score)
     if step - step != 0:
         return -1
     rc_axpy(x, step, m.weights)
-    if m.fit_intercept:
+    if m.weight_sums != NULL:
+        rc_axpy(x, <double> m.seen.t * step, m.weight_sums)
+    if m.scale != 0:
+        step *= m.scale
         m.intercept[0] += step
+        if m.intercept_sums != NULL:
+            m.intercept_sums[0] += <double> m.seen.t * step
     count(&m.seen, predicted, rank)
     return predicted
+
+
+cdef inline double _lms_rate(const rc_lms_state *m, rc_row x, double weight) noexcept nogil:
+    """What the error is multiplied by: one step of a weight, as long as so many of weight 1.
+
+    A step multiplies the row's error by 1 - rate * norm, so that n of them multiply it by the n-th
+    power. A step that overshoots has no such power; its rate is multiplied by the weight.
+    """
+    cdef double norm, left
+    if not m.normalized and weight == 1.0:
+        return m.eta
+    norm = rc_norm2(x) + m.scale
+    if norm == 0.0:  # an empty row without intercept: nothing to move
+        return 0.0
+    if weight == 1.0:
+        return m.eta / norm
+    left = 1.0 - (m.eta if m.normalized else m.eta * norm)
+    if left > 0.0:
+        return (1.0 - pow(left, weight)) / norm
+    return weight * (m.eta / norm if m.normalized else m.eta)
 
 
 cdef inline int32_t _rounded(double score, int32_t n_ranks) noexcept nogil:
@@ -131,28 +167,41 @@ cdef inline int32_t _rounded(double score, int32_t n_ranks) noexcept nogil:
 
 
 cdef int32_t mcp_update(rc_mcp_state *m, rc_row x, int32_t rank) noexcept nogil:
+    return mcp_weighted(m, x, rank, 1.0)
+
+
+cdef int32_t mcp_weighted(rc_mcp_state *m, rc_row x, int32_t rank, double weight) noexcept nogil:
     cdef int32_t predicted, r, k = m.n_ranks, n_better = 0
-    cdef double t = <double> m.seen.t, share, sum = 0
+    cdef double share, sum = 0
     rc_dots(x, m.weights, k, m.scores)
     for r in range(k):
+        m.scores[r] += m.intercepts[r]
         sum += m.scores[r] - m.scores[r]
     if sum != 0 or not 0 <= rank < k:
         return -1
     predicted = rc_best(m.scores, k, RC_TIE_LOW)
     if predicted != rank:
-        rc_axpys(x, 1.0, m.weights, k, rank, rank + 1)
-        if m.weight_sums != NULL:
-            rc_axpys(x, t, m.weight_sums, k, rank, rank + 1)
+        _mcp_move(m, x, weight, rank)
         for r in range(k):
             n_better += r != rank and m.scores[r] >= m.scores[rank]
-        share = -1.0 / n_better if m.uniform else -1.0
+        share = -weight / n_better if m.uniform else -weight
         for r in range(k):
             if r == predicted or (m.uniform and r != rank and m.scores[r] >= m.scores[rank]):
-                rc_axpys(x, share, m.weights, k, r, r + 1)
-                if m.weight_sums != NULL:
-                    rc_axpys(x, t * share, m.weight_sums, k, r, r + 1)
+                _mcp_move(m, x, share, r)
     count(&m.seen, predicted, rank)
     return predicted
+
+
+cdef inline void _mcp_move(rc_mcp_state *m, rc_row x, double step, int32_t r) noexcept nogil:
+    """Add a multiple of the row to the weights of a class."""
+    cdef double late = <double> m.seen.t * step
+    rc_axpys(x, step, m.weights, m.n_ranks, r, r + 1)
+    if m.weight_sums != NULL:
+        rc_axpys(x, late, m.weight_sums, m.n_ranks, r, r + 1)
+    if m.scale != 0:
+        m.intercepts[r] += m.scale * step
+        if m.intercept_sums != NULL:
+            m.intercept_sums[r] += m.scale * late
 
 
 # ------------------------------------------------------------------------------ bound states
@@ -172,9 +221,16 @@ cdef class Bound:
     cdef list arrays  # keeps alive what the state points to
 
     cdef void bind(
-        self, update_t update, void *state, rc_counts *seen, int64_t n_features, int32_t n_ranks
+        self,
+        update_t update,
+        weighted_t weighted,
+        void *state,
+        rc_counts *seen,
+        int64_t n_features,
+        int32_t n_ranks,
     ):
         self.learner.update = update
+        self.learner.weighted = weighted
         self.learner.state = state
         self.learner.seen = seen
         self.learner.n_features = n_features
@@ -229,7 +285,7 @@ cdef class PRankState(Bound):
         self.m.n_features = d
         self.m.n_ranks = <int32_t> tasks + 1
         self.m.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
-        self.bind(<update_t> prank_update, &self.m, &self.m.seen, d, self.m.n_ranks)
+        self.bind(<update_t> prank_update, NULL, &self.m, &self.m.seen, d, self.m.n_ranks)
 
 
 @final
@@ -251,7 +307,7 @@ cdef class CuSumState(Bound):
         bint low,
         int32_t update,
         bint zero_one,
-        bint fit_intercept,
+        double scale,
     ):
         cdef int64_t tasks = thresholds.shape[0]
         cdef int64_t d = weights.shape[0] // tasks if tasks else 0
@@ -271,13 +327,20 @@ cdef class CuSumState(Bound):
         self.m.tie = RC_TIE_LOW if low else RC_TIE_HIGH
         self.m.update = update
         self.m.zero_one = zero_one
-        self.m.fit_intercept = fit_intercept
-        self.bind(<update_t> cusum_update, &self.m, &self.m.seen, d, self.m.n_ranks)
+        self.m.scale = scale
+        self.bind(
+            <update_t> cusum_update,
+            <weighted_t> cusum_weighted,
+            &self.m,
+            &self.m.seen,
+            d,
+            self.m.n_ranks,
+        )
 
 
 @final
 cdef class WidrowHoffState(Bound):
-    """Widrow-Hoff, see ``rc_lms_state``; the intercept an array of one."""
+    """Widrow-Hoff, see ``rc_lms_state``; both sums None unless averaging."""
 
     cdef rc_lms_state m
 
@@ -285,18 +348,29 @@ cdef class WidrowHoffState(Bound):
         self,
         double[::1] weights not None,
         double[::1] intercept not None,
+        double[::1] weight_sums,
+        double[::1] intercept_sums,
         double eta,
         int32_t n_ranks,
-        bint fit_intercept,
+        bint normalized,
+        double scale,
     ):
+        cdef int64_t d = weights.shape[0]
+        if (weight_sums is None) != (intercept_sums is None):
+            raise ValueError("averaging needs the sums of weights and of the intercept")
         self.arrays = []
-        self.m.weights = self.doubles(weights, weights.shape[0])
+        self.m.weights = self.doubles(weights, d)
         self.m.intercept = self.doubles(intercept, 1)
+        self.m.weight_sums = self.doubles(weight_sums, d)
+        self.m.intercept_sums = self.doubles(intercept_sums, 1)
         self.m.eta = eta
-        self.m.n_features = weights.shape[0]
+        self.m.scale = scale
+        self.m.n_features = d
         self.m.n_ranks = n_ranks
-        self.m.fit_intercept = fit_intercept
-        self.bind(<update_t> lms_update, &self.m, &self.m.seen, weights.shape[0], n_ranks)
+        self.m.normalized = normalized
+        self.bind(
+            <update_t> lms_update, <weighted_t> lms_weighted, &self.m, &self.m.seen, d, n_ranks
+        )
 
 
 @final
@@ -308,20 +382,35 @@ cdef class MulticlassState(Bound):
     def __init__(
         self,
         double[::1] weights not None,
+        double[::1] intercepts not None,
         double[::1] weight_sums,
+        double[::1] intercept_sums,
         double[::1] scratch not None,
         bint uniform,
+        double scale,
     ):
         cdef int64_t k = scratch.shape[0]
         cdef int64_t d = weights.shape[0] // k if k else 0
+        if (weight_sums is None) != (intercept_sums is None):
+            raise ValueError("averaging needs the sums of weights and of intercepts")
         self.arrays = []
         self.m.weights = self.doubles(weights, d * k)
+        self.m.intercepts = self.doubles(intercepts, k)
         self.m.weight_sums = self.doubles(weight_sums, d * k)
+        self.m.intercept_sums = self.doubles(intercept_sums, k)
         self.m.scores = self.doubles(scratch, k)
+        self.m.scale = scale
         self.m.n_features = d
         self.m.n_ranks = <int32_t> k
         self.m.uniform = uniform
-        self.bind(<update_t> mcp_update, &self.m, &self.m.seen, d, self.m.n_ranks)
+        self.bind(
+            <update_t> mcp_update,
+            <weighted_t> mcp_weighted,
+            &self.m,
+            &self.m.seen,
+            d,
+            self.m.n_ranks,
+        )
 
 
 # ------------------------------------------------------------------------------ predicting

@@ -158,27 +158,33 @@ cdef extern from "rankcore_capi.h" nogil:
         double C
         double delta
         double margin
+        double scale
         int64_t n_features
         int32_t n_ranks
         int32_t tie
         int32_t update
         int32_t zero_one
-        int32_t fit_intercept
         rc_counts seen
 
     ctypedef struct rc_lms_state:
         double *weights
         double *intercept
+        double *weight_sums
+        double *intercept_sums
         double eta
+        double scale
         int64_t n_features
         int32_t n_ranks
-        int32_t fit_intercept
+        int32_t normalized
         rc_counts seen
 
     ctypedef struct rc_mcp_state:
         double *weights
+        double *intercepts
         double *weight_sums
+        double *intercept_sums
         double *scores
+        double scale
         int64_t n_features
         int32_t n_ranks
         int32_t uniform

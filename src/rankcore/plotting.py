@@ -196,7 +196,7 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     Parameters
     ----------
     model : estimator
-        Fitted, with one score a row (``decision_function``) and ``thresholds_``: `PRank`,
+        Fitted, with one score a row (``project``) and ``thresholds_``: `PRank`,
         `OAPBPM`; or a pipeline or search around one.
     X : array-like or sparse, shape (n, n_features)
     y : array-like, shape (n,)
@@ -219,7 +219,7 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
         If Matplotlib is not installed.
     """
     learner = _learner(model)
-    scores = np.asarray(model.decision_function(X)) if hasattr(learner, "thresholds_") else None
+    scores = np.asarray(model.project(X)) if hasattr(learner, "thresholds_") else None
     if scores is None or scores.ndim != 1:
         raise TypeError(
             f"{type(learner).__name__} has not one score a row with thresholds between the ranks, "

@@ -179,7 +179,7 @@ def train_cusum(
     state.delta = 1.0
     state.margin = 0.0
     state.zero_one = False
-    state.fit_intercept = True
+    state.scale = 1.0
     state.seen.t = state.seen.rank_loss = state.seen.mistakes = 0
     for i in range(X.shape[0]):
         x = rc_row_f32(&X[i, 0], NULL, X.shape[1])

@@ -97,10 +97,10 @@ static PyObject *train_cusum(PyObject *module, PyObject *args)
     job it = {0};
     int64_t tasks, n;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOOOOidddiipp", &what, &weights, &thresholds, &weight_sums,
+    if (!PyArg_ParseTuple(args, "OOOOOOidddiipd", &what, &weights, &thresholds, &weight_sums,
                           &threshold_sums, &scores, &state.n_ranks, &state.C, &state.delta,
                           &state.margin, &state.tie, &state.update, &state.zero_one,
-                          &state.fit_intercept))
+                          &state.scale))
         return NULL;
     if (open_job(&it, what) == 0) {
         tasks = state.n_ranks - 1;
@@ -122,17 +122,20 @@ static PyObject *train_cusum(PyObject *module, PyObject *args)
 
 static PyObject *train_lms(PyObject *module, PyObject *args)
 {
-    PyObject *what, *weights, *intercept, *answer = NULL;
+    PyObject *what, *weights, *intercept, *weight_sums, *intercept_sums, *answer = NULL;
     rc_lms_state state = {0};
     job it = {0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOidp", &what, &weights, &intercept, &state.n_ranks, &state.eta,
-                          &state.fit_intercept))
+    if (!PyArg_ParseTuple(args, "OOOOOiddp", &what, &weights, &intercept, &weight_sums,
+                          &intercept_sums, &state.n_ranks, &state.eta, &state.scale,
+                          &state.normalized))
         return NULL;
     if (open_job(&it, what) == 0) {
         state.n_features = it.of.X.n_features;
         state.weights = doubles(&it.arrays, weights, state.n_features);
         state.intercept = doubles(&it.arrays, intercept, 1);
+        state.weight_sums = doubles_or_null(&it.arrays, weight_sums, state.n_features);
+        state.intercept_sums = doubles_or_null(&it.arrays, intercept_sums, 1);
         state.seen = *it.seen;
         if (!PyErr_Occurred())
             answer = run(&it, lms_update, &state);
@@ -144,19 +147,21 @@ static PyObject *train_lms(PyObject *module, PyObject *args)
 
 static PyObject *train_mcp(PyObject *module, PyObject *args)
 {
-    PyObject *what, *weights, *weight_sums, *scores, *answer = NULL;
+    PyObject *what, *weights, *intercepts, *weight_sums, *intercept_sums, *scores, *answer = NULL;
     rc_mcp_state state = {0};
     job it = {0};
     int64_t n;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOOip", &what, &weights, &weight_sums, &scores, &state.n_ranks,
-                          &state.uniform))
+    if (!PyArg_ParseTuple(args, "OOOOOOipd", &what, &weights, &intercepts, &weight_sums,
+                          &intercept_sums, &scores, &state.n_ranks, &state.uniform, &state.scale))
         return NULL;
     if (open_job(&it, what) == 0) {
         n = it.of.X.n_features * state.n_ranks;
         state.n_features = it.of.X.n_features;
         state.weights = doubles(&it.arrays, weights, n);
+        state.intercepts = doubles(&it.arrays, intercepts, state.n_ranks);
         state.weight_sums = doubles_or_null(&it.arrays, weight_sums, n);
+        state.intercept_sums = doubles_or_null(&it.arrays, intercept_sums, state.n_ranks);
         state.scores = doubles(&it.arrays, scores, state.n_ranks);
         state.seen = *it.seen;
         if (!PyErr_Occurred())
@@ -196,11 +201,13 @@ static PyObject *average_of(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
     {"train_cusum", train_cusum, METH_VARARGS,
      "train_cusum(job, weights, thresholds, weight_sums, threshold_sums, scores, n_ranks, C, "
-     "delta, margin, tie, update, zero_one, fit_intercept)"},
+     "delta, margin, tie, update, zero_one, scale)"},
     {"train_lms", train_lms, METH_VARARGS,
-     "train_lms(job, weights, intercept, n_ranks, eta, fit_intercept)"},
+     "train_lms(job, weights, intercept, weight_sums, intercept_sums, n_ranks, eta, scale, "
+     "normalized)"},
     {"train_mcp", train_mcp, METH_VARARGS,
-     "train_mcp(job, weights, weight_sums, scores, n_ranks, uniform)"},
+     "train_mcp(job, weights, intercepts, weight_sums, intercept_sums, scores, n_ranks, uniform, "
+     "scale)"},
     {"average", average_of, METH_VARARGS, "average(last, sums, t, n, means)"},
     {NULL, NULL, 0, NULL},
 };

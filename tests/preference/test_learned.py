@@ -31,8 +31,8 @@ ESTIMATORS = {
     "decisions": Perceptron(random_state=0),
     "tree": DecisionTreeClassifier(max_depth=3, random_state=0),
     "kernel": SVC(kernel="rbf"),
-    "ordinal perceptron": rc.PRank(average=True),
-    "kernel perceptron": rc.KernelPRank(
+    "ordinal perceptron": rc.PRank.published(average=True),
+    "kernel perceptron": rc.KernelPRank.published(
         kernel="poly", degree=3, gamma=0.05, average=True, max_iter=5
     ),
     "ranker": rc.PairwisePerceptron(random_state=0),

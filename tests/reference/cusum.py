@@ -6,6 +6,8 @@ that stands for the thresholds is appended here.
 
 import numpy as np
 
+from reference.decisions import cumulated
+
 
 def augment(X):
     return np.hstack([X, -np.ones((len(X), 1))])
@@ -82,7 +84,7 @@ def clear_cut(model, X, y, k, margin):
     """Whether no decision in learning from the rows in turn hung on the rounding of a score."""
     for i in range(len(y)):
         if i:
-            scores = model.decision_function(X[[i]])[0]
+            scores = cumulated(X[[i]] @ model.coef_.T + model.intercept_)[0]
             for extra in [0, margin]:
                 augmented = scores + extra * np.abs(np.arange(1, k + 1) - y[i])
                 first, second = np.sort(augmented)[:-3:-1]

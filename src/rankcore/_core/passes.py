@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from rankcore._core.state import LearnerState
 PATIENCE = 5
 
 
-def passes(model: Any, state: LearnerState, loss: str) -> Iterator[int]:
+def passes(
+    model: Any, state: LearnerState, loss: str, more: Callable[[], str] = str
+) -> Iterator[int]:
     """Number the passes of a fit; the caller makes each one.
 
     Parameters
@@ -26,6 +28,8 @@ def passes(model: Any, state: LearnerState, loss: str) -> Iterator[int]:
         Its log has examples, total loss and mistakes of each pass.
     loss : str
         What messages call the loss.
+    more : callable
+        What ``verbose`` adds to a line.
 
     Yields
     ------
@@ -45,7 +49,7 @@ def passes(model: Any, state: LearnerState, loss: str) -> Iterator[int]:
         if model.verbose and epoch % model.verbose == 0:
             print(
                 f"[{type(model).__name__}] epoch {epoch} of {model.max_iter}: "
-                f"{loss} {total / examples:.4f}, {mistakes} mistakes"
+                f"{loss} {total / examples:.4f}, {mistakes} mistakes{more()}"
             )
         if model.tol is not None:
             stale = 0 if total / examples < best - model.tol else stale + 1

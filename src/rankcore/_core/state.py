@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,6 +113,8 @@ class OnlineState(LearnerState):
         Examples seen, their total rank loss, mistakes. So are the figures of a pass.
     curve : list of (int, int)
         Examples seen and total rank loss, at the marks of `checkpoints`.
+    weights : ndarray or None
+        Of the examples that are being learned, as the kernel takes them.
     averaged_at : (int, object) or None
         Averaged parameters, and the version they are of: kept, so that predicting again does not
         average again.
@@ -122,6 +125,7 @@ class OnlineState(LearnerState):
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
     curve: list[tuple[int, int]] = field(default_factory=list)
     averaged_at: tuple[int, Any] | None = field(default=None, repr=False, compare=False)
+    weights: NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def t(self) -> int:
@@ -144,6 +148,29 @@ class OnlineState(LearnerState):
             if version % 2 == 0:
                 self.averaged_at = kept
         return kept[1]
+
+    @contextmanager
+    def weighted(self, weights: NDArray[Any] | None) -> Iterator[None]:
+        """Learn from examples of these weights inside the block."""
+        self.weights = weights
+        try:
+            yield
+        finally:
+            self.weights = None
+
+    def parameters(self) -> Any:
+        """A copy of what is predicted with and goes on learning, for `put_back`."""
+        copies = [
+            {name: array.copy(order="K") for name, array in arrays.items()}
+            for arrays in (self.by_feature, self.others)
+        ]
+        return (*copies, self.counts.copy(), len(self.curve))
+
+    def put_back(self, parameters: Any) -> None:
+        """Return to a copy; the log keeps what came after it."""
+        self.by_feature, self.others, self.counts, n_curve = parameters
+        del self.curve[n_curve:]
+        self.averaged_at = None
 
     def make_room(self) -> bool:
         """Enlarge the arrays if a lack of room is what stopped the kernel."""
@@ -206,7 +233,7 @@ class OnlineState(LearnerState):
         return restore
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "averaged_at": None}
+        return {**self.__dict__, "averaged_at": None, "weights": None}
 
 
 def feature_axis(n_dimensions: int) -> int:
@@ -229,7 +256,12 @@ def described(state: OnlineState) -> tuple[dict[str, Any], dict[str, NDArray[Any
     arrays["counts"] = state.counts
     arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
     arrays["log"] = np.array(state.log, dtype=np.int64).reshape(-1, 3)
-    return {"settings": state.settings, "streaming": state.streaming}, arrays
+    facts = {
+        "settings": state.settings,
+        "streaming": state.streaming,
+        "validation": state.validation,
+    }
+    return facts, arrays
 
 
 def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
@@ -250,11 +282,15 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
     state.log = integer_table(arrays, "log", 3)
     state.streaming = bool(spec.facts["streaming"])
     log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
+    state.validation = as_validation_log(spec.facts["validation"], len(log))
+    best = spec.facts["best_iteration"]
+    if best is not None and not 1 <= int(best) <= len(log):
+        raise ValueError(f"its best pass is {best!r}")
     curve = np.array([(0, 0), *state.curve], dtype=np.int64)
     if (
         (log < 0).any()
         or (log[:, 0] < np.maximum(log[:, 2], 1)).any()
-        or not np.array_equal(log.sum(axis=0), state.counts)
+        or not np.array_equal(log[:best].sum(axis=0), state.counts)
         or (state.streaming and not state.log)
         or (np.diff(curve[:, 0]) < 1).any()
         or (np.diff(curve[:, 1]) < 0).any()

@@ -25,27 +25,28 @@ cdef inline int32_t cusum_rival(
 
 
 cdef inline double cusum_step(
-    const rc_cusum_state *m, double squared_length, int32_t rank, int32_t rival
+    const rc_cusum_state *m, double squared_length, int32_t rank, int32_t rival, double weight
 ) noexcept nogil:
     """Signed length of the step of the tasks between the true rank and its rival; NaN if none.
 
     ``squared_length`` is that of the example, without the constant that stands for the thresholds.
+    ``weight`` is that of the example: it multiplies the perceptron's step, and C.
     """
     cdef int32_t off = rank - rival if rank > rival else rival - rank
     cdef double sign = 1.0 if rank > rival else -1.0
-    cdef double deficit, norm
+    cdef double deficit, norm, C = m.C * weight
     if m.update == RC_UPDATE_PERCEPTRON:
-        return sign
+        return sign * weight
     deficit = m.delta * (1 if m.zero_one else off) - (m.scores[rank] - m.scores[rival])
     if deficit <= 0.0:  # a rival within the margin, but beaten by the loss already
         return 0.0
-    norm = off * (squared_length + (1.0 if m.fit_intercept else 0.0))
+    norm = off * (squared_length + m.scale)
     if norm - norm != 0:
         return norm - norm
     if m.update == RC_UPDATE_PA2:
-        norm += 1.0 / (2.0 * m.C)
+        norm += 1.0 / (2.0 * C)
     elif norm == 0.0:  # an empty row without intercept: nothing to move
         return 0.0
-    elif m.update == RC_UPDATE_PA1 and deficit > m.C * norm:
-        return sign * m.C
+    elif m.update == RC_UPDATE_PA1 and deficit > C * norm:
+        return sign * C
     return sign * (deficit / norm)

@@ -301,6 +301,7 @@ typedef struct rc_lesson {
     uint64_t seed;
     const uint64_t *cumulative; /* see rc_lane_draws */
     int64_t n_cumulative;
+    int64_t per_row; /* entries from the table of one row to that of the next; 0: one for all */
     int64_t first;  /* member of the first lane */
     int64_t n;      /* members; the lanes beyond are padding */
     int32_t *moved; /* (stop - start) * (n_ranks - 1) */
@@ -324,8 +325,9 @@ RC_INLINE_ int64_t rc_lesson_(const rc_lanes m, const rc_lesson *l)
     int64_t i;
     for (i = l->start; i < l->stop; i++) {
         const int64_t row = l->order ? l->order[i] : i;
-        const int64_t most = rc_draws_(l->seed, l->t + i - l->start, l->first, l->n, l->cumulative,
-                                       l->n_cumulative, (uint64_t *)m.units, m.times);
+        const int64_t most = rc_draws_(l->seed, l->t + i - l->start, l->first, l->n,
+                                       l->cumulative + row * l->per_row, l->n_cumulative,
+                                       (uint64_t *)m.units, m.times);
         if (l->ranks[row] < 0 || l->ranks[row] >= m.n_ranks)
             return i;
         rc_lane_ahead_(m, l, i + 1);

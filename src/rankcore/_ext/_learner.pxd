@@ -7,9 +7,13 @@ from rankcore.core cimport rc_counts, rc_row
 # Predicts a row's rank, learns from the true one, returns the prediction; -1 if it could not.
 ctypedef int32_t (*update_t)(void *state, rc_row x, int32_t rank) noexcept nogil
 
+# The same with the weight of the row.
+ctypedef int32_t (*weighted_t)(void *state, rc_row x, int32_t rank, double weight) noexcept nogil
+
 
 cdef struct Learner:
     update_t update
+    weighted_t weighted  # NULL if the learner takes no weights
     void *state
     rc_counts *seen
     int64_t n_features

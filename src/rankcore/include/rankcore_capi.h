@@ -52,38 +52,45 @@ enum { RC_UPDATE_PERCEPTRON = 0, RC_UPDATE_PA = 1, RC_UPDATE_PA1 = 2, RC_UPDATE_
  * set but seen; to average, provide both sums, else leave both NULL. */
 typedef struct rc_cusum_state {
     double *weights;        /* n_features * (n_ranks - 1), see rc_cusum */
-    double *thresholds;     /* n_ranks - 1; they stay 0 unless fit_intercept */
+    double *thresholds;     /* n_ranks - 1; they stay 0 if scale is 0 */
     double *weight_sums;    /* as weights, or NULL */
     double *threshold_sums; /* as thresholds, or NULL */
     double *scores;         /* 2 * n_ranks, scratch */
     double C;               /* aggressiveness of PA1 and PA2 */
     double delta;           /* loss of one rank (PA) */
     double margin;          /* score a rank must lose by, per rank it is off; 0 for none */
+    double scale; /* intercept_scaling squared: 1.0 for the paper's thresholds, 0 for none */
     int64_t n_features;
     int32_t n_ranks;
     int32_t tie;      /* RC_TIE_HIGH or RC_TIE_LOW */
     int32_t update;   /* RC_UPDATE_... */
     int32_t zero_one; /* PA's loss: 0 for delta * ranks off, 1 for delta */
-    int32_t fit_intercept;
     rc_counts seen;
 } rc_cusum_state;
 
-/* Widrow-Hoff in training: online least squares on the ranks 1 .. n_ranks. */
+/* Widrow-Hoff in training: online least squares on the ranks 1 .. n_ranks. The caller owns every
+ * array; to average, provide both sums, else leave both NULL. */
 typedef struct rc_lms_state {
-    double *weights;   /* n_features */
-    double *intercept; /* one number; it stays 0 unless fit_intercept */
-    double eta;        /* step size */
+    double *weights;        /* n_features */
+    double *intercept;      /* one number; it stays 0 if scale is 0 */
+    double *weight_sums;    /* as weights, or NULL */
+    double *intercept_sums; /* as intercept, or NULL */
+    double eta;             /* step size */
+    double scale;           /* intercept_scaling squared: 1.0 for the usual intercept, 0 for none */
     int64_t n_features;
     int32_t n_ranks;
-    int32_t fit_intercept;
+    int32_t normalized; /* 1: eta is divided by the squared length of the row and scale */
     rc_counts seen;
 } rc_lms_state;
 
 /* Multiclass perceptron in training. The caller owns every array; sums as in PRank. */
 typedef struct rc_mcp_state {
-    double *weights;     /* n_features * n_ranks, class r of a column at column * n_ranks + r */
-    double *weight_sums; /* as weights, or NULL */
-    double *scores;      /* n_ranks, scratch */
+    double *weights;        /* n_features * n_ranks, class r of a column at column * n_ranks + r */
+    double *intercepts;     /* n_ranks; they stay 0 if scale is 0 */
+    double *weight_sums;    /* as weights, or NULL */
+    double *intercept_sums; /* as intercepts, or NULL */
+    double *scores;         /* n_ranks, scratch */
+    double scale;           /* intercept_scaling squared: 1.0 for usual intercepts, 0 for none */
     int64_t n_features;
     int32_t n_ranks;
     int32_t uniform; /* 0: the best wrong class pays for a mistake, 1: all that beat the true one */

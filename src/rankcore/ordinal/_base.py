@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
+from functools import partial
+from inspect import signature
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -22,19 +25,32 @@ from rankcore._core.state import (
     described,
     restored_state,
 )
+from rankcore._core.watch import Callback, Watch, as_eval_sets
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
+from rankcore.ordinal._decisions import margins
+from rankcore.ordinal._scale import fix_scale, mean_square_length
+from rankcore.ordinal._validation import check_eval_metric, held_out_labels, ranks_beside
+from rankcore.ordinal._weights import Visits, check_class_weight, row_weights
 from rankcore.progress import Progress, report
+
+# The figures of each pass.
+FIGURES = ("examples", "mistakes", "rank_loss", "average_rank_loss")
 
 
 class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     """An online learner of ordered labels. Not public: subclasses are.
 
     A subclass provides ``_check_params``, ``_settings``, ``_new_state``, ``_check_state``,
-    ``_bind`` (its state, as its kernel takes it) and ``_scores``, ``_ranks``; everything a user
+    ``_bind`` (its state, as its kernel takes it) and ``_ranks``, ``_scored``; everything a user
     calls is here, once.
     """
+
+    # The settings of the paper, where they differ from the defaults.
+    _published: ClassVar[dict[str, Any]] = {}
+    # What the weight of an example means: the length of its step, or how often it is visited.
+    _weighs = "visits"
 
     _block_values = 2**21
     _overflow_hint = (
@@ -46,6 +62,33 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     _state: OnlineState
     classes_: np.ndarray
     n_features_in_: int
+    max_iter: int
+    shuffle: bool
+    tol: float | None
+    early_stopping_rounds: int | None
+    eval_metric: Any
+    class_weight: Any
+    random_state: Any
+    verbose: int
+
+    @classmethod
+    def published(cls, *args: Any, **params: Any) -> Self:
+        """A learner with the settings of the paper that it comes from.
+
+        One pass in the order given, the last parameters instead of their average, and steps of
+        the lengths that the paper has; the defaults are what does best on real data.
+
+        Parameters
+        ----------
+        *args, **params
+            Parameters of the class, which win.
+
+        Returns
+        -------
+        estimator
+        """
+        given = dict(zip(signature(cls).parameters, args, strict=False)) | params
+        return cls(**{**cls._published, **given})
 
     # ---------------------------------------------------------------- what a subclass says
 
@@ -81,6 +124,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         facts, arrays = described(self._state)
+        facts["best_iteration"] = getattr(self, "best_iteration_", None)
         return facts, {**arrays, "classes": self.classes_}
 
     def _restore(self, spec: ModelSpec) -> None:
@@ -99,6 +143,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         state = restored_state(spec, expected)
         self._check_state(state, classes.size)
         self.classes_, self.n_features_in_, self._state = classes, n_features, state
+        if spec.facts["best_iteration"] is not None:
+            self.best_iteration_ = int(spec.facts["best_iteration"])
 
     def _fit_summary(self) -> dict[str, Any]:
         return {
@@ -114,6 +160,20 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             "passes": self.n_iter_,
         }
 
+    def _mean_square(self, state: OnlineState, rows: Rows) -> float:
+        """What an automatic scale is the square root of, by the first rows."""
+        return mean_square_length(rows)
+
+    def _as_learned(self, state: OnlineState, weights: np.ndarray) -> np.ndarray:
+        """Weights of the rows as the kernel takes them."""
+        return weights
+
+    def _of_kernel(self, state: OnlineState, weights: np.ndarray | None) -> np.ndarray | None:
+        """What the kernel is given of the weights; None if rows are visited by them instead."""
+        if weights is None or self._weighs == "visits":
+            return None
+        return self._as_learned(state, weights)
+
     def _learn(
         self,
         state: OnlineState,
@@ -126,22 +186,38 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         losses: np.ndarray,
     ) -> int:
         """Learn from positions start .. stop - 1; the first position not learned."""
+        bound, weights = self._bind(state), state.weights
         return learn(
-            self._bind(state), rows, ranks, order, start, stop, state.counts, marks, losses
+            bound, rows, ranks, order, weights, start, stop, state.counts, marks, losses
         )
-
-    def _scores(self, rows: Rows) -> np.ndarray:
-        """What `decision_function` returns."""
-        raise NotImplementedError
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         """Predicted ranks 0 .. k - 1."""
         raise NotImplementedError
 
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """A score for each rank, shape (n_rows, n_ranks), and the predicted ranks."""
+        raise NotImplementedError
+
+    def _measured(self, rows: Rows) -> np.ndarray:
+        """What is measured against true ranks: predicted ranks, which may be real numbers."""
+        return self._ranks(rows)
+
     # ---------------------------------------------------------------- learning
 
     @learns
-    def fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        *,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        callbacks: Iterable[Callback] | None = None,
+    ) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
 
         Parameters
@@ -154,6 +230,17 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         classes : array-like, shape (n_classes,), optional
             Every label, lowest rank first. Needed for strings; otherwise the distinct values of y,
             ascending.
+        sample_weight : array-like, shape (n_samples,), optional
+            Weights of the rows, not negative; what they mean is in the notes on weights of each
+            learner.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, measured by ``eval_metric`` after each pass.
+        eval_X, eval_y : array-like, or lists of them, optional
+            The same as two arguments, of which a pipeline can transform the first
+            (``transform_input=["eval_X"]``).
+        callbacks : iterable of callables, optional
+            Called after each pass with a `rankcore.callbacks.Iteration`; a true answer of one ends
+            the fit.
 
         Returns
         -------
@@ -166,22 +253,45 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """
         self._check_params()
         rows, ranks, known = self._first_examples(X, y, classes)
+        weights = row_weights(sample_weight, self.class_weight, ranks, known)
         state = self._new_state(rows.n_features, len(known))
-        order = np.arange(rows.n_rows, dtype=np.int32) if self.shuffle else None
-        generator = as_generator(self.random_state)
-        for epoch in passes(self, state, "rank loss"):
-            if order is not None:
-                generator.shuffle(order)
-            self._run_pass(state, rows, ranks, order, epoch, self.max_iter)
-        self._adopt(X, known, state, n_features=rows.n_features)
+        fitted = self._shadow(X, known, state, rows.n_features)
+        sets = as_eval_sets(eval_set, eval_X, eval_y, {})
+        held_out = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, FIGURES)
+        watch = Watch(fitted, held_out, callbacks)
+        visits = Visits(
+            rows.n_rows,
+            weights if self._weighs == "visits" else None,
+            self.shuffle,
+            as_generator(self.random_state),
+        )
+        best = None
+        with state.weighted(self._of_kernel(state, weights)):
+            for epoch in passes(self, state, "rank loss", watch.text):
+                order = visits.next()
+                fitted._run_pass(state, rows, ranks, order, epoch, self.max_iter)
+                if held_out:
+                    improved = watch.measure([fitted._measured(one.rows) for one in held_out])
+                    if improved and watch.keeps_best:
+                        best = state.parameters()
+                if watch.ends(epoch):
+                    break
+        if best is not None:
+            state.put_back(best)
+            fitted.best_iteration_ = watch.best
+        # In one go, so that Ctrl-C finds the old model or the new one.
+        self.__dict__ = dict(vars(fitted))
         return self
 
     @learns
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Go on learning from the next examples, in the order given.
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
+    ) -> Self:
+        """Go on learning from the next examples, in the order given, each visited once.
 
         Chunks fed in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
-        ``shuffle=False`` over all of them.
+        ``shuffle=False`` over all of them; what is chosen by the rows ("auto") is chosen by those
+        of the first call.
 
         Parameters
         ----------
@@ -192,6 +302,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         classes : array-like, shape (n_classes,), optional
             Every label, lowest rank first. The first call needs them unless its y shows them all;
             later calls may repeat them.
+        sample_weight : array-like, shape (n_samples,), optional
+            As for `fit`.
 
         Returns
         -------
@@ -205,6 +317,11 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             as it was.
         """
         self._check_params()
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} counts the labels of all rows, which "
+                "partial_fit does not see at once: give a dict of label to weight"
+            )
         first = not self.__sklearn_is_fitted__()
         if first:
             rows, ranks, known = self._first_examples(X, y, classes)
@@ -221,12 +338,29 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
                     f"classes={list(declared)} differ from those of the first call: {list(known)}"
                 )
             ranks = encode(labels, known)
+        weights = row_weights(sample_weight, self.class_weight, ranks, known)
+        by_visits = self._weighs == "visits"
         with changing(state, state.snapshot(rows.columns)):
+            if not first:
+                self._forget_later(state)
             state.stream([0, 0, 0])
-            self._run_pass(state, rows, ranks, None, 1, 1)
+            # Fractions of visits are drawn from a generator that depends on where the stream is.
+            seed = np.random.default_rng((0 if first else state.t) + 1)
+            visits = Visits(rows.n_rows, weights if by_visits else None, False, seed)
+            with state.weighted(self._of_kernel(state, weights)):
+                self._run_pass(state, rows, ranks, visits.next(), 1, 1)
         if first:
-            self._adopt(X, known, state, n_features=rows.n_features)
+            self.__dict__ = dict(vars(self._shadow(X, known, state, rows.n_features)))
+        else:
+            self.__dict__.pop("best_iteration_", None)
         return self
+
+    def _forget_later(self, state: OnlineState) -> None:
+        """Drop the passes after the best one, whose model this is, from what was counted."""
+        best = getattr(self, "best_iteration_", None)
+        if best is not None:
+            state.log = state.log[:best]
+            state.validation = {name: log[:best] for name, log in state.validation.items()}
 
     def _first_examples(self, X: Any, y: Any, classes: Any) -> tuple[Rows, np.ndarray, np.ndarray]:
         rows = as_rows(X)
@@ -239,15 +373,18 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             known = find_classes(labels)
         return rows, encode(labels, known), known
 
-    def _adopt(self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int) -> None:
+    def _shadow(
+        self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int
+    ) -> Self:
+        """A copy of this estimator, fitted with a state: what it will be if all goes well."""
+        shadow = copy(self)
+        shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
+        shadow.__dict__.pop("feature_names_in_", None)
         named = BaseEstimator()
         validate_data(named, X, skip_check_array=True, reset=True)
         fitted = {"n_features_in_": n_features, "classes_": classes, "_state": state}
-        names = getattr(named, "feature_names_in_", None)
-        if names is not None:
-            fitted["feature_names_in_"] = names
-        # In one go, so that Ctrl-C finds the old model or the new one.
-        self.__dict__ = {n: v for n, v in vars(self).items() if n != "feature_names_in_"} | fitted
+        shadow.__dict__ |= {**vars(named), **fitted}
+        return shadow
 
     def _run_pass(
         self,
@@ -258,7 +395,9 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         epoch: int,
         n_epochs: int,
     ) -> None:
-        n = rows.n_rows
+        n = rows.n_rows if order is None else order.size
+        state.averaged_at = None  # what was kept is of an earlier moment
+        fix_scale(state, partial(self._mean_square, state, rows))
         marks = checkpoints(state.t, n)
         losses = np.empty_like(marks)
         before = state.counts.copy()
@@ -288,7 +427,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
 
     @reads
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores that the learned ranks cut into intervals.
+        """By how much each rank beats the best other one.
 
         Parameters
         ----------
@@ -296,12 +435,15 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of float64, shape (n_samples,)
-            Bigger means a higher rank. Of `CuSumRank` and `MulticlassPerceptron`: shape
-            (n_samples, n_classes), the score of each rank.
+        ndarray of float64, shape (n_samples, n_classes), or (n_samples,) for two classes
+            Differences of the scores of ranks: above 0 for the predicted rank, at most 0 for all
+            others, so that `predict` is their argmax. Of two classes only the upper one has a
+            value, above 0 where it is predicted. The scores are those by which the learner
+            decides; with a direction and thresholds a rank's score is the sum, over the thresholds
+            below it, of the projection minus the threshold.
         """
         check_is_fitted(self)
-        return self._scores(self._more_rows(X))
+        return margins(*self._scored(self._more_rows(X)))
 
     @reads
     def predict(self, X: Any) -> np.ndarray:
@@ -327,7 +469,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
-            True labels, all among ``classes_``.
+            True labels. Numbers that are not among ``classes_``, as a fold of a cross-validation
+            may lack one, take their place between them: both are ranked among all there are.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows in the mean.
 
@@ -338,8 +481,9 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows = self._more_rows(X)
-        ranks = encode(as_labels(y, rows.n_rows)[0], self.classes_)
-        return 0.0 - rank_loss(ranks, self._ranks(rows), sample_weight=sample_weight)
+        ranks, of_classes = ranks_beside(as_labels(y, rows.n_rows)[0], self.classes_)
+        predicted = np.interp(self._measured(rows), np.arange(of_classes.size), of_classes)
+        return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
 
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model: as many features, under the same names."""
@@ -372,17 +516,20 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     def history_(self) -> dict[str, list[float]]:
         """Figures of each pass, each example ranked before it was learned.
 
-        Keys: ``examples``; ``mistakes``; ``rank_loss``, the mean over the pass; and
+        Keys: ``examples``; ``mistakes``; ``rank_loss``, the mean over the pass;
         ``average_rank_loss``, the mean over all examples up to its end (the time-averaged loss of
-        the papers' figures).
+        the papers' figures); and, with held-out rows, each measure on them: by its name (``valid_rank_loss`` where that
+        is taken), or as ``valid_0_accuracy`` with several sets.
         """
-        log = np.array(self._fitted_state().log, dtype=np.int64).reshape(-1, 3)
+        state = self._fitted_state()
+        log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
         totals = log.cumsum(axis=0)
         return {
             "examples": log[:, 0].tolist(),
             "mistakes": log[:, 2].tolist(),
             "rank_loss": (log[:, 1] / log[:, 0]).tolist(),
             "average_rank_loss": (totals[:, 1] / totals[:, 0]).tolist(),
+            **{name: list(values) for name, values in state.validation.items()},
         }
 
     @property
@@ -408,3 +555,34 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         check_scalar(self.verbose, "verbose", Integral, min_val=0)
         if self.tol is not None:
             check_real(self.tol, "tol", 0)
+        if self.early_stopping_rounds is not None:
+            check_scalar(self.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
+        check_eval_metric(self.eval_metric)
+        check_class_weight(self.class_weight)
+
+
+class ProjectingClassifier(OnlineOrdinalClassifier):
+    """An ordinal learner with one latent score per row. Not public: subclasses say which."""
+
+    def _projected(self, rows: Rows) -> np.ndarray:
+        """What `project` returns."""
+        raise NotImplementedError
+
+    @reads
+    def project(self, X: Any) -> np.ndarray:
+        """The latent score: one number per row, greater for higher ranks.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            With a direction and thresholds, the projection on the direction, which the thresholds
+            cut into ranks. Of `WidrowHoff` the score and of votes their mean rank, on the scale
+            1 .. n_classes; of `CuSumRank` the sum of all scores of tasks. It orders rows, by
+            measures such as NDCG or AUC too.
+        """
+        check_is_fitted(self)
+        return self._projected(self._more_rows(X))

@@ -7,20 +7,39 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy.stats import poisson
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.params import check_flag, check_option, check_real
 from rankcore._core.state import OnlineState
-from rankcore.ordinal.prank import check_rule
+from rankcore.ordinal._scale import scale_setting
+from rankcore.ordinal.prank import check_rule, scale_of
 
 
-def least_draws(settings: dict[str, Any]) -> np.ndarray:
-    """For each further time a member takes an example, the least 32-bit draw that means it."""
+def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
+    """For each further time a member takes an example, the least 32-bit draw that means it.
+
+    Parameters
+    ----------
+    settings : dict
+        Of the ensemble.
+    weights : ndarray, shape (n_rows,), or None
+        Of the rows: each multiplies the number of times that is expected.
+
+    Returns
+    -------
+    ndarray of uint64, shape (1 or n_rows, any)
+    """
+    expected = np.ones(1) if weights is None else weights
     if settings["sampling"] == "bernoulli":
-        least = [1 - settings["tau"]]
-    else:  # Poisson with mean 1: at most n times with this probability
-        least = list(np.cumsum([math.exp(-1) / math.factorial(n) for n in range(13)]))
-    return np.array([round(p * 2**32) for p in least], dtype=np.uint64)
+        # The whole times for sure, the rest by chance.
+        expected = settings["tau"] * expected
+        times = np.arange(math.floor(expected.max()) + 1)
+        least = 1 - np.clip(expected[:, None] - times, 0, 1)
+    else:  # Poisson: at most n times with this probability
+        most = 13 if weights is None else int(poisson.isf(1e-12, weights.max())) + 1
+        least = poisson.cdf(np.arange(most), expected[:, None])
+    return np.rint(least * 2.0**32).astype(np.uint64)
 
 
 def check_sampling(model: Any) -> None:
@@ -39,13 +58,13 @@ def sampling_settings(model: Any) -> dict[str, Any]:
         "tau": float(model.tau),
         "sampling": model.sampling,
         "average_members": bool(model.average_members),
-        "threshold_scale": float(model.threshold_scale),
+        "threshold_scale": scale_setting(model.threshold_scale),
     }
 
 
 def check_means(state: OnlineState, totals: np.ndarray) -> None:
     """Raise unless the mean thresholds are those of the members' summed steps."""
-    scale, n = state.settings["threshold_scale"] ** 2, state.settings["n_estimators"]
+    scale, n = scale_of(state), state.settings["n_estimators"]
     if not (
         np.array_equal(totals, state.others["totals"])
         and np.array_equal(scale * (totals / n), state.others["mean_thresholds"])

@@ -39,7 +39,7 @@ def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
     n_tiles, _, width = weights.shape
     t = np.maximum(state.others["seen"][:, 0], 1).reshape(n_tiles, 1, width)
     steps = (state.others["steps"] * t - state.others["steps_sums"]) / t
-    scale = state.settings["threshold_scale"] ** 2
+    scale = float(state.others["scale"][0])
     return weights - state.by_feature["weights_sums"] / t, scale * steps
 
 

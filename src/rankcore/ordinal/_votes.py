@@ -8,13 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import reads
-from rankcore._core.inputs import as_labels, encode
 from rankcore._core.numbers import check_reached
 from rankcore._core.params import check_option
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
-from rankcore.metrics import rank_loss
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._base import ProjectingClassifier
 
 # Products of numbers to make between two looks at pending signals.
 VOTING_VALUES = 2**22
@@ -50,7 +48,7 @@ def count_votes(
     return out
 
 
-class VotesRanks(OnlineOrdinalClassifier):
+class VotesRanks(ProjectingClassifier):
     """A learner whose models vote on the rank; ``output`` says what becomes of the votes.
 
     A subclass provides ``_tally``.
@@ -62,13 +60,19 @@ class VotesRanks(OnlineOrdinalClassifier):
         """Votes for each rank, shape (n_rows, n_ranks), int64."""
         raise NotImplementedError
 
-    def _scores(self, rows: Rows) -> np.ndarray:
+    def _projected(self, rows: Rows) -> np.ndarray:
         votes = self._tally(rows)
         return votes @ np.arange(1, votes.shape[1] + 1) / votes.sum(axis=1)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
+        return self._winners(self._tally(rows))
+
+    def _measured(self, rows: Rows) -> np.ndarray:
+        return self._projected(rows) - 1 if self.output == "mean" else self._ranks(rows)
+
+    def _winners(self, votes: np.ndarray) -> np.ndarray:
+        """The rank that the votes are for."""
         check_option(self.output, "output", OUTPUTS)
-        votes = self._tally(rows)
         if self.output == "plurality":
             return votes.argmax(axis=1)
         if self.output == "median":
@@ -77,6 +81,16 @@ class VotesRanks(OnlineOrdinalClassifier):
         # The mean rank, halves up, in integers: floor((2 * sum + total) / (2 * total)).
         total = votes.sum(axis=1)
         return (2 * (votes @ np.arange(votes.shape[1])) + total) // (2 * total)
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        votes = self._tally(rows)
+        winners = self._winners(votes)
+        shares = votes / votes.sum(axis=1, keepdims=True)
+        if self.output == "plurality":
+            return shares, winners
+        # The median and the mean are the ranks of least absolute and squared distance.
+        distance = np.abs(np.subtract.outer(np.arange(votes.shape[1]), np.arange(votes.shape[1])))
+        return -(shares @ (distance if self.output == "median" else distance**2)), winners
 
     @reads
     def predict(self, X: Any) -> np.ndarray:
@@ -98,30 +112,7 @@ class VotesRanks(OnlineOrdinalClassifier):
         if self.classes_.dtype.kind not in "biuf":
             raise ValueError(
                 f"output='mean' needs numeric labels; these are {self.classes_.tolist()}. Take "
-                "output='round', or decision_function for mean ranks 1 .. n_classes"
+                "output='round', or project for mean ranks 1 .. n_classes"
             )
         ranks = np.arange(1, self.classes_.size + 1)
-        return np.interp(self.decision_function(X), ranks, self.classes_.astype(np.float64))
-
-    @reads
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Negated mean rank loss, of the real mean ranks with ``output="mean"``.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
-            True labels, all among ``classes_``.
-        sample_weight : array-like, shape (n_samples,), optional
-            Weights of the rows in the mean.
-
-        Returns
-        -------
-        float
-            At most 0, which is perfect; greater is better.
-        """
-        if self.output != "mean":
-            return super().score(X, y, sample_weight)
-        scores = self.decision_function(X)
-        ranks = encode(as_labels(y, scores.size)[0], self.classes_) + 1
-        return 0.0 - rank_loss(ranks, scores, sample_weight=sample_weight)
+        return np.interp(self.project(X), ranks, self.classes_.astype(np.float64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,31 +13,48 @@ from rankcore._core.params import check_flag, check_option, check_real
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._base import OnlineOrdinalClassifier, ProjectingClassifier
+from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._scale import (
+    check_intercept_scale,
+    check_scale,
+    intercept_settings,
+    new_intercept_scale,
+)
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
-class WidrowHoff(OnlineOrdinalClassifier):
+class WidrowHoff(ProjectingClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
-    Each example, ranked rightly or not, moves the weights by ``eta0`` times the error of the score
-    times the row. The rival that PRank's paper compares with.
+    Each example, ranked rightly or not, moves the weights along the row so as to lessen the error
+    of its score. The rival that PRank's paper compares with.
 
     Parameters
     ----------
     eta0 : float, default=0.1
-        Step size. Stable only while it is below 2 over the squared length of the rows (constant
-        included): scale the rows, or lower it.
+        Step size. "normalized" steps make the error of the row itself smaller by this share, and
+        converge for rows of any length below 2. "constant" steps are stable only while it is below
+        2 over the squared length of the rows, constant included.
+    step : {"normalized", "constant"}, default="normalized"
+        Whether ``eta0`` is divided by the squared length of the row, or not, as in the paper.
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
     fit_intercept : bool, default=True
         Whether there is an intercept. X is not augmented.
-    max_iter : int, default=1
+    intercept_scaling : "auto" or float, default="auto"
+        Equivalent to a constant feature of this value behind the intercept; "auto" is of the
+        length of the rows, see ``threshold_scale`` of `PRank`.
+    max_iter : int, default=10
         Passes over the data in ``fit``.
-    shuffle : bool, default=False
+    shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
         Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
         or after a pass without mistakes.
+    early_stopping_rounds, eval_metric, class_weight
+        As in `PRank`.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
@@ -50,45 +67,74 @@ class WidrowHoff(OnlineOrdinalClassifier):
     coef_ : ndarray of float64, shape (n_features,)
         Weights (a copy).
     intercept_ : float
-    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `PRank`.
 
     Notes
     -----
-    ``decision_function`` is the real score, on the scale 1 .. n_classes; ``predict`` rounds it,
-    halves up, and clips it to the ranks. O(non-zeros) an update and a prediction.
+    ``project`` is the real score, on the scale 1 .. n_classes; ``predict`` rounds it, halves up,
+    and clips it to the ranks. O(non-zeros) an update and a prediction. Normalised steps are those
+    of [2]_, and do not depend on the scale of X.
+
+    An example of weight w is learned as w examples in a row would be: where one step leaves the
+    share r of its error, a weighted one leaves r ** w. A step that overshoots (r < 0) is multiplied
+    by the weight instead.
 
     References
     ----------
     .. [1] B. Widrow and M. E. Hoff. "Adaptive switching circuits". 1960.
+    .. [2] J. Nagumo and A. Noda. "A learning method for system identification". IEEE Transactions
+       on Automatic Control 12, 1967.
 
     Examples
     --------
     >>> import rankcore as rc
-    >>> model = rc.WidrowHoff(max_iter=200).fit([[0.0], [0.5], [1.0]], [1, 2, 3])
+    >>> model = rc.WidrowHoff(max_iter=200, random_state=0).fit([[0.0], [0.5], [1.0]], [1, 2, 3])
     >>> model.predict([[0.1], [0.4], [2.0]])
     array([1, 2, 3])
     """
 
-    _overflow_hint = "the step size is too large for rows of this length: lower eta0, or scale X"
-
+    _overflow_hint = (
+        "the step size is too large for rows of this length: take step='normalized', lower eta0, "
+        "or scale X"
+    )
+    _published: ClassVar[dict[str, Any]] = {
+        "step": "constant",
+        "average": False,
+        "intercept_scaling": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+    }
     _mixed_arrays = ("weights", "intercept")
+    _weighs = "steps"
 
     def __init__(
         self,
         eta0: float = 0.1,
+        step: str = "normalized",
+        average: bool = True,
         fit_intercept: bool = True,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        intercept_scaling: float | str = "auto",
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.eta0 = eta0
+        self.step = step
+        self.average = average
         self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -96,31 +142,48 @@ class WidrowHoff(OnlineOrdinalClassifier):
     @reads
     def coef_(self) -> np.ndarray:
         """Weights of the features, shape (n_features,)."""
-        return self._fitted_state().by_feature["weights"].copy()
+        return self._parameters()[0].copy()
 
     @property
     @reads
     def intercept_(self) -> float:
         """The intercept."""
-        return float(self._fitted_state().others["intercept"][0])
+        return float(self._parameters()[1][0])
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and intercept to predict with."""
+        state = self._fitted_state()
+        if not state.settings["average"]:
+            return state.by_feature["weights"], state.others["intercept"]
+        return state.averaged(lambda: (state.mean("weights"), state.mean("intercept")))
 
     def _check_params(self) -> None:
         self._check_common_params()
         check_real(self.eta0, "eta0", 1e-100, 1e100)
+        check_option(self.step, "step", ("normalized", "constant"))
+        check_flag(self.average, "average")
         check_flag(self.fit_intercept, "fit_intercept")
+        check_scale(self.intercept_scaling, "intercept_scaling")
 
     def _settings(self) -> dict[str, Any]:
-        return {"fit_intercept": bool(self.fit_intercept)}
+        return intercept_settings(self)
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
         # The number of ranks is not in any array's shape, but scoring needs it.
-        others = {"intercept": np.zeros(1), "n_ranks": np.array([n_ranks], dtype=np.int64)}
-        by_feature = {"weights": np.zeros(n_features)}
+        others = {
+            "n_ranks": np.array([n_ranks], dtype=np.int64),
+            "scale": new_intercept_scale(self),
+        }
+        by_feature = {}
+        for name in ["", "_sums"] if self.average else [""]:
+            by_feature[f"weights{name}"] = np.zeros(n_features)
+            others[f"intercept{name}"] = np.zeros(1)
         return OnlineState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
+        check_intercept_scale(state)
         if state.others["n_ranks"][0] != n_ranks:
             raise ValueError("its number of ranks is not that of its classes")
 
@@ -128,20 +191,32 @@ class WidrowHoff(OnlineOrdinalClassifier):
         return kernels.WidrowHoffState(
             state.by_feature["weights"],
             state.others["intercept"],
+            state.by_feature.get("weights_sums"),
+            state.others.get("intercept_sums"),
             self.eta0,
             state.others["n_ranks"][0],
-            state.settings["fit_intercept"],
+            self.step == "normalized",
+            state.others["scale"][0],
         )
 
-    def _scores(self, rows: Rows) -> np.ndarray:
+    def _projected(self, rows: Rows) -> np.ndarray:
+        weights, intercept = self._parameters()
         scores = np.empty(rows.n_rows)
-        project(rows, self._state.by_feature["weights"], scores)
-        return check_scores(scores + self.intercept_)
+        project(rows, weights, scores)
+        return check_scores(scores + intercept[0])
 
     def _ranks(self, rows: Rows) -> np.ndarray:
-        ranks = np.empty(rows.n_rows, dtype=np.int32)
-        kernels.rounded_ranks(self._scores(rows), len(self.classes_), ranks)
+        return self._rounded(self._projected(rows))
+
+    def _rounded(self, scores: np.ndarray) -> np.ndarray:
+        ranks = np.empty(scores.size, dtype=np.int32)
+        kernels.rounded_ranks(scores, len(self.classes_), ranks)
         return ranks
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        # Rounding is cutting halfway between the ranks.
+        scores = self._projected(rows)
+        return cumulated(scores[:, None] - np.arange(1.5, len(self.classes_))), self._rounded(scores)
 
 
 class MulticlassPerceptron(OnlineOrdinalClassifier):
@@ -154,8 +229,13 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     update : {"worst", "uniform"}, default="worst"
         What a mistake takes the row from: the predicted rank, or, in equal shares, every rank that
         scores at least as high as the true one.
-    average : bool, default=False
-        Predict with the average of the weights after every example instead of the last ones.
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
+    fit_intercept : bool, default=True
+        Whether each rank has an intercept. X is not augmented.
+    intercept_scaling : "auto" or float, default="auto"
+        Equivalent to a constant feature of this value behind the intercepts; "auto" is of the
+        length of the rows, see ``threshold_scale`` of `PRank`.
     max_iter : int, default=1
         Passes over the data in ``fit``.
     shuffle : bool, default=False
@@ -163,6 +243,8 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     tol : float, optional
         Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
         or after a pass without mistakes.
+    early_stopping_rounds, eval_metric, class_weight
+        As in `PRank`.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
@@ -174,13 +256,15 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_classes, n_features)
         Weights of the ranks (a copy); they sum to 0.
-    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+    intercept_ : ndarray of float64, shape (n_classes,)
+        Of the ranks (a copy).
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `PRank`.
 
     Notes
     -----
     Ultraconservative updates after [1]_; of equal best ranks the lowest is predicted. An update and
-    a prediction cost O(non-zeros * n_classes). There is no intercept: add a constant feature.
+    a prediction cost O(non-zeros * n_classes). A weight multiplies the step of an example.
 
     References
     ----------
@@ -195,23 +279,40 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     array([3, 1, 2])
     """
 
-    _mixed_arrays = ("weights",)
+    _mixed_arrays = ("weights", "intercepts")
+    _published: ClassVar[dict[str, Any]] = {
+        "average": False,
+        "fit_intercept": False,
+        "max_iter": 1,
+        "shuffle": False,
+    }
+    _weighs = "steps"
 
     def __init__(
         self,
         update: str = "worst",
-        average: bool = False,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        average: bool = True,
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.update = update
         self.average = average
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -219,44 +320,61 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     @reads
     def coef_(self) -> np.ndarray:
         """Weights of the ranks, shape (n_classes, n_features)."""
-        return self._weights().T.copy()
+        return self._parameters()[0].T.copy()
 
-    def _weights(self) -> np.ndarray:
-        """Weights (n_features, n_ranks) to predict with."""
+    @property
+    @reads
+    def intercept_(self) -> np.ndarray:
+        """Intercepts of the ranks, shape (n_classes,)."""
+        return self._parameters()[1].copy()
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (n_features, n_ranks) and intercepts to predict with."""
         state = self._fitted_state()
         if not state.settings["average"]:
-            return state.by_feature["weights"]
-        return state.averaged(lambda: state.mean("weights"))
+            return state.by_feature["weights"], state.others["intercepts"]
+        return state.averaged(lambda: (state.mean("weights"), state.mean("intercepts")))
 
     def _check_params(self) -> None:
         self._check_common_params()
         check_option(self.update, "update", ("worst", "uniform"))
         check_flag(self.average, "average")
+        check_flag(self.fit_intercept, "fit_intercept")
+        check_scale(self.intercept_scaling, "intercept_scaling")
 
     def _settings(self) -> dict[str, Any]:
-        return {"average": bool(self.average)}
+        return intercept_settings(self)
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
-        names = ["weights", "weights_sums"] if self.average else ["weights"]
-        by_feature = {name: np.zeros((n_features, n_ranks)) for name in names}
-        return OnlineState(by_feature, {}, settings=self._settings())
+        by_feature, others = {}, {"scale": new_intercept_scale(self)}
+        for name in ["", "_sums"] if self.average else [""]:
+            by_feature[f"weights{name}"] = np.zeros((n_features, n_ranks))
+            others[f"intercepts{name}"] = np.zeros(n_ranks)
+        return OnlineState(by_feature, others, settings=self._settings())
+
+    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
+        check_intercept_scale(state)
 
     def _bind(self, state: OnlineState) -> Any:
-        weights = state.by_feature["weights"]
+        intercepts = state.others["intercepts"]
         return kernels.MulticlassState(
-            flat(weights),
+            flat(state.by_feature["weights"]),
+            intercepts,
             flat(state.by_feature.get("weights_sums")),
-            np.empty(weights.shape[1]),
+            state.others.get("intercepts_sums"),
+            np.empty(intercepts.size),
             self.update == "uniform",
+            state.others["scale"][0],
         )
 
-    def _scores(self, rows: Rows) -> np.ndarray:
-        weights = self._weights()
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        return self._scored(rows)[1]
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        weights, intercepts = self._parameters()
         scores = np.empty((rows.n_rows, weights.shape[1]))
         project_many(rows, flat(weights), scores)
-        return check_scores(scores)
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        return self._scores(rows).argmax(axis=1)
+        scores = check_scores(scores + intercepts)
+        return scores, scores.argmax(axis=1)

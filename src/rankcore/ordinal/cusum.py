@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,14 @@ from rankcore._core.params import STEP_RULES, check_flag, check_option, check_re
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._base import ProjectingClassifier
+from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._scale import (
+    check_intercept_scale,
+    check_scale,
+    intercept_settings,
+    new_intercept_scale,
+)
 
 __all__ = ["CuSumRank"]
 
@@ -22,7 +29,7 @@ TIES = ("high", "low")
 DECISIONS = ("cusum", "count")
 
 
-class CuSumRank(OnlineOrdinalClassifier):
+class CuSumRank(ProjectingClassifier):
     """CuSum Rank: a task "rank above j" for each j, and scores that are their cumulative sums.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
@@ -45,7 +52,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         In training the rival is the rank of the highest score plus margin times its distance from
         the true rank, so that right ranks must also win clearly. The passive-aggressive updates
         leave a rival alone that is beaten by the loss.
-    average : bool, default=False
+    average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
     tie_break : {"high", "low"}, default="high"
         Which of equal best ranks is predicted.
@@ -54,13 +61,18 @@ class CuSumRank(OnlineOrdinalClassifier):
         always uses the former.
     fit_intercept : bool, default=True
         Whether each task has a threshold. X is not augmented.
-    max_iter : int, default=1
+    intercept_scaling : "auto" or float, default="auto"
+        Equivalent to a constant feature of this value behind each threshold, as
+        ``threshold_scale`` of `PRank`; the paper has 1.
+    max_iter : int, default=10
         Passes over the data in ``fit``.
-    shuffle : bool, default=False
+    shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
         Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
         or after a pass without mistakes.
+    early_stopping_rounds, eval_metric, class_weight
+        As in `PRank`.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
@@ -74,7 +86,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         Weights of the tasks (a copy).
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Of the tasks (a copy): their scores are ``X @ coef_.T + intercept_``.
-    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `PRank`.
 
     Notes
@@ -105,7 +117,14 @@ class CuSumRank(OnlineOrdinalClassifier):
            [ 1., -1.]]), array([-1., -1.]))
     """
 
+    _published: ClassVar[dict[str, Any]] = {
+        "average": False,
+        "intercept_scaling": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+    }
     _mixed_arrays = ("weights", "thresholds")
+    _weighs = "steps"
 
     def __init__(
         self,
@@ -114,13 +133,17 @@ class CuSumRank(OnlineOrdinalClassifier):
         delta: float = 1.0,
         pa_loss: str = "absolute",
         margin: float = 0.0,
-        average: bool = False,
+        average: bool = True,
         tie_break: str = "high",
         decision: str = "cusum",
         fit_intercept: bool = True,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        intercept_scaling: float | str = "auto",
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -133,9 +156,13 @@ class CuSumRank(OnlineOrdinalClassifier):
         self.tie_break = tie_break
         self.decision = decision
         self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -163,7 +190,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         check_rule(self)
 
     def _settings(self) -> dict[str, Any]:
-        return {"average": bool(self.average), "fit_intercept": bool(self.fit_intercept)}
+        return intercept_settings(self)
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
@@ -171,6 +198,7 @@ class CuSumRank(OnlineOrdinalClassifier):
         names = ["", "_sums"] if self.average else [""]
         by_feature = {f"weights{name}": np.zeros((n_features, n_ranks - 1)) for name in names}
         others = {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}
+        others["scale"] = new_intercept_scale(self)
         return OnlineState(by_feature, others, settings=self._settings())
 
     def _bind(self, state: OnlineState) -> Any:
@@ -187,10 +215,14 @@ class CuSumRank(OnlineOrdinalClassifier):
             self.tie_break == "low",
             STEP_RULES.index(self.update),
             self.pa_loss == "zero_one",
-            state.settings["fit_intercept"],
+            state.others["scale"][0],
         )
 
-    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
+        check_intercept_scale(state)
+
+    def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Cumulative scores of the ranks, and the ranks of the highest."""
         weights, thresholds = self._parameters()
         check_option(self.tie_break, "tie_break", TIES)
         scores = np.empty((rows.n_rows, thresholds.size + 1))
@@ -198,17 +230,32 @@ class CuSumRank(OnlineOrdinalClassifier):
         kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie_break == "low", scores, ranks)
         return check_scores(scores), ranks
 
-    def _scores(self, rows: Rows) -> np.ndarray:
-        return self._scored(rows)[0]
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        check_option(self.decision, "decision", DECISIONS)
-        if self.decision == "cusum":
-            return self._scored(rows)[1]
+    def _tasks(self, rows: Rows) -> np.ndarray:
+        """Scores of the tasks."""
         weights, thresholds = self._parameters()
         tasks = np.empty((rows.n_rows, thresholds.size))
         project_many(rows, flat(weights), tasks)
-        return (check_scores(tasks) >= thresholds).sum(axis=1, dtype=np.int32)
+        return check_scores(tasks) - thresholds
+
+    def _projected(self, rows: Rows) -> np.ndarray:
+        return self._cumulated(rows)[0][:, -1]
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        return self._scored(rows)[1]
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        check_option(self.decision, "decision", DECISIONS)
+        if self.decision == "cusum":
+            return self._cumulated(rows)
+        return counted(self._tasks(rows))
+
+
+def counted(tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of ranks by ``decision="count"``, and how many tasks have a score from 0 on.
+
+    In descending order the cumulative sums of the tasks' scores are greatest at that number.
+    """
+    return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
 
 
 def check_rule(model: Any) -> None:
@@ -222,3 +269,4 @@ def check_rule(model: Any) -> None:
     check_real(model.margin, "margin", 0, 1e100)
     check_flag(model.average, "average")
     check_flag(model.fit_intercept, "fit_intercept")
+    check_scale(model.intercept_scaling, "intercept_scaling")

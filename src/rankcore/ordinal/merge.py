@@ -60,7 +60,7 @@ def merge(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 3))
     >>> y = np.digitize(X @ [1, -1, 2], [-1, 1])
-    >>> mixed = rc.PRank().fit(X[:4], y[:4], classes=[0, 1, 2])
+    >>> mixed = rc.PRank(max_iter=1).fit(X[:4], y[:4], classes=[0, 1, 2])
     >>> for epoch in range(5):
     ...     shards = [deepcopy(mixed).partial_fit(X[i::4], y[i::4]) for i in range(4)]
     ...     mixed = rc.merge(shards, base=mixed)
@@ -94,6 +94,10 @@ def merge(
     return result
 
 
+# Parameters that only say how a fit is watched.
+WATCHING = ("early_stopping_rounds", "eval_metric", "class_weight")
+
+
 def _check_alike(model: Any, first: Any) -> None:
     if not isinstance(model, OnlineOrdinalClassifier) or not model._mixed_arrays:
         raise TypeError(
@@ -117,7 +121,7 @@ def _check_alike(model: Any, first: Any) -> None:
 
 def _params(model: Any) -> dict[str, Any]:
     """What must be equal for models to be mixed: all but how a fit is run and reported."""
-    apart = {"max_iter", "shuffle", "tol", "random_state", "verbose"}
+    apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", *WATCHING}
     params = {name: value for name, value in model.get_params().items() if name not in apart}
     return {**params, **model._state.settings}
 
@@ -137,6 +141,12 @@ def _mixed(
     shares: np.ndarray,
     base: OnlineState,
 ) -> OnlineState:
+    scales = {float(state.others["scale"][0]) for state in states if "scale" in state.others}
+    if len(scales) > 1:
+        raise ValueError(
+            "the models chose different scales of their thresholds, by their own first rows: start "
+            "all from copies of one model, or set the scale to a number"
+        )
     fresh = model._new_state(model.n_features_in_, model.classes_.size)
     fresh.others = {name: array.copy() for name, array in states[0].others.items()}
     fresh.counts = base.counts + sum(state.counts - base.counts for state in states)

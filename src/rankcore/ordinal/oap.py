@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from rankcore.ordinal._tiles import (
     zeros_by_line,
 )
 from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
-from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice
+from rankcore.ordinal._scale import check_known_scale, new_scale
+from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
@@ -42,8 +43,9 @@ class OAP(ThresholdClassifier):
     sampling: str
     average_members: bool
     tie: str
-    threshold_scale: float
+    threshold_scale: float | str
     n_jobs: int | None
+    _weighs = "draws"
 
     @property
     @reads
@@ -56,6 +58,8 @@ class OAP(ThresholdClassifier):
                 average=state.settings["average_members"],
                 tie=self.tie,
                 threshold_scale=state.settings["threshold_scale"],
+                max_iter=self.max_iter,
+                shuffle=self.shuffle,
             )
             tile, lane = divmod(j, state.others["steps"].shape[2])
             member._state = OnlineState(
@@ -68,7 +72,8 @@ class OAP(ThresholdClassifier):
                     name: state.others[name][tile, :, lane].copy()
                     for name in ["steps", "thresholds", "steps_sums"]
                     if name in state.others
-                },
+                }
+                | {"scale": state.others["scale"].copy()},
                 state.others["seen"][j].copy(),
                 settings=member._settings(),
                 log=[state.others["seen"][j].tolist()] if state.others["seen"][j, 0] else [],
@@ -93,6 +98,9 @@ class OAP(ThresholdClassifier):
 
     def _settings(self) -> dict[str, Any]:
         return sampling_settings(self)
+
+    def _as_learned(self, state: OnlineState, weights: np.ndarray) -> np.ndarray:
+        return least_draws(state.settings, weights)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of
@@ -123,6 +131,7 @@ class OAP(ThresholdClassifier):
             "thresholds": np.zeros(shape),
             "totals": np.zeros(n_ranks - 1, dtype=np.int64),
             "mean_thresholds": np.zeros(n_ranks - 1),
+            "scale": new_scale(self.threshold_scale),
             "seen": np.zeros((n_tiles * width, 3), dtype=np.int64),
             "survived": np.zeros(n_tiles * width, dtype=np.int64),
             "seed": as_generator(self.random_state).integers(2**63, size=1),
@@ -138,7 +147,8 @@ class OAP(ThresholdClassifier):
             or state.others["seed"][0] < 0
         ):
             raise ValueError("what its members have counted is impossible")
-        steps, scale = state.others["steps"], state.settings["threshold_scale"]
+        check_known_scale(state, state.settings["threshold_scale"])
+        steps, scale = state.others["steps"], scale_of(state)
         thresholds = state.others["thresholds"].transpose(0, 2, 1)
         check_lattice(steps.transpose(0, 2, 1), thresholds, scale)
         check_means(state, steps.sum(axis=(0, 2)))
@@ -155,7 +165,7 @@ class OAP(ThresholdClassifier):
         losses: np.ndarray,
     ) -> int:
         n, others = state.settings["n_estimators"], state.others
-        scale = state.settings["threshold_scale"] ** 2
+        scale = scale_of(state)
         weights = state.by_feature["weights"]
         lines = math.ceil(n / LANES)
         n_jobs = min(n_threads(self.n_jobs), lines)
@@ -174,7 +184,8 @@ class OAP(ThresholdClassifier):
             scale,
             self.tie == "strict",
         )
-        t, seed, cumulative = state.t, int(others["seed"][0]), least_draws(state.settings)
+        cumulative = least_draws(state.settings) if state.weights is None else state.weights
+        t, seed = state.t, int(others["seed"][0])
 
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
             moved = np.zeros((stop - start, others["totals"].size), dtype=np.int32)
@@ -197,7 +208,7 @@ class OAP(ThresholdClassifier):
         mean = Mean(
             state.by_feature["mean"], others["totals"], others["mean_thresholds"], moved, scale, n
         )
-        return learn(mean, rows, ranks, order, start, stop, state.counts, marks, losses)
+        return learn(mean, rows, ranks, order, None, start, stop, state.counts, marks, losses)
 
 
 class OAPBPM(OAP):
@@ -212,19 +223,21 @@ class OAPBPM(OAP):
     sampling : {"bernoulli", "poisson"}, default="bernoulli"
         Take an example once with probability ``tau``, or as often as a Poisson variable of mean 1
         says (online bagging; ``tau`` has no effect).
-    average_members : bool, default=False
+    average_members : bool, default=True
         Take the mean of the members' averaged parameters instead of their last ones.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.
-    threshold_scale : float, default=1.0
+    threshold_scale : "auto" or float, default="auto"
         As in `PRank`.
-    max_iter : int, default=1
+    max_iter : int, default=10
         Passes over the data in ``fit``.
-    shuffle : bool, default=False
+    shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
         Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
         or after a pass without mistakes.
+    early_stopping_rounds, eval_metric, class_weight
+        As in `PRank`.
     n_jobs : int, optional
         Threads that share the members; -1 for all processors. The result does not depend on it.
     random_state : int, numpy Generator or RandomState, optional
@@ -242,7 +255,7 @@ class OAPBPM(OAP):
         The mean of their thresholds, ascending (a copy).
     estimators_ : list of PRank
         The members (copies).
-    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `PRank`; the losses are those of the mean of the members' last parameters.
 
     Notes
@@ -265,17 +278,27 @@ class OAPBPM(OAP):
     array([3, 1, 2, 3])
     """
 
+    _published: ClassVar[dict[str, Any]] = {
+        "average_members": False,
+        "threshold_scale": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+    }
+
     def __init__(
         self,
         n_estimators: int = 100,
         tau: float = 0.3,
         sampling: str = "bernoulli",
-        average_members: bool = False,
+        average_members: bool = True,
         tie: str = "crammer",
-        threshold_scale: float = 1.0,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        threshold_scale: float | str = "auto",
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -289,6 +312,9 @@ class OAPBPM(OAP):
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -313,7 +339,7 @@ n_jobs, random_state, verbose
         The labels, lowest rank first.
     estimators_ : list of PRank
         The members (copies).
-    coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+    coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `OAPBPM`: parameters and losses are those of the members' mean, which cost no further
         pass.
 
@@ -332,18 +358,28 @@ n_jobs, random_state, verbose
     array([3, 1, 2, 3])
     """
 
+    _published: ClassVar[dict[str, Any]] = {
+        "average_members": False,
+        "threshold_scale": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+    }
+
     def __init__(
         self,
         n_estimators: int = 100,
         tau: float = 0.3,
         sampling: str = "bernoulli",
-        average_members: bool = False,
+        average_members: bool = True,
         output: str = "round",
         tie: str = "crammer",
-        threshold_scale: float = 1.0,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        threshold_scale: float | str = "auto",
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -358,6 +394,9 @@ n_jobs, random_state, verbose
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -388,7 +427,7 @@ tol, n_jobs, random_state, verbose
 
     Attributes
     ----------
-    classes_, estimators_, coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, t_, \
+    classes_, estimators_, coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, \
 history_, loss_curve_
         As in `OAPBagging`.
 
@@ -410,32 +449,38 @@ history_, loss_curve_
         n_estimators: int = 100,
         tau: float = 0.3,
         sampling: str = "bernoulli",
-        average_members: bool = False,
+        average_members: bool = True,
         output: str = "round",
         weight: str = "total",
         tie: str = "crammer",
-        threshold_scale: float = 1.0,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        threshold_scale: float | str = "auto",
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            n_estimators,
-            tau,
-            sampling,
-            average_members,
-            output,
-            tie,
-            threshold_scale,
-            max_iter,
-            shuffle,
-            tol,
-            n_jobs,
-            random_state,
-            verbose,
+            n_estimators=n_estimators,
+            tau=tau,
+            sampling=sampling,
+            average_members=average_members,
+            output=output,
+            tie=tie,
+            threshold_scale=threshold_scale,
+            max_iter=max_iter,
+            shuffle=shuffle,
+            tol=tol,
+            early_stopping_rounds=early_stopping_rounds,
+            eval_metric=eval_metric,
+            class_weight=class_weight,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
         )
         self.weight = weight
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import check_flag, check_option, check_real
+from rankcore._core.params import check_flag, check_option
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._base import ProjectingClassifier
+from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._scale import check_known_scale, check_scale, new_scale, scale_setting
 
 __all__ = ["PRank"]
 
 
-class ThresholdClassifier(OnlineOrdinalClassifier):
+class ThresholdClassifier(ProjectingClassifier):
     """One direction cut by ordered thresholds, which a subclass provides. Not public."""
 
     @property
@@ -33,19 +35,34 @@ class ThresholdClassifier(OnlineOrdinalClassifier):
         """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
         return self._parameters()[1].copy()
 
+    @property
+    @reads
+    def threshold_scale_(self) -> float:
+        """The number that ``threshold_scale`` stands for: thresholds move in steps of its square."""
+        return float(np.sqrt(self._fitted_state().others["scale"][0]))
+
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds to predict with."""
         raise NotImplementedError
 
-    def _scores(self, rows: Rows) -> np.ndarray:
+    def _projected(self, rows: Rows) -> np.ndarray:
         scores = np.empty(rows.n_rows)
         project(rows, self._parameters()[0], scores)
         return check_scores(scores)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
-        ranks = np.empty(rows.n_rows, dtype=np.int32)
-        kernels.threshold_ranks(self._scores(rows), self._parameters()[1], ranks)
-        return ranks
+        return ranks_of(self._projected(rows), self._parameters()[1])
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        scores, thresholds = self._projected(rows), self._parameters()[1]
+        return cumulated(scores[:, None] - thresholds), ranks_of(scores, thresholds)
+
+
+def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """How many of the ascending thresholds each score reaches."""
+    ranks = np.empty(scores.size, dtype=np.int32)
+    kernels.threshold_ranks(scores, thresholds, ranks)
+    return ranks
 
 
 class PRank(ThresholdClassifier):
@@ -57,22 +74,35 @@ class PRank(ThresholdClassifier):
 
     Parameters
     ----------
-    max_iter : int, default=1
+    max_iter : int, default=10
         Passes over the data in ``fit``.
-    average : bool, default=False
+    average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually better by far, at about 1.5 times the training cost.
     tie : {"crammer", "strict"}, default="crammer"
         Whether a projection that hits a threshold below its true rank exactly moves that threshold
         (the paper's rule, and what happens on the very first example) or not.
-    threshold_scale : float, default=1.0
-        Equivalent to a constant feature of this value shared by the thresholds: these live on
-        the multiples of its square. Of the order of the rows' norms is a good choice.
-    shuffle : bool, default=False
+    threshold_scale : "auto" or float, default="auto"
+        Equivalent to a constant feature of this value behind the thresholds: these live on the
+        multiples of its square. "auto" takes the root mean square length of the rows of the first
+        call, so that thresholds move as fast as projections do whatever the scale and the number
+        of features; its square is rounded to a power of two. The paper has 1.
+    shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
         Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
         or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many passes in a row that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        What is measured on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels, greater for better. The
+        first decides on early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, which multiply those of the rows; "balanced" gives every label the
+        same total. See Notes for what a weight is.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling. The same seed gives the same model on every platform.
     verbose : int, default=0
@@ -92,10 +122,15 @@ class PRank(ThresholdClassifier):
         Only where X had string column names.
     n_iter_ : int
         Passes made.
+    best_iteration_ : int
+        The pass that early stopping chose, counted from 1.
+    threshold_scale_ : float
+        The number that ``threshold_scale`` stands for.
     t_ : int
         Examples learned from, over all passes.
     history_ : dict of lists
-        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``.
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also what was measured on it, under the name of the measure.
     loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and time-averaged rank loss while learning.
 
@@ -109,8 +144,9 @@ class PRank(ThresholdClassifier):
     longer than R, the total rank loss over any number of passes is at most
     ``((n_classes - 1) * R**2 + 1) / g**2``.
 
-    There is no ``sample_weight``: integer steps are what keeps the thresholds in order, and a
-    mistake-driven step scaled by a weight is another algorithm. Repeat rows to weigh them.
+    A weight says how often a row is visited, in passes of their own draws for what is left of an
+    integer: fitting with integer weights is fitting with repeated rows. Integer steps are what
+    keeps the thresholds in order; a step multiplied by a weight would leave their lattice.
 
     References
     ----------
@@ -121,7 +157,7 @@ class PRank(ThresholdClassifier):
     --------
     >>> import rankcore as rc
     >>> X = [[1, 0], [0, 1], [1, 1], [2, 0]]
-    >>> model = rc.PRank(max_iter=2).fit(X, [3, 1, 2, 3])
+    >>> model = rc.PRank.published(max_iter=2).fit(X, [3, 1, 2, 3])
     >>> model.predict(X)
     array([3, 1, 2, 3])
     >>> model.coef_, model.thresholds_
@@ -130,16 +166,25 @@ class PRank(ThresholdClassifier):
     [0.75, 0.0]
     """
 
+    _published: ClassVar[dict[str, Any]] = {
+        "average": False,
+        "threshold_scale": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+    }
     _mixed_arrays = ("weights", "steps")
 
     def __init__(
         self,
-        max_iter: int = 1,
-        average: bool = False,
+        max_iter: int = 10,
+        average: bool = True,
         tie: str = "crammer",
-        threshold_scale: float = 1.0,
-        shuffle: bool = False,
+        threshold_scale: float | str = "auto",
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -149,6 +194,9 @@ class PRank(ThresholdClassifier):
         self.threshold_scale = threshold_scale
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -158,7 +206,7 @@ class PRank(ThresholdClassifier):
         weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
         if not state.settings["average"]:
             return weights, thresholds
-        return state.averaged(lambda: (state.mean("weights"), _scale(state) * mean_steps(state)))
+        return state.averaged(lambda: (state.mean("weights"), scale_of(state) * mean_steps(state)))
 
     def _check_params(self) -> None:
         self._check_common_params()
@@ -166,7 +214,10 @@ class PRank(ThresholdClassifier):
         check_rule(self.tie, self.threshold_scale)
 
     def _settings(self) -> dict[str, Any]:
-        return {"average": bool(self.average), "threshold_scale": float(self.threshold_scale)}
+        return {
+            "average": bool(self.average),
+            "threshold_scale": scale_setting(self.threshold_scale),
+        }
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
@@ -175,6 +226,7 @@ class PRank(ThresholdClassifier):
         others = {
             "steps": np.zeros(n_ranks - 1, dtype=np.int64),
             "thresholds": np.zeros(n_ranks - 1),
+            "scale": new_scale(self.threshold_scale),
         }
         if self.average:
             by_feature["weights_sums"] = np.zeros(n_features)
@@ -182,12 +234,11 @@ class PRank(ThresholdClassifier):
         return OnlineState(by_feature, others, settings=self._settings())
 
     def _derive(self, state: OnlineState) -> None:
-        state.others["thresholds"] = _scale(state) * state.others["steps"]
+        state.others["thresholds"] = scale_of(state) * state.others["steps"]
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_lattice(
-            state.others["steps"], state.others["thresholds"], state.settings["threshold_scale"]
-        )
+        check_known_scale(state, state.settings["threshold_scale"])
+        check_lattice(state.others["steps"], state.others["thresholds"], scale_of(state))
 
     def _bind(self, state: OnlineState) -> Any:
         return kernels.PRankState(
@@ -196,13 +247,13 @@ class PRank(ThresholdClassifier):
             state.others["thresholds"],
             state.by_feature.get("weights_sums"),
             state.others.get("steps_sums"),
-            _scale(state),
+            scale_of(state),
             self.tie == "strict",
         )
 
 
-def _scale(state: OnlineState) -> float:
-    return state.settings["threshold_scale"] ** 2
+def scale_of(state: OnlineState) -> float:
+    return float(state.others["scale"][0])
 
 
 def mean_steps(state: OnlineState) -> np.ndarray:
@@ -215,13 +266,12 @@ def mean_steps(state: OnlineState) -> np.ndarray:
 def check_rule(tie: Any, threshold_scale: Any) -> None:
     """Raise on a parameter of PRank's rule outside its range."""
     check_option(tie, "tie", ("crammer", "strict"))
-    # Wide enough for any data, narrow enough for its square times a step to stay a number.
-    check_real(threshold_scale, "threshold_scale", 1e-100, 1e100)
+    check_scale(threshold_scale, "threshold_scale")
 
 
 def check_lattice(steps: np.ndarray, thresholds: np.ndarray, scale: float) -> None:
-    """Raise unless thresholds ascend and are integer steps times the squared scale."""
+    """Raise unless thresholds ascend and are integer steps times a scale."""
     if (np.diff(steps) < 0).any():
         raise ValueError("its thresholds do not ascend")
-    if not np.array_equal(thresholds, scale**2 * steps):
+    if not np.array_equal(thresholds, scale * steps):
         raise ValueError("its thresholds are not its steps times the threshold scale")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_scalar
@@ -15,7 +15,8 @@ from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore._ext.voted import Voted
 from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
-from rankcore.ordinal.prank import check_lattice, check_rule
+from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
+from rankcore.ordinal.prank import check_lattice, check_rule, scale_of
 
 __all__ = ["VotedPRank"]
 
@@ -89,15 +90,17 @@ class VotedPRank(VotesRanks):
         ever made.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.
-    threshold_scale : float, default=1.0
+    threshold_scale : "auto" or float, default="auto"
         As in `PRank`.
-    max_iter : int, default=1
+    max_iter : int, default=10
         Passes over the data in ``fit``.
-    shuffle : bool, default=False
+    shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
         Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
         or after a pass without mistakes.
+    early_stopping_rounds, eval_metric, class_weight
+        As in `PRank`.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
     verbose : int, default=0
@@ -113,7 +116,7 @@ class VotedPRank(VotesRanks):
         Their thresholds (a copy).
     votes_ : ndarray of int64, shape (n_hypotheses,)
         Their votes (a copy).
-    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `PRank`; the losses are those of the latest hypothesis.
 
     Notes
@@ -138,16 +141,26 @@ class VotedPRank(VotesRanks):
     array([2.4])
     """
 
+    _published: ClassVar[dict[str, Any]] = {
+        "threshold_scale": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+        "max_hypotheses": None,
+    }
+
     def __init__(
         self,
         output: str = "round",
         count_init: int = 1,
         max_hypotheses: int | None = None,
         tie: str = "crammer",
-        threshold_scale: float = 1.0,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        threshold_scale: float | str = "auto",
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -159,6 +172,9 @@ class VotedPRank(VotesRanks):
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -223,7 +239,7 @@ class VotedPRank(VotesRanks):
     def _settings(self) -> dict[str, Any]:
         limit = None if self.max_hypotheses is None else int(self.max_hypotheses)
         return {
-            "threshold_scale": float(self.threshold_scale),
+            "threshold_scale": scale_setting(self.threshold_scale),
             "count_init": int(self.count_init),
             "max_hypotheses": limit,
         }
@@ -243,12 +259,14 @@ class VotedPRank(VotesRanks):
             "votes": np.zeros(room, dtype=np.int64),
             "born": np.zeros(room, dtype=np.int64),
             "progress": np.zeros(3, dtype=np.int64),
+            "scale": new_scale(self.threshold_scale),
         }
         return VotedState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         others = state.others
-        check_lattice(others["steps"], others["thresholds"], state.settings["threshold_scale"])
+        check_known_scale(state, state.settings["threshold_scale"])
+        check_lattice(others["steps"], others["thresholds"], scale_of(state))
         kept = others["progress"][0]
         if (
             kept > others["votes"].size
@@ -271,7 +289,7 @@ class VotedPRank(VotesRanks):
             others["votes"],
             others["born"],
             others["progress"],
-            state.settings["threshold_scale"] ** 2,
+            scale_of(state),
             self.tie == "strict",
             state.settings["count_init"],
             state.settings["max_hypotheses"] is not None,

@@ -17,7 +17,8 @@ from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext import kernel_scores
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._base import ProjectingClassifier
+from rankcore.ordinal._scale import mean_square_length, power_of_two
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._functions import (
     COMPILED,
@@ -37,11 +38,13 @@ POLICIES = ("oldest", "random", "smallest", "forgetron", "norma", "projectron")
 # short enough for these to stay in the nearer caches.
 LEAST_ROWS, BLOCK_ROWS = 8, 64
 BLOCK_VALUES = 2**20
+# Rows by which an automatic scale is chosen, if that takes kernel values.
+SCALED_ROWS = 256
 # Rows that a thread scores between two looks at pending signals.
 SCORED_ROWS = 1024
 
 
-class KernelClassifier(OnlineOrdinalClassifier):
+class KernelClassifier(ProjectingClassifier):
     """An online ordinal learner in dual form. Not public: subclasses say their rule.
 
     A subclass provides ``_bind_rule``, ``_rule_arrays``, ``_rule_settings``, ``_check_rule`` and
@@ -233,16 +236,36 @@ class KernelClassifier(OnlineOrdinalClassifier):
         if state.t == 0 and self.kernel in ("poly", "rbf"):
             arrays["gamma"][0] = resolve_gamma(self.gamma, rows)
         slot_of = None
-        if epoch > 1:  # a row may come that is a support vector already
+        twice = order is not None and np.unique(order).size < order.size
+        if epoch > 1 or twice:  # a row may come that is a support vector already
             slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
             n = int(arrays["book"][_pool.N_SUPPORT])
-            slot_of[arrays["support"][:n]] = np.arange(n)
+            known = arrays["support"][:n] - first  # those of earlier calls are below 0
+            slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
         state.visit = first, slot_of
         try:
             super()._run_pass(state, rows, ranks, order, epoch, n_epochs)
         finally:
             state.visit = 0, None
         state.others["book"][_pool.FIRST] = first + rows.n_rows
+
+    def _mean_square(self, state: Any, rows: Rows) -> float:
+        if self.kernel == "rbf":
+            return 1.0
+        if self.kernel == "linear":
+            return mean_square_length(rows)
+        n = min(rows.n_rows, SCALED_ROWS)
+        block = some_rows(rows, slice(0, n))
+        if self.kernel == "precomputed":
+            own = np.diagonal(columns_of(block, state.visit[0] + np.arange(n)))
+        elif self.kernel == "poly":
+            lengths = np.asarray((block * block).sum(axis=1), dtype=np.float64).reshape(-1)
+            with np.errstate(over="ignore"):
+                own = (state.others["gamma"][0] * lengths + self.coef0) ** self.degree
+        else:
+            own = np.diagonal(call_kernel(self.kernel, block, block))
+        mean = float(np.mean(own))
+        return power_of_two(mean) if np.isfinite(mean) else 1.0
 
     def _check_precomputed(self, rows: Rows, first: int) -> None:
         if first + rows.n_rows > rows.n_features:
@@ -270,7 +293,10 @@ class KernelClassifier(OnlineOrdinalClassifier):
         kernel, budget = self._compiled_kernel(state), self._compiled_budget(state)
         bound = self._bind_rule(state, kernel, budget, rows.n_features)
         bound.take(rows, order, start, stop, first, slot_of, values, among)
-        reached = learn(bound, rows, ranks, order, start, stop, state.counts, marks, losses)
+        weights = state.weights
+        reached = learn(
+            bound, rows, ranks, order, weights, start, stop, state.counts, marks, losses
+        )
         joined = slice(0 if self.budget is not None else before, None)
         if not np.isfinite(state.others["diagonal"][joined]).all():
             raise ValueError(f"a kernel value overflowed: {self._overflow_hint}")

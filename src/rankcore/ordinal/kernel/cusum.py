@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +10,13 @@ from rankcore._core.concurrency import reads
 from rankcore._core.params import STEP_RULES, check_option
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal.cusum import DECISIONS, TIES, check_rule
+from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._scale import (
+    check_intercept_scale,
+    intercept_settings,
+    new_intercept_scale,
+)
+from rankcore.ordinal.cusum import DECISIONS, TIES, check_rule, counted
 from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
 from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.kernel.prank import mean_lists
@@ -28,7 +34,8 @@ class KernelCuSumRank(KernelClassifier):
     ----------
     kernel, gamma, degree, coef0
         As in `KernelPRank`.
-    update, C, delta, pa_loss, margin, average, tie_break, decision, fit_intercept
+    update, C, delta, pa_loss, margin, average, tie_break, decision, fit_intercept, \
+intercept_scaling
         As in `CuSumRank`; the squared length of a row is ``K(x, x)``, and 1 more with an intercept.
     budget, budget_policy, decay, projection_tol
         As in `KernelPRank`; coefficients of all tasks count together.
@@ -44,7 +51,7 @@ class KernelCuSumRank(KernelClassifier):
         ``K(X, support_vectors_) @ dual_coef_.T + intercept_``.
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Of the tasks (a copy).
-    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, t_, history_, \
+    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
 loss_curve_
         As in `KernelPRank`.
 
@@ -66,6 +73,14 @@ loss_curve_
     array([1, 1, 2, 3])
     """
 
+    _published: ClassVar[dict[str, Any]] = {
+        "average": False,
+        "intercept_scaling": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+    }
+    _weighs = "steps"
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -77,17 +92,21 @@ loss_curve_
         delta: float = 1.0,
         pa_loss: str = "absolute",
         margin: float = 0.0,
-        average: bool = False,
+        average: bool = True,
         tie_break: str = "high",
         decision: str = "cusum",
         fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
         budget: int | None = None,
         budget_policy: str = "oldest",
         decay: float = 0.01,
         projection_tol: float = 1e-6,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -105,6 +124,7 @@ loss_curve_
         self.tie_break = tie_break
         self.decision = decision
         self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
         self.budget = budget
         self.budget_policy = budget_policy
         self.decay = decay
@@ -112,6 +132,9 @@ loss_curve_
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -127,11 +150,16 @@ loss_curve_
         check_rule(self)
 
     def _rule_settings(self) -> dict[str, Any]:
-        return {"average": bool(self.average), "fit_intercept": bool(self.fit_intercept)}
+        return intercept_settings(self)
 
     def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
         names = ["", "_sums"] if self.average else [""]
-        return {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}, n_ranks - 1
+        arrays = {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}
+        return arrays | {"scale": new_intercept_scale(self)}, n_ranks - 1
+
+    def _check_state(self, state: Any, n_ranks: int) -> None:
+        super()._check_state(state, n_ranks)
+        check_intercept_scale(state)
 
     def _bind_rule(
         self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
@@ -147,7 +175,7 @@ loss_curve_
             self.tie_break == "low",
             STEP_RULES.index(self.update),
             self.pa_loss == "zero_one",
-            state.settings["fit_intercept"],
+            state.others["scale"][0],
         )
 
     def _thresholds(self, state: DualState) -> np.ndarray:
@@ -159,17 +187,19 @@ loss_curve_
     def _tasks(self, rows: Rows) -> np.ndarray:
         return self._outputs(rows) - self._thresholds(self._fitted_state())
 
-    def _scores(self, rows: Rows) -> np.ndarray:
-        scores = np.zeros((rows.n_rows, self.classes_.size))
-        np.cumsum(self._tasks(rows), axis=1, out=scores[:, 1:])
-        return scores
+    def _projected(self, rows: Rows) -> np.ndarray:
+        return self._tasks(rows).sum(axis=1)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
+        return self._scored(rows)[1]
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         check_option(self.tie_break, "tie_break", TIES)
         check_option(self.decision, "decision", DECISIONS)
+        tasks = self._tasks(rows)
         if self.decision == "count":
-            return (self._tasks(rows) >= 0).sum(axis=1, dtype=np.int32)
-        scores = self._scores(rows)
+            return counted(tasks)
+        scores = cumulated(tasks)
         if self.tie_break == "low":
-            return scores.argmax(axis=1)
-        return scores.shape[1] - 1 - scores[:, ::-1].argmax(axis=1)
+            return scores, scores.argmax(axis=1)
+        return scores, scores.shape[1] - 1 - scores[:, ::-1].argmax(axis=1)

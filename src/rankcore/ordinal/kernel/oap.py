@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +11,12 @@ from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator
 from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
+from rankcore.ordinal._scale import check_known_scale, new_scale
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import Compiled
 from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.kernel.prank import KernelThresholdClassifier
-from rankcore.ordinal.prank import check_lattice
+from rankcore.ordinal.prank import check_lattice, scale_of
 
 __all__ = ["KernelOAPBPM"]
 
@@ -53,7 +54,7 @@ class KernelOAPBPM(KernelThresholdClassifier):
         Thresholds of the members (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Mean of the members' thresholds, ascending (a copy).
-    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, t_, history_, \
+    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
 loss_curve_
         As in `KernelPRank`; the losses are those of the mean of the members' last parameters.
 
@@ -78,25 +79,35 @@ loss_curve_
     array([1, 1, 2, 2])
     """
 
+    _published: ClassVar[dict[str, Any]] = {
+        "average_members": False,
+        "threshold_scale": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+    }
+
     def __init__(
         self,
         n_estimators: int = 100,
         tau: float = 0.3,
         sampling: str = "bernoulli",
-        average_members: bool = False,
+        average_members: bool = True,
         kernel: Any = "rbf",
         gamma: Any = "scale",
         degree: int = 2,
         coef0: float = 1.0,
         tie: str = "crammer",
-        threshold_scale: float = 1.0,
+        threshold_scale: float | str = "auto",
         budget: int | None = None,
         budget_policy: str = "oldest",
         decay: float = 0.01,
         projection_tol: float = 1e-6,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -118,6 +129,9 @@ loss_curve_
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -155,6 +169,7 @@ loss_curve_
             "mean_thresholds": np.zeros(n_ranks - 1),
             "seen": np.zeros((self.n_estimators, 3), dtype=np.int64),
             "seed": as_generator(self.random_state).integers(2**63, size=1),
+            "scale": new_scale(self.threshold_scale),
         }
         if self.average_members:
             arrays["steps_sums"] = np.zeros(shape, dtype=np.int64)
@@ -165,13 +180,14 @@ loss_curve_
         others, seen = state.others, state.others["seen"]
         if (seen < 0).any() or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
             raise ValueError("what its members have counted is impossible")
-        check_lattice(others["steps"], others["thresholds"], state.settings["threshold_scale"])
+        check_known_scale(state, state.settings["threshold_scale"])
+        check_lattice(others["steps"], others["thresholds"], scale_of(state))
         check_means(state, others["steps"].sum(axis=0))
 
     def _bind_rule(
         self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
     ) -> Any:
-        scale = state.settings["threshold_scale"] ** 2
+        scale = scale_of(state)
         return KernelOAPState(
             state.others,
             kernel,
@@ -179,7 +195,7 @@ loss_curve_
             n_features,
             scale,
             self.tie == "strict",
-            least_draws(state.settings),
+            least_draws(state.settings)[0],
         )
 
     def _thresholds(self, state: DualState) -> np.ndarray:
@@ -217,4 +233,4 @@ def member_thresholds(state: DualState) -> np.ndarray:
         return others["thresholds"]
     t = np.maximum(others["seen"][:, :1], 1)
     steps = (others["steps"] * t - others["steps_sums"]) / t
-    return state.settings["threshold_scale"] ** 2 * steps
+    return scale_of(state) * steps

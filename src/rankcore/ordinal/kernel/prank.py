@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankcore._core.concurrency import reads
 from rankcore._core.params import check_flag
-from rankcore._ext import ordinal as kernels
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
 from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
 from rankcore.ordinal.kernel._pool import DualState
-from rankcore.ordinal.prank import check_lattice, check_rule, mean_steps
+from rankcore.ordinal.prank import check_lattice, check_rule, mean_steps, ranks_of, scale_of
 
 __all__ = ["KernelPRank"]
 
@@ -22,7 +23,7 @@ class KernelThresholdClassifier(KernelClassifier):
     """One output in dual form, cut by ordered thresholds. Not public."""
 
     tie: str
-    threshold_scale: float
+    threshold_scale: float | str
 
     @property
     @reads
@@ -34,14 +35,15 @@ class KernelThresholdClassifier(KernelClassifier):
         """Thresholds to predict with."""
         raise NotImplementedError
 
-    def _scores(self, rows: Rows) -> np.ndarray:
-        return self._outputs(rows)[:, 0]
+    def _projected(self, rows: Rows) -> np.ndarray:
+        return np.ascontiguousarray(self._outputs(rows)[:, 0])
 
     def _ranks(self, rows: Rows) -> np.ndarray:
-        ranks = np.empty(rows.n_rows, dtype=np.int32)
-        scores = np.ascontiguousarray(self._scores(rows))
-        kernels.threshold_ranks(scores, self._thresholds(self._fitted_state()), ranks)
-        return ranks
+        return ranks_of(self._projected(rows), self._thresholds(self._fitted_state()))
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        scores, thresholds = self._projected(rows), self._thresholds(self._fitted_state())
+        return cumulated(scores[:, None] - thresholds), ranks_of(scores, thresholds)
 
 
 class KernelPRank(KernelThresholdClassifier):
@@ -65,13 +67,13 @@ class KernelPRank(KernelThresholdClassifier):
         Of "poly": ``(gamma * x.z + coef0) ** degree``.
     coef0 : float, default=1.0
         Of "poly".
-    average : bool, default=False
+    average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         A budget's policy that removes support vectors takes their past out of the average, but not
         out of that of the thresholds: average under a budget with "projectron" alone.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.
-    threshold_scale : float, default=1.0
+    threshold_scale : "auto" or float, default="auto"
         As in `PRank`.
     budget : int, optional
         The most support vectors to keep. By default all are kept: memory grows with the mistakes.
@@ -107,7 +109,7 @@ default="oldest"
         Ascending and finite (a copy).
     gamma_ : float
         What ``gamma`` stands for.
-    n_features_in_, feature_names_in_, n_iter_, t_, history_, loss_curve_
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `PRank`.
 
     Notes
@@ -141,22 +143,32 @@ default="oldest"
     array([1, 1, 2, 2])
     """
 
+    _published: ClassVar[dict[str, Any]] = {
+        "average": False,
+        "threshold_scale": 1.0,
+        "max_iter": 1,
+        "shuffle": False,
+    }
+
     def __init__(
         self,
         kernel: Any = "rbf",
         gamma: Any = "scale",
         degree: int = 2,
         coef0: float = 1.0,
-        average: bool = False,
+        average: bool = True,
         tie: str = "crammer",
-        threshold_scale: float = 1.0,
+        threshold_scale: float | str = "auto",
         budget: int | None = None,
         budget_policy: str = "oldest",
         decay: float = 0.01,
         projection_tol: float = 1e-6,
-        max_iter: int = 1,
-        shuffle: bool = False,
+        max_iter: int = 10,
+        shuffle: bool = True,
         tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -175,6 +187,9 @@ default="oldest"
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -185,12 +200,16 @@ default="oldest"
         check_rule(self.tie, self.threshold_scale)
 
     def _rule_settings(self) -> dict[str, Any]:
-        return {"average": bool(self.average), "threshold_scale": float(self.threshold_scale)}
+        return {
+            "average": bool(self.average),
+            "threshold_scale": scale_setting(self.threshold_scale),
+        }
 
     def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
         arrays = {
             "steps": np.zeros(n_ranks - 1, dtype=np.int64),
             "thresholds": np.zeros(n_ranks - 1),
+            "scale": new_scale(self.threshold_scale),
         }
         if self.average:
             arrays["steps_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
@@ -198,9 +217,8 @@ default="oldest"
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
-        check_lattice(
-            state.others["steps"], state.others["thresholds"], state.settings["threshold_scale"]
-        )
+        check_known_scale(state, state.settings["threshold_scale"])
+        check_lattice(state.others["steps"], state.others["thresholds"], scale_of(state))
 
     def _bind_rule(
         self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
@@ -210,7 +228,7 @@ default="oldest"
             kernel,
             budget,
             n_features,
-            state.settings["threshold_scale"] ** 2,
+            scale_of(state),
             self.tie == "strict",
         )
 
@@ -218,7 +236,7 @@ default="oldest"
         others = state.others
         if not state.settings["average"]:
             return others["thresholds"]
-        return state.settings["threshold_scale"] ** 2 * mean_steps(state)
+        return scale_of(state) * mean_steps(state)
 
     def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return mean_lists(state)

@@ -1,0 +1,52 @@
+"""Decision values in scikit-learn's form, of scores of ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def cumulated(tasks: np.ndarray) -> np.ndarray:
+    """Scores of ranks: for each the sum of the scores of the tasks below it.
+
+    Parameters
+    ----------
+    tasks : ndarray, shape (n, n_ranks - 1)
+        Score of "rank above j", for each j.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, n_ranks)
+    """
+    scores = np.zeros((tasks.shape[0], tasks.shape[1] + 1))
+    np.cumsum(tasks, axis=1, out=scores[:, 1:])
+    return scores
+
+
+def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """By how much each rank beats the best other rank.
+
+    Scores of ranks that are cumulative sums begin with 0 for the lowest rank, whatever the row; the
+    difference to the best other rank says as much about every rank.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n, n_ranks)
+    ranks : ndarray of int, shape (n,)
+        Predicted ranks, of a greatest score or, where scores were rounded, nearly.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, n_ranks); or (n,) for two ranks
+        Above 0 for the predicted rank alone. Of two ranks only the upper one has a column.
+    """
+    n = np.arange(ranks.size)
+    least = np.finfo(np.float64).tiny  # a tie is won by the predicted rank
+    if scores.shape[1] == 2:
+        won = scores[:, 1] - scores[:, 0]
+        return np.where(ranks == 1, np.maximum(won, least), np.minimum(won, 0.0))
+    found = scores - scores[n, ranks][:, None]
+    found[n, ranks] = -np.inf
+    margin = -found.max(axis=1)
+    np.minimum(found, 0.0, out=found)
+    found[n, ranks] = np.maximum(margin, least)
+    return found

@@ -1,0 +1,106 @@
+"""The constant feature behind thresholds and intercepts, and the lengths of rows it has to suit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.params import check_real
+from rankcore._core.state import OnlineState
+from rankcore._ext.rows import Rows
+
+# What an array of a state that is not known yet holds.
+UNKNOWN = -1.0
+
+
+def check_scale(value: Any, name: str) -> None:
+    """Raise on a ``threshold_scale`` or ``intercept_scaling`` outside its range."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"{name} must be 'auto' or a number; found {value!r}")
+        return
+    # Wide enough for any data, narrow enough for its square times a step to stay a number.
+    check_real(value, name, 1e-100, 1e100)
+
+
+def scale_setting(value: Any) -> float | str:
+    """The parameter as it is kept with a state."""
+    return value if isinstance(value, str) else float(value)
+
+
+def new_scale(value: Any) -> np.ndarray:
+    """The square of the constant, an array of one; `UNKNOWN` until rows are seen, if "auto"."""
+    return np.array([UNKNOWN if isinstance(value, str) else float(value) ** 2])
+
+
+def fix_scale(state: OnlineState, mean_square: Callable[[], float]) -> None:
+    """Choose the square of the constant by the first rows, if that is not done yet."""
+    scale = state.others.get("scale")
+    if scale is not None and scale[0] == UNKNOWN:
+        scale[0] = mean_square()
+
+
+def check_known_scale(state: OnlineState, setting: Any) -> None:
+    """Raise unless a state that was read has the scale that its setting says."""
+    scale = float(state.others["scale"][0])
+    if isinstance(setting, str):
+        known = 1e-200 <= scale <= 1e200 or (scale == UNKNOWN and state.t == 0)
+    else:
+        known = scale == setting**2
+    if not known:
+        raise ValueError(f"its squared scale {scale} is not that of its setting {setting!r}")
+
+
+def intercept_settings(model: Any) -> dict[str, Any]:
+    """The parameters of a learner with intercepts that are built into its arrays."""
+    return {
+        "average": bool(model.average),
+        "fit_intercept": bool(model.fit_intercept),
+        "intercept_scaling": scale_setting(model.intercept_scaling),
+    }
+
+
+def new_intercept_scale(model: Any) -> np.ndarray:
+    """As `new_scale`; 0 without intercepts."""
+    return new_scale(model.intercept_scaling) if model.fit_intercept else np.zeros(1)
+
+
+def check_intercept_scale(state: OnlineState) -> None:
+    """Raise unless a state that was read has the scale that its settings say."""
+    if state.settings["fit_intercept"]:
+        check_known_scale(state, state.settings["intercept_scaling"])
+    elif state.others["scale"][0] != 0:
+        raise ValueError("it has a scale of intercepts, and no intercepts")
+
+
+def mean_square_length(rows: Rows) -> float:
+    """The power of two that is nearest to the mean squared length of the rows; 1 of empty ones.
+
+    A power of two, so that it does not depend on the order of a sum, and so that thresholds that
+    are multiples of it are exact.
+    """
+    if len(rows.arrays) == 1:
+        values = rows.arrays[0]
+    else:
+        data, _, starts = rows.arrays
+        values = data[starts[0] : starts[-1]]
+    greatest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if greatest == 0:
+        return 1.0
+    shift = math.frexp(greatest)[1]
+    total = 0.0
+    n_each = max(1, 2**20 // max(1, values[:1].size))
+    for start in range(0, len(values), n_each):  # scaled, so that no square leaves float64
+        block = np.ldexp(values[start : start + n_each].astype(np.float64), -shift)
+        total += float(np.square(block, out=block).sum())
+    return power_of_two(total / rows.n_rows, 2 * shift)
+
+
+def power_of_two(value: float, exponent: int = 0) -> float:
+    """The power of two nearest to value * 2 ** exponent, within what a scale may be."""
+    if not value > 0:
+        return 1.0
+    return math.ldexp(1.0, min(max(round(math.log2(value)) + exponent, -664), 664))

@@ -1,0 +1,114 @@
+"""How good an ordinal learner's predictions are, on rows it has not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+
+from rankcore._core.inputs import as_labels, encode
+from rankcore._core.watch import as_metrics, measure_names
+from rankcore._ext.rows import Rows
+from rankcore.metrics.ordinal import ORDINAL
+
+# Name: function of true and predicted ranks, and whether it is to grow.
+MEASURES: dict[str, tuple[Callable[..., float], bool]] = {
+    **ORDINAL,
+    "accuracy": (accuracy_score, True),
+}
+# Of a real prediction, the mean of votes, only these say anything.
+OF_REALS = ("rank_loss", "macro_rank_loss", "max_rank_loss", "accuracy_within")
+
+
+def check_eval_metric(eval_metric: Any) -> None:
+    """Raise unless measures are functions or names that are known."""
+    for metric in as_metrics(eval_metric):
+        if not callable(metric) and not (isinstance(metric, str) and metric in MEASURES):
+            raise ValueError(
+                f"eval_metric must be one or a list of {', '.join(MEASURES)}, or a function of "
+                f"true and predicted labels, greater for better; found {metric!r}"
+            )
+
+
+def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks of labels and of classes on one scale, for labels that a model may not know.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n,)
+    classes : ndarray, shape (n_classes,)
+
+    Returns
+    -------
+    ranks : ndarray of int, shape (n,)
+    of_classes : ndarray of int, shape (n_classes,)
+        0 .. n_classes - 1 if all labels are classes. Numbers that are none take their place among
+        them.
+
+    Raises
+    ------
+    ValueError
+        If a string is none of the classes: its place is not known.
+    """
+    if labels.dtype.kind in "US" or classes.dtype.kind in "US" or np.isin(labels, classes).all():
+        return encode(labels, classes), np.arange(classes.size)
+    union = np.union1d(classes, labels)
+    return np.searchsorted(union, labels), np.searchsorted(union, classes)
+
+
+class HeldOutLabels:
+    """Rows that are held out from an ordinal fit, and the measures on them.
+
+    Parameters
+    ----------
+    rows : Rows
+    y : array-like, shape (n_rows,)
+    classes : ndarray
+    metrics : sequence of str or callable
+    names : list of str
+        What ``history_`` calls them.
+    """
+
+    def __init__(
+        self, rows: Rows, y: Any, classes: np.ndarray, metrics: Sequence[Any], names: list[str]
+    ) -> None:
+        self.rows, self.names, self._metrics, self._classes = rows, names, metrics, classes
+        self._labels = as_labels(y, rows.n_rows)[0]
+        self._ranks, self._of_classes = ranks_beside(self._labels, classes)
+        self.directions = [callable(one) or MEASURES[one][1] for one in metrics]
+
+    def measure(self, predicted: np.ndarray) -> list[float]:
+        """Values of the measures for predicted ranks, which may be real numbers."""
+        values = []
+        places = np.arange(self._classes.size)
+        on_scale = np.interp(predicted, places, self._of_classes)
+        for metric in self._metrics:
+            if callable(metric):
+                labels = self._classes[np.rint(predicted).astype(np.intp)]
+                value = float(metric(self._labels, labels))
+            else:
+                taken = on_scale if metric in OF_REALS else np.rint(on_scale)
+                value = float(MEASURES[metric][0](self._ranks, taken))
+            if not np.isfinite(value):
+                raise ValueError(f"the measure {metric!r} gave {value} on held-out rows")
+            values.append(value)
+        return values
+
+
+def held_out_labels(
+    sets: Sequence[tuple[Any, Any, Any]],
+    more_rows: Callable[[Any], Rows],
+    classes: np.ndarray,
+    eval_metric: Any,
+    taken: Sequence[str],
+) -> list[HeldOutLabels]:
+    """The held-out sets of a fit, see `rankcore._core.watch.as_eval_sets`."""
+    metrics = as_metrics(eval_metric)
+    names = measure_names(metrics, taken)
+    found = []
+    for number, (X, y, _) in enumerate(sets):
+        of_set = names if len(sets) == 1 else [f"valid_{number}_{name.removeprefix('valid_')}" for name in names]
+        found.append(HeldOutLabels(more_rows(X), y, classes, metrics, of_set))
+    return found

@@ -1,0 +1,130 @@
+"""Weights of examples, and the order in which a fit visits them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.inputs import encode
+from rankcore._core.numbers import as_weights
+
+# Visits that weights may ask for, per row on average.
+MOST_VISITS = 1000
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Raise unless weights of classes are a dict, or named."""
+    if class_weight is None or isinstance(class_weight, dict):
+        return
+    if not (isinstance(class_weight, str) and class_weight == "balanced"):
+        raise ValueError(
+            f"class_weight must be 'balanced', a dict of label to weight, or None; found "
+            f"{class_weight!r}"
+        )
+
+
+def row_weights(
+    sample_weight: Any, class_weight: Any, ranks: np.ndarray, classes: np.ndarray
+) -> np.ndarray | None:
+    """The weight of each row: that of the sample times that of its class.
+
+    Parameters
+    ----------
+    sample_weight : array-like, shape (n,), or None
+    class_weight : "balanced", dict of label to weight, or None
+    ranks : ndarray of int, shape (n,)
+    classes : ndarray, shape (n_classes,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n,); or None if all weigh the same
+
+    Raises
+    ------
+    ValueError, TypeError
+        For weights that are negative, not finite, all 0 or of another length, and for labels that
+        are no classes.
+    """
+    weights = as_weights(sample_weight, "sample_weight", {"row": ranks.size})
+    if class_weight is not None:
+        of_class = _class_weights(class_weight, ranks, classes)[ranks]
+        weights = of_class if weights is None else weights * of_class
+    if weights is None or (weights == 1).all():
+        return None
+    if not weights.any():
+        raise ValueError("class_weight leaves every row without weight")
+    return weights
+
+
+def _class_weights(class_weight: Any, ranks: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    if isinstance(class_weight, str):
+        counts = np.bincount(ranks, minlength=classes.size)
+        return ranks.size / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    weights = np.ones(classes.size)
+    if class_weight:
+        labels = np.array(list(class_weight))
+        values = as_weights(list(class_weight.values()), "class_weight", {"class": labels.size})
+        try:
+            weights[encode(labels, classes)] = values
+        except ValueError as error:
+            raise ValueError(
+                f"class_weight must name classes, {classes.tolist()}; found {list(class_weight)}"
+            ) from error
+    return weights
+
+
+class Visits:
+    """The rows that each pass visits, in their order.
+
+    Parameters
+    ----------
+    n_rows : int
+    weights : ndarray of float64, shape (n_rows,), or None
+        How often a row is visited; a fraction is made up for at random, pass by pass. None: once.
+    shuffle : bool
+    generator : numpy Generator
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        weights: np.ndarray | None,
+        shuffle: bool,
+        generator: np.random.Generator,
+    ) -> None:
+        self._n, self._weights, self._shuffle = n_rows, weights, shuffle
+        self._generator = generator
+        if weights is not None and weights.sum() > MOST_VISITS * n_rows:
+            raise ValueError(
+                "this learner visits a row as often as its weight says: weights must be at most "
+                f"{MOST_VISITS} on average; found {weights.mean():.3g}: scale them"
+            )
+        self._order: np.ndarray | None = None
+        if weights is not None or shuffle:
+            self._order = self._drawn()
+
+    def _drawn(self) -> np.ndarray:
+        rows = np.arange(self._n, dtype=np.int32)
+        if self._weights is None:
+            return rows
+        whole = np.floor(self._weights)
+        part = self._weights - whole
+        times = whole.astype(np.int64)
+        if part.any():
+            times += self._generator.random(self._n) < part
+        if not times.any():
+            raise ValueError(
+                "this learner visits a row as often as its weight says, and these weights are so "
+                f"small, {self._weights.mean():.3g} on average, that a pass visits none: scale them"
+            )
+        return np.repeat(rows, times)
+
+    def next(self) -> np.ndarray | None:
+        """The rows of the next pass; None for all of them as they come."""
+        if self._weights is not None and (self._weights % 1).any():
+            self._order = self._drawn()
+        if self._shuffle:
+            assert self._order is not None
+            self._generator.shuffle(self._order)
+        return self._order
