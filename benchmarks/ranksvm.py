@@ -79,7 +79,7 @@ def steps_of(model, X, y, qid):
         X,
         y,
         qid=qid,
-        callbacks=[lambda now: marks.append((process_time() - start, now.objective_))],
+        callbacks=[lambda now: marks.append((process_time() - start, now.model.objective_))],
     )
     return np.array(marks), process_time() - start
 

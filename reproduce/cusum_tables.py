@@ -201,7 +201,9 @@ def choose_features(X: np.ndarray, y: np.ndarray, bins: int) -> dict[str, Any]:
 
 
 def cusum(margin: float, passes: int) -> rc.CuSumRank:
-    return rc.CuSumRank.published(margin=margin, average=True, max_iter=passes, shuffle=True, random_state=0)
+    return rc.CuSumRank.published(
+        margin=margin, average=True, max_iter=passes, shuffle=True, random_state=0
+    )
 
 
 def choose(job: tuple[str, int]) -> dict[str, Any]:

@@ -84,7 +84,9 @@ def curves(folds, seed, epochs=EPOCHS, **params):
             )
 
         eval_set = {"eval_set": held[:2], "eval_qid": held[2]} if "quality" in params else {}
-        models.append(model.fit(*train[:2], qid=train[2], callbacks=[look], **eval_set))
+        models.append(
+            model.fit(*train[:2], qid=train[2], callbacks=[lambda now: look(now.model)], **eval_set)
+        )
         for name in rows[0]:
             found.setdefault(name, []).append([row[name] for row in rows])
     return {name: np.array(values) for name, values in found.items()}, models
@@ -104,7 +106,9 @@ def votes(folds, seed, margin):
                 scores = [now.predict(part[0], qid=part[2]) for part in (held, test)]
                 rows.append([*measured(held, scores[0], ["map"]), *measured(test, scores[1])])
 
-        model.set_params(random_state=seed).fit(*train[:2], qid=train[2], callbacks=[look])
+        model.set_params(random_state=seed).fit(
+            *train[:2], qid=train[2], callbacks=[lambda now: look(now.model)]
+        )
         found.append(rows)
     return np.array(found)
 
@@ -211,7 +215,7 @@ def lives(folds):
                 seen.append(now.set_params(variant="last").coef_)
 
             model = rc.PairwisePerceptron("committee", margin=margin, max_iter=10, random_state=0)
-            model.fit(*train[:2], qid=train[2], callbacks=[look])
+            model.fit(*train[:2], qid=train[2], callbacks=[lambda now: look(now.model)])
             members = model.set_params(variant="committee").committee_
             n_queries = len(np.unique(train[2]))
             sizes.append(model.history_["pairs"][0] / n_queries)

@@ -49,7 +49,10 @@ LEARNERS = [
         rc.KernelPRank.published(budget=30, budget_policy=policy, average=True, random_state=1)
         for policy in POLICIES
     ],
-    *[rc.KernelOAPBPM.published(8, budget=30, budget_policy=policy, random_state=1) for policy in POLICIES],
+    *[
+        rc.KernelOAPBPM.published(8, budget=30, budget_policy=policy, random_state=1)
+        for policy in POLICIES
+    ],
 ]
 
 

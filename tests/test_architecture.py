@@ -8,9 +8,9 @@ import rankcore
 PACKAGE = Path(rankcore.__file__).parent
 # From the bottom up; rooms of one level may know each other, but not in circles.
 LEVELS = [
-    {"_ext", "include", "_core", "progress"},
+    {"_ext", "include", "_core", "progress", "callbacks"},
     {"metrics", "datasets"},
-    {"ordinal", "ranking"},
+    {"ordinal", "ranking", "model_selection"},
     {"boosting", "structured", "preference", "bounds"},
     {"plotting"},
     {"io"},

@@ -397,8 +397,8 @@ def test_callbacks_see_the_model_and_may_end_the_fit():
     X, y, qid = graded(n=200, d=4)
     seen = []
 
-    def look(model):
-        seen.append(model.predict(X))
+    def look(now):
+        seen.append(now.model.predict(X))
         return len(seen) == 7
 
     model = rc.RankBoost(50).fit(X, y, qid=qid, callbacks=[look])

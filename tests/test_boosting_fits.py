@@ -80,7 +80,7 @@ def test_a_measure_of_any_name_has_a_list_of_its_own():
 def test_callbacks_that_come_once_are_called_in_each_round():
     X, y, _ = graded()
     seen = []
-    rc.RankBoost(4).fit(X, y, callbacks=iter([lambda model: seen.append(model.n_iter_)]))
+    rc.RankBoost(4).fit(X, y, callbacks=iter([lambda now: seen.append(now.model.n_iter_)]))
     assert seen == [1, 2, 3, 4]
 
 
@@ -320,7 +320,7 @@ def test_a_callback_cannot_change_the_estimator():
     X, y, qid = graded()
     for model in (rc.RankBoost(3), rc.PairwisePerceptron(max_iter=3, random_state=0)):
         params = model.get_params()
-        model.fit(X, y, qid=qid, callbacks=[lambda m: m.set_params(verbose=7) and None])
+        model.fit(X, y, qid=qid, callbacks=[lambda now: now.model.set_params(verbose=7) and None])
         assert model.get_params() == params
 
 

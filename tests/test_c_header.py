@@ -23,9 +23,9 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 import rankcore as rc
-from reference.decisions import margins
 from rankcore._core.inputs import as_rows
 from rankcore._ext import kernel_scores
+from reference.decisions import margins
 
 SOURCES = Path(__file__).parent / "embedding"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "c_pipeline"
@@ -441,7 +441,11 @@ def test_cusum_scores_and_ranks_are_pythons(probe, kind, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize(
     "learner",
-    [rc.KernelPRank.published(average=True), rc.KernelCuSumRank.published(margin=0.5), rc.KernelOAPBPM.published(8)],
+    [
+        rc.KernelPRank.published(average=True),
+        rc.KernelCuSumRank.published(margin=0.5),
+        rc.KernelOAPBPM.published(8),
+    ],
     ids=["prank", "cusum", "oap"],
 )
 def test_kernel_models_score_as_python_does(probe, kernel, form, dtype, learner):
@@ -840,7 +844,9 @@ def test_training_script_takes_more_columns_and_passes(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     lines = (tmp_path / "model.txt").read_text().splitlines()
     X = [[1, 0, 0, 0], [0, 1, 0, 0], [-1, 1, 0, 0]]
-    model = rc.PRank.published(max_iter=2, average=True).fit(sp.csr_array(np.array(X, float)), [1, 2.5, 0.1])
+    model = rc.PRank.published(max_iter=2, average=True).fit(
+        sp.csr_array(np.array(X, float)), [1, 2.5, 0.1]
+    )
     assert lines[:3] == ["rankcore-prank 1", "ranks 3", "labels 0.1 1 2.5"]
     assert [float(b) for b in lines[3].split()[1:]] == model.thresholds_.tolist()
     assert lines[4] == "features 4"

@@ -145,7 +145,11 @@ def test_voted_models_answer_while_they_grow():
 
 
 def test_a_saved_file_is_of_one_moment(tmp_path):
-    for model in [rc.PRank.published(average=True), rc.CuSumRank.published(), rc.OAPBPM.published(9, random_state=0)]:
+    for model in [
+        rc.PRank.published(average=True),
+        rc.CuSumRank.published(),
+        rc.OAPBPM.published(9, random_state=0),
+    ]:
         learn(model)
         path = tmp_path / "model.rankcore"
         stop = threading.Event()

@@ -156,7 +156,9 @@ def test_parity_exact_on_integer_data(problem, tie, margin, intercept, epochs, a
     )
     params = {"tie_break": tie, "margin": margin, "fit_intercept": intercept, "max_iter": epochs}
     for form in [X, X.toarray(), X.tocsc()]:
-        model = rc.CuSumRank.published(average=average, **params).fit(form, y, classes=range(1, k + 1))
+        model = rc.CuSumRank.published(average=average, **params).fit(
+            form, y, classes=range(1, k + 1)
+        )
         weights = tasks(model) if intercept else model.coef_
         if average:
             # Exact sums, one division each.

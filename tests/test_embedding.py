@@ -139,7 +139,9 @@ def check(result: dict, X, y, *, scale=1.0, tie="crammer", average=True, passes=
     assert result["mistakes"] == sum(history["mistakes"])
     assert result["rank_loss"] == round(losses.sum())
     if average:
-        mean = rc.PRank.published(max_iter=passes, tie=tie, threshold_scale=scale, average=True).fit(X, y)
+        mean = rc.PRank.published(
+            max_iter=passes, tie=tie, threshold_scale=scale, average=True
+        ).fit(X, y)
         assert result["mean_weights"].tobytes() == mean.coef_.tobytes()
         assert result["mean_thresholds"].tobytes() == mean.thresholds_.tobytes()
         assert mean.coef_.tobytes() != last.coef_.tobytes()
@@ -538,7 +540,7 @@ def test_learners_take_every_kind_of_row(ordinal_trainer, kind, options):
 def test_learners_predict_before_they_learn(ordinal_trainer, kind, options):
     X, y = problem(71, n=60)
     predictions = new_state(kind, ordinal_trainer, X, **options).learn(X, y)[1]
-    online = kind.estimator(**(kind.defaults | options))
+    online = kind.estimator.published(**(kind.defaults | options))
     online.partial_fit(X[:1], y[:1], classes=np.arange(6))
     for i in range(1, 60):
         assert predictions[i] == online.predict(X[i : i + 1])[0]
@@ -605,7 +607,7 @@ def test_overflow_changes_no_learner(ordinal_trainer, kind, options, second):
 def test_overflow_comes_where_python_reports_it(ordinal_trainer, kind, options, second):
     # As in the test of PRank: row 30 makes the weights of two columns huge, row 31 overflows.
     X, y = problem(74, n=30)
-    ranked = kind.estimator(**(kind.defaults | options)).fit(X, y)
+    ranked = kind.estimator.published(**(kind.defaults | options)).fit(X, y)
     X, row = overflowing(X, second)
     huge = row.copy()
     huge.data[:] = 1e300
@@ -613,7 +615,7 @@ def test_overflow_comes_where_python_reports_it(ordinal_trainer, kind, options, 
     X_all = sp.vstack([X, huge, row, X]).tocsr()
     y_all = np.concatenate([y, [wrong, 2], y]).astype(np.int32)
     with pytest.raises(ValueError, match="row 31 overflowed"):
-        kind.estimator(**(kind.defaults | options)).fit(X_all, y_all)
+        kind.estimator.published(**(kind.defaults | options)).fit(X_all, y_all)
 
     state = new_state(kind, ordinal_trainer, X, **options)
     assert state.learn(X_all, y_all)[0] == 31
@@ -634,7 +636,10 @@ def test_steps_too_long_diverge_where_python_reports_it(ordinal_trainer):
     state = WidrowHoffState(ordinal_trainer, X.shape[1], eta0=2.0)
     state.learn(X[:before], y[:before])
     assert np.abs(state.last()[0]).max() > 1e200
-    same(state.last(), rc.WidrowHoff.published(eta0=2.0).fit(X[:before], y[:before], classes=np.arange(6)))
+    same(
+        state.last(),
+        rc.WidrowHoff.published(eta0=2.0).fit(X[:before], y[:before], classes=np.arange(6)),
+    )
 
 
 @pytest.mark.parametrize("update", ["pa", "pa1", "pa2"])

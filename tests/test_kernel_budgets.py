@@ -166,9 +166,7 @@ def test_functions_and_precomputed_values(learner, epochs):
         assert_array_equal(other.support_, named.support_)
         # values that round otherwise, in sums of a hundred terms
         assert_allclose(other.dual_coef_, named.dual_coef_, rtol=1e-6, atol=1e-8)
-        assert_allclose(
-            other.project(rows), named.project(X), rtol=1e-6, atol=1e-6
-        )
+        assert_allclose(other.project(rows), named.project(X), rtol=1e-6, atol=1e-6)
         if epochs == 1:
             chunks = kind(**params | {"kernel": kernel})
             for start in range(0, 200, 50):
@@ -181,10 +179,14 @@ def test_functions_and_precomputed_values(learner, epochs):
 def test_searches_slice_precomputed_values():
     X, y = problem(200)
     gram = rbf_kernel(X, gamma=0.3)
-    by_values = cross_val_score(rc.KernelPRank.published(kernel="precomputed", max_iter=3), gram, y, cv=4)
+    by_values = cross_val_score(
+        rc.KernelPRank.published(kernel="precomputed", max_iter=3), gram, y, cv=4
+    )
     by_rows = cross_val_score(rc.KernelPRank.published(gamma=0.3, max_iter=3), X, y, cv=4)
     assert_array_equal(by_values, by_rows)
-    search = GridSearchCV(rc.KernelPRank.published(kernel="precomputed"), {"max_iter": [1, 3]}, cv=4)
+    search = GridSearchCV(
+        rc.KernelPRank.published(kernel="precomputed"), {"max_iter": [1, 3]}, cv=4
+    )
     assert search.fit(gram, y).best_estimator_.support_vectors_.shape == (0, 0)
 
 
@@ -229,7 +231,9 @@ def test_gamma_is_that_of_svc(form, gamma):
     X = form(X)
     # the mean and the variance of float32 are summed in double here
     assert_allclose(
-        rc.KernelPRank.published(gamma=gamma).fit(X, y).gamma_, SVC(gamma=gamma).fit(X, y)._gamma, rtol=1e-5
+        rc.KernelPRank.published(gamma=gamma).fit(X, y).gamma_,
+        SVC(gamma=gamma).fit(X, y)._gamma,
+        rtol=1e-5,
     )
     assert rc.KernelPRank.published().fit(np.ones((4, 2)), [1, 2, 1, 2]).gamma_ == 1.0
 

@@ -130,7 +130,9 @@ def test_what_cannot_be_merged():
 
 def test_weights_of_any_size():
     X, y = ordinal_data(50)
-    models = [rc.PRank.published().fit(X[part], y[part], classes=range(1, 6)) for part in [y > 0, y > 2]]
+    models = [
+        rc.PRank.published().fit(X[part], y[part], classes=range(1, 6)) for part in [y > 0, y > 2]
+    ]
     expected = rc.merge(models)
     for weights in [[1e308, 1e308], [5e-324, 5e-324]]:
         np.testing.assert_array_equal(rc.merge(models, weights).coef_, expected.coef_)

@@ -185,7 +185,7 @@ def test_history_and_early_stopping():
         qid=qid[train],
         eval_set=[(X[held], y[held])],
         eval_qid=[qid[held]],
-        callbacks=[lambda m: models.append(m.coef_)],
+        callbacks=[lambda now: models.append(now.model.coef_)],
     )
     curve = model.history_["ndcg@10"]
     expected = [ndcg_score(y[held], X[held] @ coef, qid=qid[held], k=10) for coef in models]
@@ -244,7 +244,7 @@ def test_metrics_of_ones_own_and_callbacks_that_stop(capsys):
         return np.sum(np.sign(labels[:, None] - labels) == np.sign(scores[:, None] - scores))
 
     model = perceptron(eval_metric=count_pairs, verbose=1, max_iter=9)
-    model.fit(X, y, qid=qid, eval_set=(X, y), callbacks=[lambda m: m.n_iter_ == 2])
+    model.fit(X, y, qid=qid, eval_set=(X, y), callbacks=[lambda now: now.number == 2])
     assert model.n_iter_ == 2
     assert len(model.history_["count_pairs"]) == 2
     out = capsys.readouterr().out.splitlines()
@@ -393,7 +393,7 @@ def test_data_frames():
 def test_callbacks_from_an_iterator_see_every_epoch():
     X, y, qid = real_data()
     epochs = []
-    callbacks = iter([lambda model: epochs.append(model.n_iter_)])
+    callbacks = iter([lambda now: epochs.append(now.model.n_iter_)])
     perceptron(max_iter=3).fit(X, y, qid=qid, callbacks=callbacks)
     assert epochs == [1, 2, 3]
 

@@ -115,7 +115,9 @@ def test_roc_without_ties_has_no_band(ax):
         plot_roc([0, 0], [1, 2], ax=ax)
 
 
-@pytest.mark.parametrize("learner", [rc.PRank.published(max_iter=5), rc.OAPBPM.published(n_estimators=5)])
+@pytest.mark.parametrize(
+    "learner", [rc.PRank.published(max_iter=5), rc.OAPBPM.published(n_estimators=5)]
+)
 def test_scores_between_thresholds(ax, learner):
     X = RNG.normal(size=(200, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5]) + 1

@@ -204,7 +204,9 @@ def test_scaling_rows_and_thresholds_together_changes_nothing(problem, power, ti
     X, y, k = problem
     factor = 2.0**power  # exact
     one = rc.PRank.published(tie=tie).fit(X, y, classes=range(1, k + 1))
-    other = rc.PRank.published(tie=tie, threshold_scale=factor).fit(X * factor, y, classes=range(1, k + 1))
+    other = rc.PRank.published(tie=tie, threshold_scale=factor).fit(
+        X * factor, y, classes=range(1, k + 1)
+    )
     assert one.history_ == other.history_
     np.testing.assert_array_equal(one.predict(X), other.predict(X * factor))
 

@@ -293,7 +293,12 @@ def test_history_certificate_and_progress():
     seen, reports = [], []
     with watch(reports.append):
         model = rc.RankSVM(tol=1e-10).fit(
-            X, y, qid=qid, eval_set=(X, y), eval_qid=qid, callbacks=[lambda m: seen.append(m.coef_)]
+            X,
+            y,
+            qid=qid,
+            eval_set=(X, y),
+            eval_qid=qid,
+            callbacks=[lambda now: seen.append(now.model.coef_)],
         )
     history = model.history_
     assert len(seen) == len(reports) == model.n_iter_ == len(history["objective"])

@@ -106,13 +106,15 @@ def test_a_trial_by_hand(trials):
 
     assert found.losses["PRank"] == loss(rc.PRank.published())
     assert found.losses["PRank-VP, round"] == loss(rc.VotedPRank.published(output="round"))
-    assert found.losses["averaged CuSum"] == loss(rc.CuSumRank.published(average=True, fit_intercept=False))
+    assert found.losses["averaged CuSum"] == loss(
+        rc.CuSumRank.published(average=True, fit_intercept=False)
+    )
     state = rng.bit_generator.state
     for name, learner, params in [
-        ("OAP-BPM, τ = {}", rc.OAPBPM, {}),
-        ("OAP-Bagg, τ = {}", rc.OAPBagging, {"output": "mean"}),
-        ("OAP-Bagg, τ = {}, round", rc.OAPBagging, {"output": "round"}),
-        ("OAP-VP, τ = {}", rc.OAPVoting, {"output": "mean"}),
+        ("OAP-BPM, τ = {}", rc.OAPBPM.published, {}),
+        ("OAP-Bagg, τ = {}", rc.OAPBagging.published, {"output": "mean"}),
+        ("OAP-Bagg, τ = {}, round", rc.OAPBagging.published, {"output": "round"}),
+        ("OAP-VP, τ = {}", rc.OAPVoting.published, {"output": "mean"}),
     ]:
         rng.bit_generator.state = state
         for tau in [0.1, 0.3, 0.6, 0.9]:
@@ -129,7 +131,9 @@ def test_votes_are_followed_online():
     curve = experiment.vote_curve(rc.OAPBagging.published(tau=0.3, random_state=6), X, y)
     losses = [5 - y[0]]
     for t in range(1, 40):
-        model = rc.OAPBagging.published(tau=0.3, random_state=6).fit(X[:t], y[:t], classes=range(1, 6))
+        model = rc.OAPBagging.published(tau=0.3, random_state=6).fit(
+            X[:t], y[:t], classes=range(1, 6)
+        )
         ranks = [member.predict(X[[t]])[0] for member in model.estimators_]
         losses.append(abs(np.mean(ranks) - y[t]))
     np.testing.assert_allclose(curve, np.cumsum(losses) / np.arange(1, 41), rtol=1e-12)

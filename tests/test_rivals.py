@@ -49,7 +49,9 @@ def test_parity_of_widrow_hoff(problem, intercept, epochs):
 
 
 def test_widrow_hoff_rounds_half_up_and_clips():
-    model = rc.WidrowHoff.published(eta0=1.0, fit_intercept=False).partial_fit([[1]], [1], classes=[1, 2, 3])
+    model = rc.WidrowHoff.published(eta0=1.0, fit_intercept=False).partial_fit(
+        [[1]], [1], classes=[1, 2, 3]
+    )
     X = [[-5], [0.5], [1.49], [1.5], [2.5], [3.4], [1e300]]
     assert model.coef_ == [1]
     assert model.predict(X).tolist() == [1, 1, 1, 2, 3, 3, 3]

@@ -320,7 +320,7 @@ def test_early_stopping_callbacks_and_what_is_drawn():
     )
     seen = []
     model = rc.RankBoost(60, max_leaf_nodes=8).fit(
-        X, y, qid=qid, callbacks=[lambda one: seen.append(one.n_iter_) or len(seen) == 3]
+        X, y, qid=qid, callbacks=[lambda now: seen.append(now.model.n_iter_) or len(seen) == 3]
     )
     assert seen == [1, 2, 3]
     assert model.n_iter_ == 3

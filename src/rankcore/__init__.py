@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from rankcore._core.public_names import HOME
 
 if TYPE_CHECKING:
-    from rankcore import bounds, datasets, metrics, plotting, preference, progress
+    from rankcore import (
+        bounds,
+        callbacks,
+        datasets,
+        metrics,
+        model_selection,
+        plotting,
+        preference,
+        progress,
+    )
     from rankcore.boosting.rankboost import BipartiteRankBoost, RankBoost
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
@@ -31,7 +40,16 @@ if TYPE_CHECKING:
     from rankcore.ranking.svm import RankSVM, RankSVMCV, ranksvm_path
     from rankcore.structured import StructuredPerceptron
 
-_MODULES = ["bounds", "datasets", "metrics", "plotting", "preference", "progress"]
+_MODULES = [
+    "bounds",
+    "callbacks",
+    "datasets",
+    "metrics",
+    "model_selection",
+    "plotting",
+    "preference",
+    "progress",
+]
 
 __all__ = [
     "OAPBPM",
@@ -54,11 +72,13 @@ __all__ = [
     "VotedPRank",
     "WidrowHoff",
     "bounds",
+    "callbacks",
     "datasets",
     "get_include",
     "load",
     "merge",
     "metrics",
+    "model_selection",
     "plotting",
     "preference",
     "progress",

@@ -67,8 +67,9 @@ class EarlyStopping:
     >>> import numpy as np, rankcore as rc
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
     >>> y = np.digitize(X @ [1, 2, 3], [-2, 2])
-    >>> model = rc.PRank(max_iter=100, random_state=0).fit(
-    ...     X[:200], y[:200], eval_set=(X[200:], y[200:]), callbacks=[rc.callbacks.EarlyStopping(5)])
+    >>> model = rc.PRank(max_iter=100, random_state=0)
+    >>> stop = rc.callbacks.EarlyStopping(5)
+    >>> model = model.fit(X[:200], y[:200], eval_set=(X[200:], y[200:]), callbacks=[stop])
     >>> model.n_iter_ == min(model.best_iteration_ + 5, 100)
     True
     """

@@ -190,7 +190,9 @@ def as_eval_sets(
         raise ValueError("eval_X and eval_y must come together; found one of them")
     if eval_X is not None:
         if eval_set is not None:
-            raise ValueError("found both eval_set and eval_X, which have the same meaning: give one")
+            raise ValueError(
+                "found both eval_set and eval_X, which have the same meaning: give one"
+            )
         several = isinstance(eval_X, list | tuple) and _are_tables(eval_X)
         if several and len(eval_X) != len(eval_y):
             raise ValueError(f"found {len(eval_X)} eval_X and {len(eval_y)} eval_y")

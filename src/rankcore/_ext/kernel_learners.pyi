@@ -50,7 +50,7 @@ class KernelCuSumState(DualState):
         low: bool,
         update: int,
         zero_one: bool,
-        fit_intercept: bool,
+        scale: float,
     ) -> None: ...
 
 @final

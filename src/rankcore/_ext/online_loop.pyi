@@ -10,6 +10,7 @@ def learn(
     rows: Rows,
     ranks: NDArray[np.int32],
     order: NDArray[np.int32] | None,
+    weights: NDArray[np.float64] | None,
     start: int,
     stop: int,
     counts: NDArray[np.int64],

@@ -42,7 +42,7 @@ class CuSumState(Bound):
         low: bool,
         update: int,
         zero_one: bool,
-        fit_intercept: bool,
+        scale: float,
     ) -> None: ...
 
 @final
@@ -51,9 +51,12 @@ class WidrowHoffState(Bound):
         self,
         weights: NDArray[np.float64],
         intercept: NDArray[np.float64],
+        weight_sums: NDArray[np.float64] | None,
+        intercept_sums: NDArray[np.float64] | None,
         eta: float,
         n_ranks: int,
-        fit_intercept: bool,
+        normalized: bool,
+        scale: float,
     ) -> None: ...
 
 @final
@@ -61,9 +64,12 @@ class MulticlassState(Bound):
     def __init__(
         self,
         weights: NDArray[np.float64],
+        intercepts: NDArray[np.float64],
         weight_sums: NDArray[np.float64] | None,
+        intercept_sums: NDArray[np.float64] | None,
         scratch: NDArray[np.float64],
         uniform: bool,
+        scale: float,
     ) -> None: ...
 
 def threshold_ranks(

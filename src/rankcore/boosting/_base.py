@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from rankcore._core.params import as_generator, check_flag, check_option, check_
 from rankcore._core.queries import Queries
 from rankcore._core.state import as_validation_log
 from rankcore._core.threads import check_n_jobs, n_threads
+from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS
 from rankcore.boosting._booster import Rounds
@@ -29,7 +30,7 @@ from rankcore.boosting._tree_sum import TreeSum
 from rankcore.progress import Progress, report
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful
-from rankcore.ranking._watch import Watch, check_metric
+from rankcore.ranking._validation import check_metric
 
 # What `history_` has of each round, beside what is measured on held-out rows.
 FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")
@@ -88,16 +89,14 @@ class PairBoosting(Ranker):
         X: Any,
         rows: Rows,
         pairing: Pairing,
-        with_qid: bool,
-        eval_set: Any,
-        eval_qid: Any,
-        eval_group: Any,
-        callbacks: Iterable[Callable[[Any], Any]] | None,
+        largest: int,
+        eval_sets: Sequence[Any],
+        callbacks: Iterable[Callback] | None,
     ) -> Self:
         check_useful(pairing, rows.n_rows)
-        validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
+        validation = self._validation(X, rows, largest > 0, *eval_sets)
         state = self._begin(rows.n_features)
-        shadow = self._shadow(X, rows.n_features, with_qid, state)
+        shadow = self._shadow(X, rows.n_features, largest, state)
         self._check_columns(shadow)
         run = self._rounds(rows, pairing, state.model, shadow._signs())
         watch = Watch(shadow, validation, callbacks)
@@ -115,13 +114,13 @@ class PairBoosting(Ranker):
                         f"{self.n_estimators}: edge {figures['edge']:+.4f}, training error at most "
                         f"{state.log[-1][BOUND]:.4f}{watch.text()}"
                     )
-                if watch.ends():
+                if watch.ends(len(state.model)):
                     break
         finally:
             run.close()
-        if self.early_stopping_rounds is not None:
+        if watch.keeps_best:
             state.model = state.model.first(watch.best)
-        if validation is not None:
+        if validation:
             shadow.best_iteration_ = watch.best
         self._become(shadow)
         return self
@@ -319,7 +318,7 @@ class PairBoosting(Ranker):
         state = self._state
         return {
             "settings": state.settings,
-            "with_qid": self._with_qid,
+            "largest_query": self._largest_query,
             "log": state.log,
             "validation": state.validation,
             "best_iteration": getattr(self, "best_iteration_", None),
@@ -342,7 +341,7 @@ class PairBoosting(Ranker):
             raise ValueError("it has more weak rankers than rounds")
         validation = as_validation_log(spec.facts["validation"], len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
-        self.n_features_in_, self._with_qid = n_features, bool(spec.facts["with_qid"])
+        self.n_features_in_, self._largest_query = n_features, int(spec.facts["largest_query"])
         if best is not None:
             self.best_iteration_ = int(best)
 
@@ -434,20 +433,25 @@ class HeldOut:
     """
 
     def __init__(self, watch: Watch, model: StumpSum | TreeSum) -> None:
-        self._watch, self._model, self._validation = watch, model, watch.validation
-        if self._validation is None:
-            return
-        rows = self._validation.rows
-        self._scores = model.score(rows) if watch.values else np.zeros(rows.n_rows)
-        for i in range(len(watch.values), len(model)):
-            self._add(i)
+        self._watch, self._model = watch, model
+        known = bool(watch.values)
+        self._scores = [
+            model.score(one.rows) if known else np.zeros(one.rows.n_rows) for one in self._sets
+        ]
+        if self._sets:
+            for i in range(len(watch.values), len(model)):
+                self._add(i)
+
+    @property
+    def _sets(self) -> list[Any]:
+        return self._watch.held_out
 
     def _add(self, i: int) -> None:
-        assert self._validation is not None
-        self._model.add_member(i, self._validation.rows, self._scores)
+        for one, scores in zip(self._sets, self._scores, strict=True):
+            self._model.add_member(i, one.rows, scores)
         self._watch.measure(self._scores)
 
     def follow(self) -> None:
         """Add the latest weak ranker, and measure."""
-        if self._validation is not None:
+        if self._sets:
             self._add(len(self._model) - 1)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Self
 
 from rankcore._core.concurrency import learns
 from rankcore._core.params import check_real
+from rankcore._core.watch import Callback
 from rankcore.boosting._base import PairBoosting
-from rankcore.ranking._base import as_relevance, queries_of
 from rankcore.ranking._pairs import make_pairing
+from rankcore.ranking._queries import (
+    as_relevance,
+    largest_query,
+    queries_of,
+    take_queries,
+    warn_of_one_query,
+)
 
 __all__ = ["BipartiteRankBoost", "RankBoost"]
 
@@ -253,9 +260,11 @@ class RankBoost(PairBoosting):
         pairs: Any = None,
         pairs_weight: Any = None,
         eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
-        callbacks: Iterable[Callable[[Any], Any]] | None = None,
+        callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Learn from scratch or, with ``warm_start``, go on.
 
@@ -266,8 +275,9 @@ class RankBoost(PairBoosting):
             write to them before the call returns, callbacks included.
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
-        qid : array-like, shape (n_samples,), optional
-            The query of each row, of any type and in any order. None: all rows are of one query.
+        qid : array-like, shape (n_samples,), or str, optional
+            The query of each row, of any type and in any order; or the name of a column of a frame
+            X. A column named "qid" is taken by itself. None: all rows are of one query.
         group : array-like of int, optional
             Sizes of queries whose rows follow each other, instead of ``qid``.
         sample_weight : array-like, optional
@@ -276,13 +286,16 @@ class RankBoost(PairBoosting):
         pairs : array-like of int, shape (n_pairs, 2), optional
             Row of the winner and row of the loser: learn from these instead of from labels.
         pairs_weight : array-like, shape (n_pairs,), optional
-        eval_set : (X, y), or a list of one such pair, optional
-            Held-out rows, measured after each round.
-        eval_qid, eval_group : array-like, optional
-            Their queries.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, measured by ``eval_metric`` after each round.
+        eval_X, eval_y : array-like, or lists of them, optional
+            The same as two arguments, of which a pipeline can transform the first
+            (``transform_input=["eval_X"]``).
+        eval_qid, eval_group : array-like, or lists of them, optional
+            Their queries; required of one of them if there are queries to learn from.
         callbacks : iterable of callables, optional
-            Called after each round with the model as it is then, to look at but not to keep; a
-            true answer of one ends the fit.
+            Called after each round with a `rankcore.callbacks.Iteration`; a true answer of one
+            ends the fit.
 
         Returns
         -------
@@ -295,8 +308,12 @@ class RankBoost(PairBoosting):
             failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
+        X, qid = take_queries(X, qid, group)
         rows = self._as_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
+        largest = largest_query(queries, qid, group)
+        if not largest and pairs is None:
+            warn_of_one_query(rows.n_rows, None, "fit")
         pairing = make_pairing(
             rows.n_rows,
             y,
@@ -307,8 +324,8 @@ class RankBoost(PairBoosting):
             in_row_order=False,
             relative_weights=True,
         )
-        with_qid = qid is not None or group is not None
-        return self._fit(X, rows, pairing, with_qid, eval_set, eval_qid, eval_group, callbacks)
+        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
+        return self._fit(X, rows, pairing, largest, held_out, callbacks)
 
 
 class BipartiteRankBoost(PairBoosting):
@@ -433,9 +450,11 @@ class BipartiteRankBoost(PairBoosting):
         group: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
-        callbacks: Iterable[Callable[[Any], Any]] | None = None,
+        callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Learn from scratch or, with ``warm_start``, go on.
 
@@ -447,7 +466,7 @@ class BipartiteRankBoost(PairBoosting):
         y : array-like of numbers, shape (n_samples,)
             0 and 1; or any numbers, of which those of at least ``rel``, or all but the least, are
             relevant.
-        qid, group, sample_weight, eval_set, eval_qid, eval_group, callbacks
+        qid, group, sample_weight, eval_set, eval_X, eval_y, eval_qid, eval_group, callbacks
             As for `RankBoost.fit`.
 
         Returns
@@ -460,6 +479,7 @@ class BipartiteRankBoost(PairBoosting):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
+        X, qid = take_queries(X, qid, group)
         rows = self._as_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
         labels = as_relevance(y, rows.n_rows)
@@ -469,8 +489,9 @@ class BipartiteRankBoost(PairBoosting):
             rows.n_rows, labels, queries, sample_weight, in_row_order=False, relative_weights=True
         )
         del labels, relevant
-        with_qid = qid is not None or group is not None
-        return self._fit(X, rows, pairing, with_qid, eval_set, eval_qid, eval_group, callbacks)
+        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
+        largest = largest_query(queries, qid, group)
+        return self._fit(X, rows, pairing, largest, held_out, callbacks)
 
     def _check_params(self) -> None:
         super()._check_params()

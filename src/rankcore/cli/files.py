@@ -45,12 +45,15 @@ def read_data(
 def load_both(
     model: Path, data: str, zero_based: bool, quiet: bool
 ) -> tuple[Any, Any, np.ndarray, np.ndarray | None]:
-    """A model, and rows, labels and queries (or None) of a file that has its features."""
+    """A model, and rows (on its scale), labels and queries (or None) of a file of its features."""
     import rankcore
+    from rankcore.cli.scaling import scaled
+    from rankcore.io.scaled import split_scaler
 
-    learned = rankcore.load(model)
+    scaler, learned = split_scaler(rankcore.load(model))
     with progress_bar(quiet) as bar:
-        return learned, *read_data(data, zero_based, learned.n_features_in_, str(model), bar)
+        X, y, qid = read_data(data, zero_based, learned.n_features_in_, str(model), bar)
+    return learned, X if scaler is None else scaled(scaler, X), y, qid
 
 
 def ranks_queries(learned: Any) -> bool:

@@ -147,7 +147,8 @@ def evaluate_scores(
     Parameters
     ----------
     model : estimator
-        Fitted; a ranker, or a learner whose ``decision_function`` gives one number per row.
+        Fitted; a ranker, or a learner whose ``project`` or ``decision_function`` gives one number
+        per row.
     X, y, qid
         Rows, labels and queries.
     metrics : sequence of str, optional

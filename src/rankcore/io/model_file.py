@@ -28,6 +28,7 @@ from rankcore._core.concurrency import unchanging
 from rankcore._core.model_spec import ModelSpec, Specified
 from rankcore._core.public_names import HOME
 from rankcore._core.random_state import decode_generator, encode_generator
+from rankcore.io.scaled import describe_scaler, restore_scaled, split_scaler
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
@@ -46,7 +47,7 @@ def save(
 
     Parameters
     ----------
-    model : a fitted learner
+    model : a fitted learner, or a pipeline of StandardScaler or MaxAbsScaler and a learner
     path : str or path-like
 
     Raises
@@ -72,6 +73,7 @@ def save(
     """
     from sklearn.utils.validation import check_is_fitted
 
+    whole, (scaler, model) = model, split_scaler(model)
     if _learner(type(model).__name__) is not type(model):  # nor a subclass: load has to find it
         chosen = ", or save its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise TypeError(
@@ -80,8 +82,10 @@ def save(
         )
     check_is_fitted(model)
     target = _writable_target(path)
+    if scaler is not None:
+        check_is_fitted(scaler)
     with unchanging(model):
-        content = _pack(model)
+        content = _pack(model, None if scaler is None else describe_scaler(whole, scaler))
     try:
         _read(content)
     except ValueError as error:
@@ -156,7 +160,7 @@ def _read(content: bytes) -> Any:
     return model
 
 
-def _pack(model: Specified) -> bytes:
+def _pack(model: Specified, scaler: tuple[dict[str, Any], dict[str, Any]] | None) -> bytes:
     spec = model._spec()
     params: dict[str, Any] = model.get_params(deep=False)  # type: ignore[attr-defined]
     document = {
@@ -168,11 +172,15 @@ def _pack(model: Specified) -> bytes:
         "feature_names": spec.feature_names,
         **spec.facts,
     }
+    arrays = dict(spec.arrays)
+    if scaler is not None:
+        document["scaler"] = scaler[0]
+        arrays |= scaler[1]
     content = io.BytesIO()
     # Entries of no date: equal models have equal files.
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo("model.json"), json.dumps(document, indent=1))
-        for name, array in spec.arrays.items():
+        for name, array in arrays.items():
             info = zipfile.ZipInfo(f"arrays/{name}.npy")
             with archive.open(info, "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
@@ -266,7 +274,7 @@ def _learner(name: Any) -> Any:
 
 
 def _rebuild(document: dict[str, Any], arrays: Arrays) -> Any:
-    known = {"format", "version", "learner", "params", "n_features", "feature_names"}
+    known = {"format", "version", "learner", "params", "n_features", "feature_names", "scaler"}
     learner, names = document["learner"], document["feature_names"]
     kind = _learner(learner)
     if kind is None:
@@ -279,6 +287,8 @@ def _rebuild(document: dict[str, Any], arrays: Arrays) -> Any:
         model.feature_names_in_ = np.array(names, dtype=object)
         if model.feature_names_in_.shape != (document["n_features"],):
             raise ValueError("its feature names do not fit its features")
+    if "scaler" in document:
+        return restore_scaled(document["scaler"], arrays, model)
     return model
 
 
@@ -289,6 +299,11 @@ def _encode_param(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return encode_generator(value)
+    if isinstance(value, list | tuple):
+        return [_encode_param(name, one) for one in value]
+    if isinstance(value, dict):
+        pairs = [[_encode_param(name, part) for part in pair] for pair in value.items()]
+        return {"mapping": pairs}
     raise TypeError(
         f"the parameter {name}={value!r} cannot be written to a model file; replace it with "
         "set_params before saving"
@@ -296,6 +311,8 @@ def _encode_param(name: str, value: Any) -> Any:
 
 
 def _decode_param(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {"mapping"}:
+        return {_decode_param(key): _decode_param(one) for key, one in value["mapping"]}
     return decode_generator(value) if isinstance(value, dict) else value
 
 

@@ -53,8 +53,8 @@ class RankingScorer:
         Parameters
         ----------
         estimator : object
-            Fitted; its ``decision_function``, if that gives one number per row, or ``predict``
-            ranks the rows. A ranker's ``predict`` is given the queries.
+            Fitted; its ``project``, its ``decision_function`` if that gives one number per row, or
+            ``predict`` ranks the rows. A ranker's ``predict`` is given the queries.
         X : array-like, shape (n, n_features)
         y : array-like of numbers, shape (n,)
             True labels.
@@ -93,7 +93,7 @@ class RankingScorer:
 
 
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
-    """One number per row to rank by: of ``decision_function`` if it gives that, or ``predict``.
+    """One number per row to rank by: of ``project``, or of ``decision_function`` if it is one.
 
     Parameters
     ----------
@@ -107,6 +107,8 @@ def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
     -------
     array-like, shape (n,)
     """
+    if hasattr(estimator, "project"):
+        return estimator.project(X)
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X))
         if scores.ndim == 1:

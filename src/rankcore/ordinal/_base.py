@@ -18,6 +18,7 @@ from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, fin
 from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.params import as_generator, check_flag, check_real
 from rankcore._core.passes import passes
+from rankcore._core.scales import warn_of_scales
 from rankcore._core.state import (
     OnlineState,
     check_columns,
@@ -187,9 +188,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     ) -> int:
         """Learn from positions start .. stop - 1; the first position not learned."""
         bound, weights = self._bind(state), state.weights
-        return learn(
-            bound, rows, ranks, order, weights, start, stop, state.counts, marks, losses
-        )
+        return learn(bound, rows, ranks, order, weights, start, stop, state.counts, marks, losses)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         """Predicted ranks 0 .. k - 1."""
@@ -253,6 +252,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """
         self._check_params()
         rows, ranks, known = self._first_examples(X, y, classes)
+        warn_of_scales(rows, type(self).__name__)
         weights = row_weights(sample_weight, self.class_weight, ranks, known)
         state = self._new_state(rows.n_features, len(known))
         fitted = self._shadow(X, known, state, rows.n_features)
@@ -279,9 +279,13 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         if best is not None:
             state.put_back(best)
             fitted.best_iteration_ = watch.best
+        fitted._warn_of_fit()
         # In one go, so that Ctrl-C finds the old model or the new one.
         self.__dict__ = dict(vars(fitted))
         return self
+
+    def _warn_of_fit(self) -> None:
+        """Warn of what a user should know of a model that was just fitted."""
 
     @learns
     def partial_fit(
@@ -373,9 +377,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             known = find_classes(labels)
         return rows, encode(labels, known), known
 
-    def _shadow(
-        self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int
-    ) -> Self:
+    def _shadow(self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int) -> Self:
         """A copy of this estimator, fitted with a state: what it will be if all goes well."""
         shadow = copy(self)
         shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
@@ -518,8 +520,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
 
         Keys: ``examples``; ``mistakes``; ``rank_loss``, the mean over the pass;
         ``average_rank_loss``, the mean over all examples up to its end (the time-averaged loss of
-        the papers' figures); and, with held-out rows, each measure on them: by its name (``valid_rank_loss`` where that
-        is taken), or as ``valid_0_accuracy`` with several sets.
+        the papers' figures); and, with held-out rows, each measure on them: by its name
+        (``valid_rank_loss`` where that is taken), or as ``valid_0_accuracy`` with several sets.
         """
         state = self._fitted_state()
         log = np.array(state.log, dtype=np.int64).reshape(-1, 3)

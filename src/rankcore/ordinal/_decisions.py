@@ -43,10 +43,10 @@ def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     least = np.finfo(np.float64).tiny  # a tie is won by the predicted rank
     if scores.shape[1] == 2:
         won = scores[:, 1] - scores[:, 0]
-        return np.where(ranks == 1, np.maximum(won, least), np.minimum(won, 0.0))
+        return np.where(ranks == 1, np.where(won > 0, won, least), np.minimum(won, 0.0))
     found = scores - scores[n, ranks][:, None]
     found[n, ranks] = -np.inf
     margin = -found.max(axis=1)
     np.minimum(found, 0.0, out=found)
-    found[n, ranks] = np.maximum(margin, least)
+    found[n, ranks] = np.where(margin > 0, margin, least)
     return found

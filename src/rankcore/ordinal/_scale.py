@@ -12,6 +12,9 @@ from rankcore._core.params import check_real
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 
+# An automatic constant is so many times as long as the rows. Thresholds that move faster than
+# projections find the best constant first, which is what noisy data need; see reproduce.defaults.
+LENGTHS = 2
 # What an array of a state that is not known yet holds.
 UNKNOWN = -1.0
 
@@ -40,7 +43,7 @@ def fix_scale(state: OnlineState, mean_square: Callable[[], float]) -> None:
     """Choose the square of the constant by the first rows, if that is not done yet."""
     scale = state.others.get("scale")
     if scale is not None and scale[0] == UNKNOWN:
-        scale[0] = mean_square()
+        scale[0] = LENGTHS**2 * mean_square()
 
 
 def check_known_scale(state: OnlineState, setting: Any) -> None:

@@ -109,6 +109,10 @@ def held_out_labels(
     names = measure_names(metrics, taken)
     found = []
     for number, (X, y, _) in enumerate(sets):
-        of_set = names if len(sets) == 1 else [f"valid_{number}_{name.removeprefix('valid_')}" for name in names]
+        of_set = (
+            names
+            if len(sets) == 1
+            else [f"valid_{number}_{name.removeprefix('valid_')}" for name in names]
+        )
         found.append(HeldOutLabels(more_rows(X), y, classes, metrics, of_set))
     return found

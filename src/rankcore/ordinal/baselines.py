@@ -33,7 +33,7 @@ class WidrowHoff(ProjectingClassifier):
 
     Parameters
     ----------
-    eta0 : float, default=0.1
+    eta0 : float, default=0.3
         Step size. "normalized" steps make the error of the row itself smaller by this share, and
         converge for rows of any length below 2. "constant" steps are stable only while it is below
         2 over the squared length of the rows, constant included.
@@ -44,8 +44,8 @@ class WidrowHoff(ProjectingClassifier):
     fit_intercept : bool, default=True
         Whether there is an intercept. X is not augmented.
     intercept_scaling : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind the intercept; "auto" is of the
-        length of the rows, see ``threshold_scale`` of `PRank`.
+        Equivalent to a constant feature of this value behind the intercept; "auto" is twice
+        the length of the rows, as ``threshold_scale`` of `PRank`.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     shuffle : bool, default=True
@@ -99,6 +99,7 @@ class WidrowHoff(ProjectingClassifier):
         "or scale X"
     )
     _published: ClassVar[dict[str, Any]] = {
+        "eta0": 0.1,
         "step": "constant",
         "average": False,
         "intercept_scaling": 1.0,
@@ -110,7 +111,7 @@ class WidrowHoff(ProjectingClassifier):
 
     def __init__(
         self,
-        eta0: float = 0.1,
+        eta0: float = 0.3,
         step: str = "normalized",
         average: bool = True,
         fit_intercept: bool = True,
@@ -216,7 +217,9 @@ class WidrowHoff(ProjectingClassifier):
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         # Rounding is cutting halfway between the ranks.
         scores = self._projected(rows)
-        return cumulated(scores[:, None] - np.arange(1.5, len(self.classes_))), self._rounded(scores)
+        return cumulated(scores[:, None] - np.arange(1.5, len(self.classes_))), self._rounded(
+            scores
+        )
 
 
 class MulticlassPerceptron(OnlineOrdinalClassifier):
@@ -234,8 +237,8 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     fit_intercept : bool, default=True
         Whether each rank has an intercept. X is not augmented.
     intercept_scaling : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind the intercepts; "auto" is of the
-        length of the rows, see ``threshold_scale`` of `PRank`.
+        Equivalent to a constant feature of this value behind the intercepts; "auto" is twice
+        the length of the rows, as ``threshold_scale`` of `PRank`.
     max_iter : int, default=1
         Passes over the data in ``fit``.
     shuffle : bool, default=False

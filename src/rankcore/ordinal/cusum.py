@@ -62,8 +62,8 @@ class CuSumRank(ProjectingClassifier):
     fit_intercept : bool, default=True
         Whether each task has a threshold. X is not augmented.
     intercept_scaling : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind each threshold, as
-        ``threshold_scale`` of `PRank`; the paper has 1.
+        Equivalent to a constant feature of this value behind each threshold; "auto" is twice the
+        length of the rows, as ``threshold_scale`` of `PRank`. The paper has 1.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     shuffle : bool, default=True

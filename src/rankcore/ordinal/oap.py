@@ -18,6 +18,7 @@ from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
+from rankcore.ordinal._scale import check_known_scale, new_scale
 from rankcore.ordinal._tiles import (
     LANES,
     MAX_WIDTH,
@@ -27,7 +28,6 @@ from rankcore.ordinal._tiles import (
     zeros_by_line,
 )
 from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
-from rankcore.ordinal._scale import check_known_scale, new_scale
 from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
@@ -339,7 +339,8 @@ n_jobs, random_state, verbose
         The labels, lowest rank first.
     estimators_ : list of PRank
         The members (copies).
-    coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
+    coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
+loss_curve_
         As in `OAPBPM`: parameters and losses are those of the members' mean, which cost no further
         pass.
 
@@ -427,8 +428,8 @@ tol, n_jobs, random_state, verbose
 
     Attributes
     ----------
-    classes_, estimators_, coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, \
-history_, loss_curve_
+    classes_, estimators_, coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, \
+best_iteration_, t_, history_, loss_curve_
         As in `OAPBagging`.
 
     Notes

@@ -38,7 +38,7 @@ class ThresholdClassifier(ProjectingClassifier):
     @property
     @reads
     def threshold_scale_(self) -> float:
-        """The number that ``threshold_scale`` stands for: thresholds move in steps of its square."""
+        """What ``threshold_scale`` stands for: thresholds move in steps of its square."""
         return float(np.sqrt(self._fitted_state().others["scale"][0]))
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
@@ -84,9 +84,9 @@ class PRank(ThresholdClassifier):
         (the paper's rule, and what happens on the very first example) or not.
     threshold_scale : "auto" or float, default="auto"
         Equivalent to a constant feature of this value behind the thresholds: these live on the
-        multiples of its square. "auto" takes the root mean square length of the rows of the first
-        call, so that thresholds move as fast as projections do whatever the scale and the number
-        of features; its square is rounded to a power of two. The paper has 1.
+        multiples of its square. "auto" takes twice the root mean square length of the rows of the
+        first call, so that thresholds keep up with projections whatever the scale and the number
+        of features; the square is rounded to a power of two. The paper has 1.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional

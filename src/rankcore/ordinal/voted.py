@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
+from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.params import check_option
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore._ext.voted import Voted
-from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
+from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
 from rankcore.ordinal.prank import check_lattice, check_rule, scale_of
 
 __all__ = ["VotedPRank"]
@@ -84,9 +85,10 @@ class VotedPRank(VotesRanks):
         lowest).
     count_init : {1, 0}, default=1
         Votes a hypothesis is born with: 1 counts the example that created it.
-    max_hypotheses : int, optional
+    max_hypotheses : int, "auto" or None, default="auto"
         Keep only the hypotheses of most votes, of equal ones the oldest; ``partial_fit`` copies
-        them once per call. By default all are kept, which takes n_features numbers for each mistake
+        them once per call. "auto" keeps 1000, or as many as take 256 MB, and warns if they hold
+        less than half of the votes. None keeps all, which takes n_features numbers for each mistake
         ever made.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.
@@ -152,7 +154,7 @@ class VotedPRank(VotesRanks):
         self,
         output: str = "round",
         count_init: int = 1,
-        max_hypotheses: int | None = None,
+        max_hypotheses: int | str | None = "auto",
         tie: str = "crammer",
         threshold_scale: float | str = "auto",
         max_iter: int = 10,
@@ -224,6 +226,14 @@ class VotedPRank(VotesRanks):
 
         return state.averaged(gather)
 
+    def _warn_of_fit(self) -> None:
+        state = self._state
+        if self.max_hypotheses == "auto":
+            votes = self._all_hypotheses()[2]
+            warn_of_dropped_votes(
+                votes.size, int(state.others["progress"][2]) + 1, votes.sum() / max(state.t, 1)
+            )
+
     def _tally(self, rows: Rows) -> np.ndarray:
         hypotheses, cuts, votes = self._all_hypotheses()
         return count_votes(rows, hypotheses[:, :, None], cuts[:, :, None], votes)  # tiles of one
@@ -233,21 +243,22 @@ class VotedPRank(VotesRanks):
         check_option(self.output, "output", OUTPUTS)
         check_rule(self.tie, self.threshold_scale)
         check_scalar(self.count_init, "count_init", Integral, min_val=0, max_val=1)
-        if self.max_hypotheses is not None:
-            check_scalar(self.max_hypotheses, "max_hypotheses", Integral, min_val=1)
+        check_max_hypotheses(self.max_hypotheses)
 
     def _settings(self) -> dict[str, Any]:
-        limit = None if self.max_hypotheses is None else int(self.max_hypotheses)
+        limit = self.max_hypotheses
         return {
             "threshold_scale": scale_setting(self.threshold_scale),
             "count_init": int(self.count_init),
-            "max_hypotheses": limit,
+            "max_hypotheses": limit if isinstance(limit, str | None) else int(limit),
         }
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> VotedState:
-        room = self.max_hypotheses or FIRST_ROOM if like is None else like["others.votes"].size
+        room = limited(self.max_hypotheses, n_features) or FIRST_ROOM
+        if like is not None:
+            room = like["others.votes"].size
         by_feature = {
             "weights": np.zeros(n_features),
             "hypotheses": np.zeros((room, n_features, 1)),  # tiles of one

@@ -16,8 +16,9 @@ from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
 from rankcore.preference.quicksort import QuickSort
-from rankcore.ranking._base import SCORE, as_relevance, queries_of
-from rankcore.ranking._watch import measure
+from rankcore.ranking._base import SCORE
+from rankcore.ranking._queries import as_relevance, queries_of
+from rankcore.ranking._validation import measure
 
 Floats = NDArray[np.float64]
 

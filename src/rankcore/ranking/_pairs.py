@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries
-from rankcore.ranking._base import as_relevance
+from rankcore.ranking._queries import as_relevance
 
 # Pair numbers are exact up to here, far beyond what is ever visited.
 MAX_PAIRS = 2**50

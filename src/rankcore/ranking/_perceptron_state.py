@@ -237,9 +237,13 @@ class PairwiseState(LearnerState):
         """Successes of the present hypothesis."""
         return float(self.clock[0] + self.counts[1] * self.clock[2])
 
+    def total(self) -> float:
+        """Successes of all hypotheses there have been."""
+        return float(self.clock[1] + self.counts[2] * self.clock[2])
+
     def average(self) -> NDArray[np.float64]:
         """The mean of all hypotheses, weighted by successes; the last if none had any."""
-        total = float(self.clock[1] + self.counts[2] * self.clock[2])
+        total = self.total()
         return self.weights - self.sums / total if total > 0 else self.weights.copy()
 
     def best(self, size: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

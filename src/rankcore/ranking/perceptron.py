@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -11,19 +12,28 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import changing, learns, reads
+from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
+from rankcore._core.scales import warn_of_scales
+from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows, project
-from rankcore.ranking._base import Ranker, queries_of
+from rankcore.ranking._base import Ranker
 from rankcore.ranking._committee import Committee, borda, votes
 from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
-from rankcore.ranking._watch import Validation, Watch, check_metric
+from rankcore.ranking._queries import (
+    largest_query,
+    queries_of,
+    take_queries,
+    warn_of_one_query,
+)
+from rankcore.ranking._validation import Validation, check_metric, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
 
@@ -53,9 +63,9 @@ class PairwisePerceptron(Ranker):
     committee_size : int, default=20
         Hypotheses kept.
     combine : {"score", "rank"}, default="score"
-        How committee and voters decide: by the mean of their weights, or by the mean of the ranks
-        that each gives a document within its query. Both weigh members by successes. By score all
-        the voters are the average.
+        How a committee decides: by the mean of its weights, or by the mean of the ranks that each
+        member gives a document within its query. Both weigh members by successes. "voted" requires
+        "rank": by score the voters are the average, without the room they take.
     max_iter : int, default=10
         Passes over all pairs in ``fit``. One without mistakes is the last, unless an ``eval_set``
         is watched: no other hypothesis would follow.
@@ -74,15 +84,16 @@ class PairwisePerceptron(Ranker):
         such as "map" on the ``eval_set``, or a function of the weights, greater for better. Asked
         only of hypotheses that would join the committee by successes, which are few, when a mistake
         has ended them. "voted" without ``max_hypotheses`` keeps all and does not ask.
-    max_hypotheses : int, optional
-        Voters kept by "voted", those of most successes. By default all.
+    max_hypotheses : int, "auto" or None, default="auto"
+        Voters kept by "voted", those of most successes. "auto" keeps 1000, or as many as take
+        256 MB, and warns if they have less than half of the successes; None keeps all.
     early_stopping_rounds : int, optional
         Stop after this many passes in a row that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
-    eval_metric : str or callable, default="ndcg@10"
+    eval_metric : str, callable or list of them, default="ndcg@10"
         What is measured on the ``eval_set`` after each pass: a name that
         `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid, greater for
-        better. Of "misranking", a loss, the least is best.
+        better. Of "misranking", a loss, the least is best. The first decides on early stopping.
     solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
         How scores are computed; the decisions are the same (see Notes).
     memory_limit : int, default=2**31
@@ -174,7 +185,7 @@ class PairwisePerceptron(Ranker):
         shuffle: bool = True,
         count: str = "pair",
         quality: Any = None,
-        max_hypotheses: int | None = None,
+        max_hypotheses: int | str | None = "auto",
         early_stopping_rounds: int | None = None,
         eval_metric: Any = "ndcg@10",
         solver: str = "auto",
@@ -213,9 +224,11 @@ class PairwisePerceptron(Ranker):
         pairs: Any = None,
         pairs_weight: Any = None,
         eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
-        callbacks: Iterable[Callable[[Any], Any]] | None = None,
+        callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
 
@@ -226,8 +239,9 @@ class PairwisePerceptron(Ranker):
             write to them before the call returns, callbacks included.
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
-        qid : array-like, shape (n_samples,), optional
-            The query of each row, of any type and in any order. None: all rows are of one query.
+        qid : array-like, shape (n_samples,), or str, optional
+            The query of each row, of any type and in any order; or the name of a column of a frame
+            X. A column named "qid" is taken by itself. None: all rows are of one query.
         group : array-like of int, optional
             Sizes of queries whose rows follow each other, instead of ``qid``.
         sample_weight : array-like, optional
@@ -236,13 +250,16 @@ class PairwisePerceptron(Ranker):
         pairs : array-like of int, shape (n_pairs, 2), optional
             Row of the winner and row of the loser: learn from these instead of from labels.
         pairs_weight : array-like, shape (n_pairs,), optional
-        eval_set : (X, y), or a list of one such pair, optional
-            Held-out rows, measured after each pass.
-        eval_qid, eval_group : array-like, optional
-            Their queries.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, measured by ``eval_metric`` after each pass.
+        eval_X, eval_y : array-like, or lists of them, optional
+            The same as two arguments, of which a pipeline can transform the first
+            (``transform_input=["eval_X"]``).
+        eval_qid, eval_group : array-like, or lists of them, optional
+            Their queries; required of one of them if there are queries to learn from.
         callbacks : iterable of callables, optional
-            Called after each pass with the model as it is then, to look at but not to keep; a true
-            answer of one ends the fit.
+            Called after each pass with a `rankcore.callbacks.Iteration`; a true answer of one
+            ends the fit.
 
         Returns
         -------
@@ -255,17 +272,23 @@ class PairwisePerceptron(Ranker):
             failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
+        X, qid = take_queries(X, qid, group)
         rows = as_rows(X)
-        pairing, skipped = self._pairing(
-            rows, y, queries_of(qid, group, rows.n_rows), sample_weight, pairs, pairs_weight
-        )
+        warn_of_scales(rows, type(self).__name__)
+        queries = queries_of(qid, group, rows.n_rows)
+        largest = largest_query(queries, qid, group)
+        if not largest and pairs is None:
+            warn_of_one_query(rows.n_rows, None, "fit")
+        pairing, skipped = self._pairing(rows, y, queries, sample_weight, pairs, pairs_weight)
         check_useful(pairing, rows.n_rows)
-        validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
+        validation = self._validation(
+            X, rows, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group
+        )
         generator = as_generator(self.random_state)
         state = self._new_state(rows.n_features, generator)
         data = self._bind_data(pairing, rows, state, self.max_iter)
-        quality = self._quality(validation)
-        shadow = self._shadow(X, rows.n_features, qid is not None or group is not None, state)
+        quality = self._quality(validation[0] if validation else None)
+        shadow = self._shadow(X, rows.n_features, largest, state)
         watch = Watch(shadow, validation, callbacks)
         best = None
         for epoch in range(1, self.max_iter + 1):
@@ -274,9 +297,11 @@ class PairwisePerceptron(Ranker):
                 generator.shuffle(sequence)
             state.log.append([0, 0, 0, 0, skipped])
             run_pass(self, state, data, pairing, sequence, quality, epoch, self.max_iter)
-            if validation is not None:
-                improved = watch.measure(shadow._scores(validation.rows, validation.queries))
-                if improved and self.early_stopping_rounds is not None:
+            if validation:
+                improved = watch.measure(
+                    [shadow._scores(one.rows, one.queries) for one in validation]
+                )
+                if improved and watch.keeps_best:
                     best, shadow.best_iteration_ = state.parameters(), epoch
             if self.verbose and epoch % self.verbose == 0:
                 seen, mistakes = state.log[-1][:2]
@@ -284,10 +309,15 @@ class PairwisePerceptron(Ranker):
                     f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
                     f"{mistakes} mistakes in {seen} pairs{watch.text()}"
                 )
-            if watch.ends() or (state.log[-1][1] == 0 and validation is None):
+            if watch.ends(epoch) or (state.log[-1][1] == 0 and not validation):
                 break
         if best is not None:
             state.put_back(best)
+        if self.variant == "voted" and self.max_hypotheses == "auto":
+            kept = shadow.committee_.successes
+            warn_of_dropped_votes(
+                kept.size, int(state.counts[4]) + 1, kept.sum() / max(state.total(), 1.0)
+            )
         self._become(shadow)
         return self
 
@@ -330,15 +360,16 @@ class PairwisePerceptron(Ranker):
                 "weights"
             )
         first = not self.__sklearn_is_fitted__()
+        X, qid = take_queries(X, qid, group)
         rows = as_rows(X) if first else self._more_rows(X)
-        pairing, skipped = self._pairing(
-            rows, y, queries_of(qid, group, rows.n_rows), sample_weight, pairs, pairs_weight
-        )
+        queries = queries_of(qid, group, rows.n_rows)
+        largest = largest_query(queries, qid, group)
+        pairing, skipped = self._pairing(rows, y, queries, sample_weight, pairs, pairs_weight)
         if first:
             state = self._new_state(rows.n_features, as_generator(self.random_state))
         else:
             state = self._state
-            state.check_settings(self._settings(), SETTINGS)
+            state.check_settings(self._settings(rows.n_features), SETTINGS)
             state.own()
         with changing(state, state.snapshot()):
             state.stream([0] * len(FIGURES))
@@ -346,8 +377,8 @@ class PairwisePerceptron(Ranker):
             data = self._bind_data(pairing, rows, state, 1)
             run_pass(self, state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
         if first:
-            with_qid = qid is not None or group is not None
-            self._become(self._shadow(X, rows.n_features, with_qid, state))
+            self._become(self._shadow(X, rows.n_features, largest, state))
+        self._largest_query = max(self._largest_query, largest)
         return self
 
     def _pairing(
@@ -383,13 +414,15 @@ class PairwisePerceptron(Ranker):
         )
 
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:
-        return PairwiseState.new(n_features, int(generator.integers(2**63)), self._settings())
+        return PairwiseState.new(
+            n_features, int(generator.integers(2**63)), self._settings(n_features)
+        )
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self, n_features: int) -> dict[str, Any]:
         """Parameters that are built into a state."""
         capacity: int | None = int(self.committee_size)
         if self.variant == "voted":
-            capacity = None if self.max_hypotheses is None else int(self.max_hypotheses)
+            capacity = limited(self.max_hypotheses, n_features)
         return {
             "capacity": capacity,
             "count": self.count,
@@ -403,20 +436,20 @@ class PairwisePerceptron(Ranker):
             "settings": state.settings,
             "streaming": state.streaming,
             "seed": state.seed,
-            "with_qid": self._with_qid,
+            "largest_query": self._largest_query,
             "validation": state.validation,
             "best_iteration": getattr(self, "best_iteration_", None),
         }, state.to_arrays()
 
     def _restore(self, spec: ModelSpec) -> None:
         n_features = check_n_features(spec.n_features)
-        if spec.facts["settings"].keys() != self._settings().keys():
+        if spec.facts["settings"].keys() != self._settings(n_features).keys():
             raise ValueError(f"its settings are not those of {type(self).__name__}")
         state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
         if not (best is None or 1 <= int(best) <= len(state.log)):
             raise ValueError(f"its best pass is {best!r}")
         self._state, self.n_features_in_ = state, n_features
-        self._with_qid = bool(spec.facts["with_qid"])
+        self._largest_query = int(spec.facts["largest_query"])
         if best is not None:
             self.best_iteration_ = int(best)
 
@@ -436,12 +469,12 @@ class PairwisePerceptron(Ranker):
             return self.quality
         if validation is None:
             raise ValueError(f"quality={self.quality!r} requires eval_set; found eval_set=None")
-        judge = Validation(validation.rows, validation.labels, validation.queries, self.quality)
+        judge = replace(validation, metrics=[self.quality], names=[self.quality])
 
         def value(weights: NDArray[np.float64]) -> float:
             scores = np.empty(judge.rows.n_rows)
             project(judge.rows, weights, scores)
-            return judge.merit(judge.measure(scores))
+            return merit(self.quality, judge.measure(scores)[0])
 
         return value
 
@@ -449,6 +482,11 @@ class PairwisePerceptron(Ranker):
         """Check the parameters that a fitted model answers by, which may have been set since."""
         check_option(self.variant, "variant", VARIANTS)
         check_option(self.combine, "combine", ("score", "rank"))
+        if self.variant == "voted" and self.combine == "score":
+            raise ValueError(
+                "variant='voted' requires combine='rank'; found combine='score', by which all "
+                "voters are their average: take variant='averaged', which keeps none of them"
+            )
         check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
 
     def _check_params(self) -> None:
@@ -461,9 +499,9 @@ class PairwisePerceptron(Ranker):
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_real(self.margin, "margin", 0, 1e100)
         check_scalar(self.verbose, "verbose", Integral, min_val=0)
-        for name in ["max_hypotheses", "early_stopping_rounds"]:
-            if getattr(self, name) is not None:
-                check_scalar(getattr(self, name), name, Integral, min_val=1)
+        check_max_hypotheses(self.max_hypotheses)
+        if self.early_stopping_rounds is not None:
+            check_scalar(self.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
         check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
         check_metric(self.eval_metric, "eval_metric")
         if self.quality is not None:
@@ -488,9 +526,7 @@ class PairwisePerceptron(Ranker):
         self._check_answer()
         if self.variant == "last":
             return state.weights
-        if self.variant == "averaged" or (
-            self.variant == "voted" and state.settings["capacity"] is None
-        ):
+        if self.variant == "averaged":
             return state.average()
         members = self.committee_
         if self.variant == "pocket":

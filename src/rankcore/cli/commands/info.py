@@ -14,14 +14,17 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
     import numpy as np
 
     import rankcore
+    from rankcore.io.scaled import split_scaler
 
-    learned = rankcore.load(model)
+    scaler, learned = split_scaler(rankcore.load(model))
     facts = {
         "learner": type(learned).__name__,
         "params": learned.get_params(),
         **learned._summary(),
         "features": learned.n_features_in_,
     }
+    if scaler is not None:
+        facts["scaler"] = repr(scaler)
     if hasattr(learned, "thresholds_"):
         facts["thresholds"] = learned.thresholds_.tolist()
     if hasattr(learned, "coef_"):

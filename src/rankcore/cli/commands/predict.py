@@ -44,7 +44,8 @@ def predict(
             qid = needed_queries(qid, data)
         lines = map(repr, learned.predict(X, qid=qid).tolist())
     elif scores:
-        rows = learned.decision_function(X).reshape(X.shape[0], -1).tolist()
+        score = getattr(learned, "project", learned.decision_function)
+        rows = score(X).reshape(X.shape[0], -1).tolist()
         lines = (" ".join(map(repr, row)) for row in rows)
     else:
         lines = (label_text(label) for label in learned.predict(X).tolist())

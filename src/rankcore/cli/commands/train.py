@@ -21,7 +21,14 @@ from rankcore.cli.files import (
     needed_queries,
     read_data,
 )
-from rankcore.cli.registry import EVERY_LEARNER, LEARNERS, Learner, find_learner
+from rankcore.cli.registry import (
+    EVERY_LEARNER,
+    FOR_LABELS,
+    FOR_QUERIES,
+    Learner,
+    find_learner,
+)
+from rankcore.cli.scaling import SCALES, scaled, scaler_for
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
@@ -34,17 +41,26 @@ def train(
         Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")
     ],
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="; ".join(f"{item.name}: {item.summary}" for item in EVERY_LEARNER) + "."
+            help="; ".join(f"{item.name}: {item.summary}" for item in EVERY_LEARNER)
+            + f". By default {FOR_QUERIES} if every line has qid:, else {FOR_LABELS}."
         ),
-    ] = LEARNERS[0].name,
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the data, or rounds.")
     ] = None,
     shuffle: Annotated[
-        bool, typer.Option("--shuffle", help="Visit the examples in a new order in each pass.")
-    ] = False,
+        bool | None,
+        typer.Option(help="Whether to visit the examples in a new order in each pass."),
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="Put features on one scale, and keep how with the model: standard (mean 0, "
+            "deviation 1), maxabs (greatest magnitude 1), auto (which of them suits), or none."
+        ),
+    ] = "none",
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     set_: Annotated[
         list[str] | None,
@@ -59,23 +75,36 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Fit a learner to a file and save it."""
-    learner = find_learner(model)
-    estimator = _make(learner, epochs, shuffle, seed, set_ or [])
+    if scale not in SCALES:
+        raise typer.BadParameter(f"{scale!r} is none of {', '.join(SCALES)}", param_hint="--scale")
+    asked = None
+    if model is not None:  # what is wrong with it is said before a file is read
+        asked = _make(find_learner(model), epochs, shuffle, seed, set_ or [])
     check_writable(output, data)
 
     import rankcore
+    from rankcore.io.scaled import with_scaler
 
     with progress_bar(quiet) as bar:
         X, y, qid = read_data(data, zero_based, features, "--features", bar)
+        learner = find_learner(model or (FOR_LABELS if qid is None else FOR_QUERIES))
+        estimator = asked or _make(learner, epochs, shuffle, seed, set_ or [])
+        if model is None:
+            why = "no line has qid:" if qid is None else "the lines have qid:"
+            complain(f"taking --model {learner.name}, since {why}")
         queries = {"qid": needed_queries(qid, data)} if learner.ranks_queries else {}
         start = perf_counter()
+        scaler = scaler_for(scale, learner, X)
+        rows = X if scaler is None else scaled(scaler.fit(X), X)
         try:
-            _fit(estimator, X, y, bar, **queries)
+            _fit(estimator, rows, y, bar, **queries)
             seconds = perf_counter() - start
-            rankcore.save(estimator, output)
+            rankcore.save(with_scaler(scaler, estimator), output)
         except TypeError as error:  # a parameter of a wrong type
             raise ValueError(str(error)) from error
-    facts = {"model": model, "examples": X.shape[0], "features": X.shape[1]}
+    facts = {"model": learner.name, "examples": X.shape[0], "features": X.shape[1]}
+    if scaler is not None:
+        facts["scale"] = "maxabs" if type(scaler).__name__ == "MaxAbsScaler" else "standard"
     if learner.ranks_queries:
         facts["queries"] = len(set(queries["qid"].tolist()))
     facts |= estimator._fit_summary()
@@ -83,7 +112,7 @@ def train(
 
 
 def _make(
-    learner: Learner, epochs: int | None, shuffle: bool, seed: int, settings: list[str]
+    learner: Learner, epochs: int | None, shuffle: bool | None, seed: int, settings: list[str]
 ) -> Any:
     """The estimator that the options ask for, its parameters such as a file can hold."""
     from rankcore.io.model_file import check_params
@@ -94,12 +123,12 @@ def _make(
         params["random_state"] = seed
     if epochs is not None:
         params["max_iter" if "max_iter" in known else "n_estimators"] = epochs
-    if shuffle:
+    if shuffle is not None:
         if "shuffle" not in known:
             raise ValueError(
                 f"--shuffle is not for {learner.name}: it uses all examples in each round"
             )
-        params["shuffle"] = True
+        params["shuffle"] = shuffle
     params.update(_parse_setting(text) for text in settings)
     estimator = learner.make(**params)
     try:

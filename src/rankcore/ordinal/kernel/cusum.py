@@ -51,8 +51,8 @@ intercept_scaling
         ``K(X, support_vectors_) @ dual_coef_.T + intercept_``.
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Of the tasks (a copy).
-    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
-loss_curve_
+    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, \
+best_iteration_, t_, history_, loss_curve_
         As in `KernelPRank`.
 
     Notes
@@ -74,6 +74,7 @@ loss_curve_
     """
 
     _published: ClassVar[dict[str, Any]] = {
+        "margin": 0.0,
         "average": False,
         "intercept_scaling": 1.0,
         "max_iter": 1,
@@ -91,7 +92,7 @@ loss_curve_
         C: float = 1.0,
         delta: float = 1.0,
         pa_loss: str = "absolute",
-        margin: float = 0.0,
+        margin: float = 1.0,
         average: bool = True,
         tie_break: str = "high",
         decision: str = "cusum",

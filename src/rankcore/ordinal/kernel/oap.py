@@ -54,8 +54,8 @@ class KernelOAPBPM(KernelThresholdClassifier):
         Thresholds of the members (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Mean of the members' thresholds, ascending (a copy).
-    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
-loss_curve_
+    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, \
+best_iteration_, t_, history_, loss_curve_
         As in `KernelPRank`; the losses are those of the mean of the members' last parameters.
 
     Notes

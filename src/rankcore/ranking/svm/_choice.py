@@ -11,9 +11,10 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.concurrency import learns
 from rankcore._core.queries import Queries, query_numbers
-from rankcore.ranking._base import ModelState, Ranker, as_relevance, queries_of
+from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
-from rankcore.ranking._watch import check_metric, measure, merit
+from rankcore.ranking._queries import as_relevance, largest_query, queries_of, take_queries
+from rankcore.ranking._validation import check_metric, measure, merit
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._path import along, as_cs
 
@@ -137,14 +138,15 @@ random_state, verbose
         check_metric(self.scoring, "scoring")
         model = RankSVM(**self._params(float(Cs[0])))
         model._check_params()
+        X, qid = take_queries(X, qid, group)
         rows = model._as_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
         numbers = query_numbers(queries)
         labels = as_relevance(y, rows.n_rows)
         everything = make_pairing(rows.n_rows, labels, queries, sample_weight)
         check_useful(everything, rows.n_rows)
-        with_qid = qid is not None or group is not None
-        shadow = model._shadow(X, rows.n_features, with_qid, ModelState(None, settings={}))
+        largest = largest_query(queries, qid, group)
+        shadow = model._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
         scores = []
         folds = list(self._folds(X, labels, numbers, queries))
         planned = len(folds) * Cs.size + 1
@@ -192,7 +194,7 @@ random_state, verbose
             "Cs_": Cs,
             "scores_": values,
             "n_features_in_": chosen.n_features_in_,
-            "_with_qid": chosen._with_qid,
+            "_largest_query": chosen._largest_query,
         }
         if hasattr(chosen, "feature_names_in_"):
             fresh["feature_names_in_"] = chosen.feature_names_in_

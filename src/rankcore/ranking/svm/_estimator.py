@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral
 from time import perf_counter
 from typing import Any, Self
@@ -19,10 +19,12 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._core.threads import check_n_jobs, n_threads
+from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows
-from rankcore.ranking._base import ModelState, Ranker, queries_of
+from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
-from rankcore.ranking._watch import Watch, check_metric
+from rankcore.ranking._queries import largest_query, queries_of, take_queries, warn_of_one_query
+from rankcore.ranking._validation import check_metric
 from rankcore.ranking.svm._files import FIGURES, describe, restore
 from rankcore.ranking.svm._look import Look
 from rankcore.ranking.svm._models import (
@@ -206,9 +208,11 @@ class RankSVM(Ranker):
         pairs: Any = None,
         pairs_weight: Any = None,
         eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
-        callbacks: Iterable[Callable[[Any], Any]] | None = None,
+        callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Find the minimum.
 
@@ -219,8 +223,9 @@ class RankSVM(Ranker):
             ``kernel="precomputed"`` the kernel matrix, shape (n_samples, n_samples).
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
-        qid : array-like, shape (n_samples,), optional
-            The query of each row, of any type and in any order. None: all rows are of one query.
+        qid : array-like, shape (n_samples,), or str, optional
+            The query of each row, of any type and in any order; or the name of a column of a frame
+            X. A column named "qid" is taken by itself. None: all rows are of one query.
         group : array-like of int, optional
             Sizes of queries whose rows follow each other, instead of ``qid``.
         sample_weight : array-like, optional
@@ -229,13 +234,16 @@ class RankSVM(Ranker):
         pairs : array-like of int, shape (n_pairs, 2), optional
             Row of the winner and row of the loser: learn from these instead of from labels.
         pairs_weight : array-like, shape (n_pairs,), optional
-        eval_set : (X, y), or a list of one such pair, optional
-            Held-out rows, measured after each step.
-        eval_qid, eval_group : array-like, optional
-            Their queries.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, measured by ``eval_metric`` after each step.
+        eval_X, eval_y : array-like, or lists of them, optional
+            The same as two arguments, of which a pipeline can transform the first
+            (``transform_input=["eval_X"]``).
+        eval_qid, eval_group : array-like, or lists of them, optional
+            Their queries; required of one of them if there are queries to learn from.
         callbacks : iterable of callables, optional
-            Called after each step with the model as it is then, to look at but not to keep; a true
-            answer of one ends the fit.
+            Called after each step with a `rankcore.callbacks.Iteration`; a true answer of one
+            ends the fit.
 
         Returns
         -------
@@ -250,15 +258,20 @@ class RankSVM(Ranker):
         """
         self._check_params()
         begin = perf_counter()
+        X, qid = take_queries(X, qid, group)
         rows = self._as_rows(X)
         queries = queries_of(qid, group, rows.n_rows)
+        largest = largest_query(queries, qid, group)
+        if not largest and pairs is None:
+            warn_of_one_query(rows.n_rows, None, "fit")
         pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
         check_useful(pairing, rows.n_rows)
-        validation = self._validation(X, rows, eval_set, eval_qid, eval_group)
+        validation = self._validation(
+            X, rows, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group
+        )
         with self._problem(rows, pairing) as problem:
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
-            with_qid = qid is not None or group is not None
-            shadow = self._shadow(X, rows.n_features, with_qid, ModelState(None, settings={}))
+            shadow = self._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
             look = Look(problem, Watch(shadow, validation, callbacks), shadow, begin)
             found = problem.solve(self.C, self.loss, start, self.tol, int(self.max_iter), look)
             shadow._take(problem, found)

@@ -26,7 +26,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """
     state = model._state.model
     facts: dict[str, Any] = {
-        "with_qid": model._with_qid,
+        "largest_query": model._largest_query,
         "log": model._state.log,
         "validation": model._state.validation,
         "objective": model.objective_,
@@ -86,7 +86,7 @@ def restore(model: Any, spec: ModelSpec) -> None:
     validation = as_validation_log(document["validation"], len(log))
     model._state = ModelState(found, settings={}, log=log, validation=validation)
     model.objective_, model.gap_, model.n_iter_ = float(objective), float(gap), steps
-    model.n_features_in_, model._with_qid = n_features, bool(document["with_qid"])
+    model.n_features_in_, model._largest_query = n_features, int(document["largest_query"])
 
 
 def _kernel_model(

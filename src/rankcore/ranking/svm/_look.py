@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.watch import Watch
 from rankcore.progress import Progress, report
-from rankcore.ranking._watch import Watch
 from rankcore.ranking.svm._newton import Step
 from rankcore.ranking.svm._problems import Problem
 
@@ -37,12 +37,13 @@ class Look:
         if watch.used:
             state.model = self._problem.model(w)
             model.objective_, model.gap_, model.n_iter_ = step.objective, step.share, n
-        if watch.validation is not None:
-            watch.measure(model._scores(watch.validation.rows, watch.validation.queries))
+        if watch.held_out:
+            held_out: list[Any] = watch.held_out
+            watch.measure([model._scores(one.rows, one.queries) for one in held_out])
         report(Progress(n, int(model.max_iter), 1, 1, step.share, "gap", "steps"))
         if model.verbose and n % model.verbose == 0:
             print(line(model, n, step) + watch.text())
-        return watch.ends()
+        return watch.ends(n)
 
 
 def line(model: Any, n: int, step: Step) -> str:

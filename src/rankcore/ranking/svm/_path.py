@@ -14,8 +14,10 @@ from sklearn.utils.validation import check_scalar
 
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
-from rankcore.ranking._base import ModelState, queries_of
+from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import check_useful, make_pairing
+from rankcore.ranking._queries import largest_query, queries_of, take_queries
+from rankcore.ranking._validation import Validation, merit
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._look import line
 from rankcore.ranking.svm._newton import Step
@@ -134,21 +136,23 @@ def ranksvm_path(
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
     model._check_params()
+    X, qid = take_queries(X, qid, group)
     rows = model._as_rows(X)
     queries = queries_of(qid, group, rows.n_rows)
+    largest = largest_query(queries, qid, group)
     pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
     check_useful(pairing, rows.n_rows)
-    held = model._validation(X, rows, eval_set, eval_qid, eval_group)
-    with_qid = qid is not None or group is not None
-    shadow = model._shadow(X, rows.n_features, with_qid, ModelState(None, settings={}))
+    sets = model._validation(X, rows, largest > 0, eval_set, None, None, eval_qid, eval_group)
+    held = sets[0] if sets else None
+    shadow = model._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
     fitted, values = [], []
     with model._problem(rows, pairing) as problem:
         for one in along(shadow, problem, values_of_c):
             fitted.append(one)
             if held is None:
                 continue
-            values.append(held.measure(one._scores(held.rows, held.queries)))
-            stale = len(values) - 1 - int(np.argmax(held.merit(np.array(values))))
+            values.append(held.measure(one._scores(held.rows, held.queries))[0])
+            stale = len(values) - 1 - _best(held, values)
             if early_stopping_rounds is not None and stale >= early_stopping_rounds:
                 break
         lengths = [_length(problem, one) for one in fitted]
@@ -156,9 +160,9 @@ def ranksvm_path(
         values_of_c[: len(fitted)],
         tuple(fitted),
         np.array(lengths),
-        None if held is None else model._metric_name(),
+        None if held is None else held.names[0],
         np.array(values),
-        int(np.argmax(held.merit(np.array(values)))) if held is not None else None,
+        _best(held, values) if held is not None else None,
     )
 
 
@@ -221,6 +225,10 @@ def along(
         one._warn(found)
         w = found.w
         yield one
+
+
+def _best(held: Validation, values: list[float]) -> int:
+    return int(np.argmax(merit(held.metrics[0], np.array(values))))
 
 
 def _length(problem: Problem, model: RankSVM) -> float:

@@ -1,0 +1,41 @@
+"""How many hypotheses a voting learner keeps."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+from sklearn.utils.validation import check_scalar
+
+# What "auto" keeps: this many, or as many as take this many bytes.
+MOST, MOST_BYTES = 1000, 2**28
+
+
+def check_max_hypotheses(value: Any) -> None:
+    """Raise unless a ``max_hypotheses`` is a number of hypotheses, "auto" or None."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"max_hypotheses must be a number, 'auto' or None; found {value!r}")
+    elif value is not None:
+        check_scalar(value, "max_hypotheses", Integral, min_val=1)
+
+
+def limited(value: int | str | None, n_features: int) -> int | None:
+    """The number of hypotheses that a ``max_hypotheses`` stands for; None for all."""
+    if isinstance(value, str):
+        return max(1, min(MOST, MOST_BYTES // (8 * n_features)))
+    return None if value is None else int(value)
+
+
+def warn_of_dropped_votes(kept: int, seen: int, share: float) -> None:
+    """Warn if the hypotheses that are kept hold less than half of the votes."""
+    if share < 0.5:
+        warnings.warn(
+            f"max_hypotheses='auto' keeps {kept} of {seen} hypotheses, which hold {share:.0%} of "
+            "the votes. Set max_hypotheses to a number to keep more of them, or to None for all "
+            "(n_features numbers each); an averaged model answers for all of them in the room of "
+            "one",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -1,0 +1,52 @@
+"""Features on one scale: what ``rankcore train --scale`` puts before a learner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankcore.cli.registry import Learner
+
+SCALES = ("none", "auto", "standard", "maxabs")
+# Learners that cut features at thresholds, whatever their scale.
+INDIFFERENT = ("RankBoost", "BipartiteRankBoost")
+# Where at least this share of the values is stored, centring costs no memory to speak of.
+DENSE = 0.5
+
+
+def scaler_for(scale: str, learner: Learner, X: Any) -> Any:
+    """The scaler that an option asks for, or None.
+
+    Parameters
+    ----------
+    scale : {"none", "auto", "standard", "maxabs"}
+        "auto" standardises features that are mostly stored, and divides others by their greatest
+        magnitude if they differ by orders of magnitude.
+    learner : Learner
+    X : scipy sparse matrix
+
+    Returns
+    -------
+    StandardScaler, MaxAbsScaler or None
+    """
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+    from rankcore._core.inputs import as_rows
+    from rankcore._core.scales import differ
+
+    if scale == "auto":
+        if learner.estimator in INDIFFERENT:
+            return None
+        if X.nnz >= DENSE * X.shape[0] * X.shape[1]:
+            scale = "standard"
+        else:
+            scale = "maxabs" if differ(as_rows(X)) else "none"
+    if scale == "standard":
+        return StandardScaler(with_mean=X.nnz >= DENSE * X.shape[0] * X.shape[1])
+    return MaxAbsScaler() if scale == "maxabs" else None
+
+
+def scaled(scaler: Any, X: Any) -> Any:
+    """Rows as a fitted scaler leaves them; dense where it centres."""
+    dense = getattr(scaler, "with_mean", False)
+    return scaler.transform(X.toarray() if dense else X)

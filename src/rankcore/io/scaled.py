@@ -1,0 +1,97 @@
+"""A scaler in front of a learner, in one model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# What each scaler learns, besides counts.
+LEARNED = {"StandardScaler": ("mean_", "var_", "scale_"), "MaxAbsScaler": ("max_abs_", "scale_")}
+
+
+def with_scaler(scaler: Any, learner: Any) -> Any:
+    """A pipeline of both; the learner alone if there is no scaler."""
+    if scaler is None:
+        return learner
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(scaler, learner)
+
+
+def split_scaler(model: Any) -> tuple[Any, Any]:
+    """The scaler, or None, and the learner of what `rankcore.load` returns.
+
+    Raises
+    ------
+    TypeError
+        If a pipeline has other steps.
+    """
+    if type(model).__name__ != "Pipeline":
+        return None, model
+    steps = [step for _, step in model.steps]
+    if len(steps) != 2 or type(steps[0]).__name__ not in LEARNED:
+        raise TypeError(
+            "save takes a learner, or a pipeline of a StandardScaler or MaxAbsScaler and a "
+            f"learner; found a pipeline of {', '.join(type(step).__name__ for step in steps)}: "
+            "use pickle or joblib"
+        )
+    return steps[0], steps[1]
+
+
+def describe_scaler(
+    model: Any, scaler: Any
+) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+    """Facts and arrays of a fitted scaler and of the pipeline it is in."""
+    arrays = {
+        f"scaler.{name}": np.asarray(getattr(scaler, name), dtype=np.float64)
+        for name in LEARNED[type(scaler).__name__]
+        if getattr(scaler, name, None) is not None
+    }
+    seen = scaler.n_samples_seen_
+    facts = {
+        "class": type(scaler).__name__,
+        "steps": [name for name, _ in model.steps],
+        "params": scaler.get_params(),
+        "n_samples_seen": np.asarray(seen).tolist(),
+        "arrays": sorted(arrays),
+    }
+    return facts, arrays
+
+
+def restore_scaled(
+    facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], learner: Any
+) -> Any:
+    """The pipeline that `describe_scaler` described, around its learner.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the facts or arrays are not those of a scaler.
+    """
+    from sklearn import preprocessing
+    from sklearn.pipeline import Pipeline
+
+    name = facts["class"]
+    if name not in LEARNED:
+        raise ValueError(f"its scaler {name!r} is unknown")
+    scaler = getattr(preprocessing, name)(**facts["params"])
+    d = learner.n_features_in_
+    for attribute in LEARNED[name]:
+        key = f"scaler.{attribute}"
+        if key not in facts["arrays"]:
+            setattr(scaler, attribute, None)
+            continue
+        array = arrays[key]
+        if array.shape != (d,) or array.dtype != np.float64 or not np.isfinite(array).all():
+            raise ValueError(f"its array {key} is not that of a scaler of {d} features")
+        setattr(scaler, attribute, array)
+    seen = facts["n_samples_seen"]
+    scaler.n_samples_seen_ = np.array(seen) if isinstance(seen, list) else int(seen)
+    scaler.n_features_in_ = d
+    if hasattr(learner, "feature_names_in_"):
+        scaler.feature_names_in_ = learner.feature_names_in_
+    first, second = map(str, facts["steps"])
+    return Pipeline([(first, scaler), (second, learner)])

@@ -1,0 +1,290 @@
+"""Cross-validation of rankers: folds of whole queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_scalar
+
+from rankcore._core.params import as_generator, check_flag
+from rankcore._core.queries import Queries, group_rows, query_numbers
+from rankcore.metrics.scorers import make_scorer
+from rankcore.metrics.tables import Table
+
+__all__ = ["QueryKFold", "QueryScores", "cross_validate_queries"]
+
+
+class QueryKFold:
+    """Folds that keep queries whole.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        At most the number of queries.
+    shuffle : bool, default=False
+        Deal the queries out in a random order. Otherwise in the order in which they first appear,
+        like cards, so that each fold has queries of all parts of the data.
+    stratify : bool, default=False
+        Deal queries with the same labels out evenly: by the mean of their labels, so that no fold
+        has all of those with nothing relevant. Requires y.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling.
+
+    Notes
+    -----
+    ``split`` takes the queries as ``qid`` or, as scikit-learn's searches pass them on without
+    metadata routing, as ``groups``. With routing, ``qid`` reaches learner, folds and scorer at
+    once. Folds differ by at most one query in size.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> X, qid = np.zeros((6, 1)), ["a", "a", "b", "b", "b", "c"]
+    >>> [test.tolist() for _, test in rc.model_selection.QueryKFold(3).split(X, qid=qid)]
+    [[0, 1], [2, 3, 4], [5]]
+    """
+
+    # scikit-learn hands these on by itself, with metadata routing.
+    __metadata_request__split = {"qid": True, "groups": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = False,
+        stratify: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        check_scalar(n_splits, "n_splits", Integral, min_val=2)
+        check_flag(shuffle, "shuffle")
+        check_flag(stratify, "stratify")
+        if random_state is not None and not shuffle:
+            raise ValueError("random_state has an effect with shuffle=True alone; found False")
+        self.n_splits, self.shuffle, self.stratify = int(n_splits), shuffle, stratify
+        self.random_state = random_state
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None, *, qid: Any = None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Rows to learn from and rows to measure on, for each fold.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_samples, ...)
+            Only its length matters; a frame may have the queries in a column named "qid".
+        y : array-like of numbers, shape (n_samples,), optional
+            Labels, for ``stratify``.
+        groups, qid : array-like, shape (n_samples,)
+            The query of each row, under either name.
+
+        Yields
+        ------
+        train, test : ndarray of int64
+            Row numbers, ascending.
+
+        Raises
+        ------
+        ValueError
+            Without queries, with fewer queries than folds, or without labels to stratify by.
+        """
+        if qid is None:
+            qid = groups
+        if qid is None and "qid" in list(getattr(X, "columns", ())):
+            qid = X["qid"]
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if qid is None:
+            raise ValueError(
+                "QueryKFold requires the query of each row: split(X, y, qid=qid); in a search "
+                "fit(X, y, groups=qid), or with sklearn.set_config(enable_metadata_routing=True) "
+                "fit(X, y, qid=qid)"
+            )
+        queries = group_rows(qid, n)
+        fold_of = self._folds(queries, y)
+        of_row = fold_of[query_numbers(queries)]
+        for fold in range(self.n_splits):
+            test = of_row == fold
+            yield np.flatnonzero(~test), np.flatnonzero(test)
+
+    def _folds(self, queries: Queries, y: Any) -> NDArray[np.int64]:
+        """The fold of each query."""
+        n = queries.ids.size
+        if n < self.n_splits:
+            raise ValueError(f"n_splits={self.n_splits} is more than the {n} queries")
+        order = np.arange(n)
+        if self.shuffle:
+            as_generator(self.random_state).shuffle(order)
+        if self.stratify:
+            if y is None:
+                raise ValueError("stratify=True requires y; found None")
+            labels = np.asarray(y, dtype=np.float64)
+            labels = labels if queries.rows is None else labels[queries.rows]
+            means = np.add.reduceat(labels, queries.bounds[:-1]) / np.diff(queries.bounds)
+            order = order[np.argsort(means[order], kind="stable")]
+        folds = np.empty(n, dtype=np.int64)
+        folds[order] = np.arange(n) % self.n_splits
+        return folds
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, **_: Any) -> int:
+        """The number of folds; the arguments have no effect."""
+        return self.n_splits
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn is to pass on: the queries."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        for name in ("qid", "groups"):
+            request.split.add_request(param=name, alias=True)
+        return request
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        return (
+            f"QueryKFold({self.n_splits}, shuffle={self.shuffle}, stratify={self.stratify}, "
+            f"random_state={self.random_state!r})"
+        )
+
+
+@dataclass(frozen=True)
+class QueryScores:
+    """What `cross_validate_queries` found; shows itself as a table in a notebook.
+
+    Attributes
+    ----------
+    names : list of str
+        The measures.
+    values : ndarray of float64, shape (n_folds, n_metrics)
+        On the fold left out; losses as they are, not negated.
+    fit_seconds : ndarray of float64, shape (n_folds,)
+    estimators : list
+        The fitted models, fold by fold.
+    """
+
+    names: list[str]
+    values: NDArray[np.float64]
+    fit_seconds: NDArray[np.float64]
+    estimators: list[Any]
+
+    def mean(self) -> dict[str, float]:
+        """The mean of each measure over the folds."""
+        return dict(zip(self.names, self.values.mean(axis=0).tolist(), strict=True))
+
+    def table(self) -> Table:
+        """A row for each fold and for the mean."""
+        rows = [[str(i + 1), *map("{:.4f}".format, row)] for i, row in enumerate(self.values)]
+        means = ["mean", *map("{:.4f}".format, self.values.mean(axis=0))]
+        spread = ["deviation", *map("{:.4f}".format, self.values.std(axis=0, ddof=1))]
+        caption = "on the queries of each fold, learned from the others"
+        return Table(["fold", *self.names], [*rows, means, spread], caption)
+
+    def __str__(self) -> str:
+        """The table in plain text."""
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+def cross_validate_queries(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    qid: Any = None,
+    *,
+    metrics: str | Sequence[str] = ("ndcg@10", "map"),
+    cv: Any = 5,
+    convention: Any = None,
+    fit_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> QueryScores:
+    """Cross-validate a ranker over whole queries, in one line.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A ranker, an ordinal learner, a pipeline that ends in one, or anything with ``fit`` and
+        ``predict``. Whatever asks for ``qid`` is given it.
+    X : array-like or scipy sparse, shape (n_samples, n_features)
+        A frame may have the queries in a column named "qid".
+    y : array-like of numbers, shape (n_samples,)
+    qid : array-like, shape (n_samples,)
+        The query of each row.
+    metrics : str or sequence of str, default=("ndcg@10", "map")
+        Names that `rankcore.metrics.evaluate` knows, each with one cut-off.
+    cv : int, splitter or iterable, default=5
+        A number is that of the folds of a `QueryKFold`.
+    convention : str or Convention, optional
+        What the measures mean.
+    fit_params : dict, optional
+        More arguments of ``fit``, sliced as the rows are if they are as long.
+    n_jobs : int, optional
+        Processes; None is 1, -1 one per processor.
+
+    Returns
+    -------
+    QueryScores
+
+    Raises
+    ------
+    ValueError, TypeError
+        On bad input, or if a fold cuts a query in two.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y, qid = rc.datasets.make_letor(40, 20, random_state=0)
+    >>> ranker = rc.PairwisePerceptron(random_state=0)
+    >>> scores = rc.model_selection.cross_validate_queries(ranker, X, y, qid, cv=4)
+    >>> scores.names, scores.values.shape
+    (['ndcg@10', 'map'], (4, 2))
+    """
+    import sklearn
+    from sklearn.model_selection import cross_validate
+
+    if qid is None and "qid" in list(getattr(X, "columns", ())):
+        qid = X["qid"]
+        X = X.drop(columns=["qid"]) if hasattr(X, "iloc") else X.drop("qid")
+    if qid is None:
+        raise ValueError("cross_validate_queries requires qid, the query of each row; found None")
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    scorers = {name: make_scorer(name, convention=convention) for name in names}
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    queries = group_rows(qid, n)
+    numbers = query_numbers(queries)
+    splitter = QueryKFold(int(cv)) if isinstance(cv, Integral) else check_cv(cv)
+    folds = [*splitter.split(X, y, numbers)]
+    for train, test in folds:
+        both = np.intersect1d(numbers[train], numbers[test])
+        if both.size:
+            raise ValueError(
+                f"cv puts rows of the query {queries.ids[both[0]]!r} into both sides of a fold; "
+                "queries must stay whole, as with QueryKFold"
+            )
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = cross_validate(
+            estimator,
+            X,
+            y,
+            scoring=scorers,
+            cv=folds,
+            params={"qid": numbers, **(fit_params or {})},
+            n_jobs=n_jobs,
+            return_estimator=True,
+            error_score="raise",
+        )
+    values = np.column_stack(
+        [found[f"test_{name}"] * (1 if _grows(name) else -1) for name in names]
+    )
+    return QueryScores(names, values, found["fit_time"], list(found["estimator"]))
+
+
+def _grows(name: str) -> bool:
+    from rankcore.metrics.names import greater_is_better
+
+    return bool(greater_is_better(name))

@@ -1,0 +1,168 @@
+"""Labels and queries of rows, as users give them to rankers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import as_labels
+from rankcore._core.numbers import as_weights, refuse_mask
+from rankcore._core.queries import Queries, group_rows
+
+# The column of a frame that is taken for queries.
+QUERY_COLUMN = "qid"
+# A query of more rows than this is a forgotten qid.
+PLAUSIBLE_ROWS = 5000
+
+
+def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
+    """Queries that are a column of X, taken out of it.
+
+    Parameters
+    ----------
+    X : array-like or frame
+    qid : array-like, str or None
+        A string names a column. None: the column named "qid", if there is one and no ``group``.
+    group : array-like or None
+
+    Returns
+    -------
+    X : as given, without the column
+    qid : array-like or None
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such column, or X has no columns.
+    """
+    named = isinstance(qid, str)
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        if named:
+            raise TypeError(f"qid={qid!r} names a column, which requires X to be a frame")
+        return X, qid
+    if qid is not None and not named:
+        return X, qid
+    name = qid if named else QUERY_COLUMN
+    if not any(isinstance(one, str) and one == name for one in columns):
+        if named:
+            raise ValueError(f"X has no column named {qid!r}; it has {list(columns)}")
+        return X, qid
+    if group is not None:
+        raise ValueError(
+            f"found both group and a column named {name!r}, which have the same meaning: give one"
+        )
+    return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name), X[name]
+
+
+def largest_query(queries: Queries, *given: Any) -> int:
+    """Rows of the largest query; 0 if none were given."""
+    if all(one is None for one in given):
+        return 0
+    return int(np.diff(queries.bounds).max())
+
+
+def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:
+    """Warn of rows that are all taken for one query, if there are more than any query has.
+
+    Parameters
+    ----------
+    n_rows : int
+    largest : int or None
+        Rows of the largest query of the fit, 0 if it had none; None in a fit itself.
+    method : str
+    """
+    if n_rows <= (2 * largest if largest else PLAUSIBLE_ROWS):
+        return
+    warnings.warn(
+        f"{method} was given no qid: all {n_rows} rows are taken for one query"
+        + (f", and the largest that this model learned from has {largest}" if largest else "")
+        + f". Give {method}(..., qid=qid), the query of each row, or qid=np.zeros({n_rows}) if "
+        "they are one",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def query_weights(sample_weight: Any, queries: Queries) -> NDArray[np.float64] | None:
+    """Weights of queries, from theirs or from those of rows."""
+    n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
+    weights = as_weights(sample_weight, "sample_weight", {"row": n_rows, "query": n_queries})
+    if weights is None or weights.size == n_queries:
+        return weights
+    in_order = weights if queries.rows is None else weights[queries.rows]
+    means: NDArray[np.float64] = np.add.reduceat(in_order, queries.bounds[:-1])
+    return means / np.diff(queries.bounds)
+
+
+def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
+    """Labels as numbers.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_rows,)
+    n_rows : int
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If there are too few, NaN or infinite ones, they are not numbers, or integers that float64
+        does not have.
+    """
+    labels, _ = as_labels(y, n_rows)
+    if labels.dtype.kind not in "biuf":
+        raise ValueError(
+            f"a ranker needs labels that are numbers, greater for more relevant; found dtype "
+            f"{labels.dtype}"
+        )
+    numbers = labels.astype(np.float64)
+    if labels.dtype.kind in "iu" and np.abs(numbers).max() > 2**53:
+        lost = numbers.astype(object) != labels
+        if lost.any():
+            raise ValueError(
+                f"a ranker takes labels as float64, which cannot represent {labels[lost.argmax()]} "
+                "exactly: number the levels"
+            )
+    return numbers
+
+
+def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
+    """Rows by query, from ids or from sizes.
+
+    Parameters
+    ----------
+    qid : array-like, shape (n_rows,), or None
+    group : array-like of int, or None
+        Sizes of queries whose rows follow each other.
+    n_rows : int
+
+    Returns
+    -------
+    Queries
+        One query if both are None.
+
+    Raises
+    ------
+    ValueError
+        If both are given, or they do not fit the rows.
+    """
+    if group is None:
+        return group_rows(qid, n_rows)
+    if qid is not None:
+        raise ValueError("found both qid and group, which have the same meaning: give one")
+    refuse_mask(group, "group")
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
+        raise ValueError(f"group must list the sizes of the queries; found {group!r}")
+    total = sum(sizes.tolist())  # of integers that do not overflow
+    if total != n_rows:
+        raise ValueError(f"the sizes in group add up to {total}, but there are {n_rows} rows")
+    sizes = sizes.astype(np.int64)
+    return group_rows(np.repeat(np.arange(sizes.size), sizes), n_rows)

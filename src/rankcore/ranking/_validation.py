@@ -1,0 +1,124 @@
+"""Measures on rows that are held out from a ranker's fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.queries import Queries, query_numbers
+from rankcore._ext.rows import Rows
+from rankcore.metrics import evaluate
+from rankcore.metrics.names import greater_is_better
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Rows that are held out, and what is measured on them.
+
+    Attributes
+    ----------
+    rows : Rows
+    labels : ndarray of float64
+    queries : Queries
+        Made once: no measure groups the rows again.
+    metrics : list of str or callable
+    names : list of str
+        What ``history_`` calls them.
+    """
+
+    rows: Rows
+    labels: NDArray[np.float64]
+    queries: Queries
+    metrics: list[Any]
+    names: list[str]
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.int64]:
+        return query_numbers(self.queries)
+
+    @property
+    def directions(self) -> list[bool]:
+        """Whether each measure is to grow."""
+        return [merit(metric, 1.0) > 0 for metric in self.metrics]
+
+    def measure(self, scores: NDArray[np.float64]) -> list[float]:
+        """Values of the metrics for scores of the rows."""
+        return [
+            measure(one, self.labels, scores, self._numbers if callable(one) else self.queries)
+            for one in self.metrics
+        ]
+
+
+def merit(metric: Any, value: Any) -> Any:
+    """What values of a metric are worth: greater is better, so a loss is negated.
+
+    Parameters
+    ----------
+    metric : str or callable
+        A function is greater for better.
+    value : float or ndarray
+
+    Returns
+    -------
+    float or ndarray
+    """
+    return value if not isinstance(metric, str) or greater_is_better(metric) else -value
+
+
+def measure(metric: Any, labels: Any, scores: Any, qid: Any, query_weight: Any = None) -> float:
+    """Measure scores by name or by a function.
+
+    Parameters
+    ----------
+    metric : str or callable
+        A name that `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid.
+    labels, scores : ndarray
+    qid : ndarray, or Queries for a name
+    query_weight : ndarray, shape (n_queries,), optional
+        Of the queries, in order of first appearance; for a name.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the value is not finite.
+    """
+    if callable(metric):
+        value = float(metric(labels, scores, qid))
+    else:
+        found = evaluate(labels, scores, qid=qid, metrics=[metric], query_weight=query_weight)
+        value = float(found[metric])
+    if not np.isfinite(value):
+        raise ValueError(
+            f"the measure {metric!r} gave {value}: it may not be defined for these labels"
+        )
+    return value
+
+
+def check_metric(metric: Any, name: str) -> None:
+    """Raise unless a parameter is a function or the name of a measure, or a list of such.
+
+    Parameters
+    ----------
+    metric : object
+    name : str
+        What error messages call it.
+    """
+    if isinstance(metric, list | tuple) and name == "eval_metric" and metric:
+        for one in metric:
+            check_metric(one, "each eval_metric")
+        return
+    if not callable(metric) and not isinstance(metric, str):
+        raise TypeError(
+            f"{name} must be the name of a measure, such as 'ndcg@10', or a function of labels, "
+            f"scores and qid; found {metric!r}"
+        )
+    if isinstance(metric, str):
+        evaluate([1.0, 0.0], [1.0, 0.0], metrics=[metric])  # an unknown name says what is near it
