@@ -91,7 +91,7 @@ def stars(tmp_path):
 @pytest.fixture
 def model(tmp_path, stars):
     path = tmp_path / "stars.rankcore"
-    succeed("train", stars, "-o", path, "--epochs", 2)
+    succeed("train", stars, "-o", path, "--model", "prank-published", "--epochs", 2)
     return path
 
 
@@ -100,7 +100,7 @@ def large(tmp_path_factory):
     """A file of 5000 examples and a model of it."""
     folder = tmp_path_factory.mktemp("large")
     (folder / "data.svm").write_text(as_svmlight(*make_examples(5000, seed=1)))
-    succeed("train", folder / "data.svm", "-o", folder / "model")
+    succeed("train", folder / "data.svm", "-o", folder / "model", "--model", "prank-published")
     return folder / "data.svm", folder / "model"
 
 
@@ -109,10 +109,10 @@ def large(tmp_path_factory):
 
 def test_train_summary(stars, tmp_path):
     path = tmp_path / "model"
-    out = succeed("train", stars, "-o", path)
+    out = succeed("train", stars, "-o", path, "--model", "prank-published")
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert lines[:6] == [
-        "model prank",
+        "model prank-published",
         "examples 4",
         "features 2",
         "classes 1, 2, 3",
@@ -123,12 +123,13 @@ def test_train_summary(stars, tmp_path):
 
 
 def test_train_json(stars, tmp_path):
-    out = succeed("train", stars, "-o", tmp_path / "model", "--epochs", 2, "--json")
+    options = ["--model", "prank-published", "--epochs", 2, "--json"]
+    out = succeed("train", stars, "-o", tmp_path / "model", "--model", "prank-published", *options)
     assert '"classes": [1, 2, 3]' in out  # not 1.0, which equals 1 below
     facts = json.loads(out)
     assert facts.pop("seconds") > 0
     assert facts == {
-        "model": "prank",
+        "model": "prank-published",
         "examples": 4,
         "features": 2,
         "classes": [1, 2, 3],
@@ -158,7 +159,18 @@ def test_info_json(model):
 def test_info_of_averaged_model(stars, tmp_path):
     # Means over the eight states of the worked example.
     path = tmp_path / "model"
-    succeed("train", stars, "-o", path, "--model", "averaged-prank", "--epochs", 2)
+    succeed(
+        "train",
+        stars,
+        "-o",
+        path,
+        "--model",
+        "prank-published",
+        "--set",
+        "average=True",
+        "--epochs",
+        2,
+    )
     facts = json.loads(succeed("info", path, "--json"))
     assert facts["thresholds"] == [1 / 8, 7 / 8]
     assert facts["largest_weights"] == {"2": -1.0, "1": 6 / 8}
@@ -185,7 +197,17 @@ def test_train_passes_every_option_on(tmp_path):
     data, path = tmp_path / "data.svm", tmp_path / "model"
     data.write_text(as_svmlight(X, y))
     options = ["--epochs", 4, "--shuffle", "--seed", 3, "--set", "tie=strict"]
-    succeed("train", data, "-o", path, *options, "--set", "threshold_scale=2.5")
+    succeed(
+        "train",
+        data,
+        "-o",
+        path,
+        "--model",
+        "prank-published",
+        *options,
+        "--set",
+        "threshold_scale=2.5",
+    )
     expected = rc.PRank.published(
         max_iter=4, shuffle=True, random_state=3, tie="strict", threshold_scale=2.5
     ).fit(X, y)
@@ -197,22 +219,32 @@ def test_train_passes_every_option_on(tmp_path):
 
 def test_set_wins_over_presets(stars, tmp_path):
     path = tmp_path / "model"
-    options = ["--model", "averaged-prank", "--epochs", 7, "--set", "max_iter=2"]
-    succeed("train", stars, "-o", path, *options, "--set", "average=False")
+    options = ["--model", "pa-cusum", "--epochs", 7, "--set", "max_iter=2"]
+    succeed("train", stars, "-o", path, *options, "--set", "update=pa2")
     facts = json.loads(succeed("info", path, "--json"))
-    assert (facts["passes"], facts["params"]["average"]) == (2, False)
+    assert (facts["passes"], facts["params"]["update"]) == (2, "pa2")
 
 
 def test_shuffling_repeats_by_default(large, tmp_path):
     for name in ["a", "b"]:
-        succeed("train", large[0], "-o", tmp_path / name, "--shuffle", "--epochs", 2)
+        succeed(
+            "train",
+            large[0],
+            "-o",
+            tmp_path / name,
+            "--model",
+            "prank-published",
+            "--shuffle",
+            "--epochs",
+            2,
+        )
     a, b = rc.load(tmp_path / "a"), rc.load(tmp_path / "b")
     np.testing.assert_array_equal(a.coef_, b.coef_)
 
 
 def test_features_of_zero_at_the_end(stars, tmp_path):
     path = tmp_path / "model"
-    succeed("train", stars, "-o", path, "--features", 5)
+    succeed("train", stars, "-o", path, "--model", "prank-published", "--features", 5)
     assert json.loads(succeed("info", path, "--json"))["features"] == 5
     assert fail("train", stars, "-o", path, "--features", 1) == (
         f"{stars} has 2 features, more than the 1 of --features"
@@ -243,11 +275,11 @@ def test_predictions_equal_those_of_the_api(kind, stream, tmp_path):
     data, path = tmp_path / name, tmp_path / "model"
     data.write_bytes(content)
     source, stdin = ("-", content) if stream else (data, None)
-    succeed("train", source, "-o", path, "--epochs", 3, stdin=stdin)
+    succeed("train", source, "-o", path, "--model", "prank-published", "--epochs", 3, stdin=stdin)
     labels = succeed("predict", path, source, stdin=stdin)
     assert labels == "".join(f"{label}\n" for label in expected.predict(X).tolist())
     scores = succeed("predict", path, source, "--scores", stdin=stdin)
-    assert [float(line) for line in scores.splitlines()] == expected.decision_function(X).tolist()
+    assert [float(line) for line in scores.splitlines()] == expected.project(X).tolist()
 
 
 def test_predict_into_a_file(model, stars, tmp_path):
@@ -279,7 +311,9 @@ def test_labels_are_printed_as_users_write_them(labels, printed, tmp_path):
 
 def test_fractional_labels_in_a_file(tmp_path):
     text = STARS.replace("2 qid", "2.5 qid")
-    out = succeed("train", "-", "-o", tmp_path / "model", "--json", stdin=text)
+    out = succeed(
+        "train", "-", "-o", tmp_path / "model", "--model", "prank-published", "--json", stdin=text
+    )
     assert json.loads(out)["classes"] == [1.0, 2.5, 3.0]
 
 
@@ -287,7 +321,7 @@ def test_zero_based_files(tmp_path):
     X, y = make_examples(60, seed=4)
     data, path = tmp_path / "data.svm", tmp_path / "model"
     data.write_text(as_svmlight(X, y, first=0))
-    succeed("train", data, "-o", path, "--zero-based")
+    succeed("train", data, "-o", path, "--model", "prank-published", "--zero-based")
     expected = rc.PRank.published().fit(X, y)
     out = succeed("predict", path, data, "--zero-based")
     assert [int(line) for line in out.splitlines()] == expected.predict(X).tolist()
@@ -365,7 +399,7 @@ def test_evaluate_against_plain_python(tmp_path):
     X, y = make_examples(101, seed=5)
     data, path = tmp_path / "data.svm", tmp_path / "model"
     data.write_text(as_svmlight(X, y))
-    succeed("train", data, "-o", path)
+    succeed("train", data, "-o", path, "--model", "prank-published")
     predicted = rc.PRank.published().fit(X, y).predict(X).tolist()
     off = [abs(a - b) for a, b in zip(y, predicted, strict=True)]
     assert json.loads(succeed("evaluate", path, data, "--json")) == {
@@ -426,14 +460,22 @@ def test_evaluate_rejects_unknown_labels(model):
 def test_malformed_data(text, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("data").write_text(text)
-    assert expected in fail("train", "data", "-o", "model")
+    assert expected in fail("train", "data", "-o", "model", "--model", "prank-published")
     assert not Path("model").exists()
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
 def test_damaged_archive(pack, tmp_path):
     content = pack(as_svmlight(*make_examples(100, seed=6)).encode())
-    message = fail("train", "-", "-o", tmp_path / "model", stdin=content[: len(content) // 2])
+    message = fail(
+        "train",
+        "-",
+        "-o",
+        tmp_path / "model",
+        "--model",
+        "prank-published",
+        stdin=content[: len(content) // 2],
+    )
     assert message.startswith("standard input is damaged: ")
 
 
@@ -441,10 +483,10 @@ def test_damaged_archive(pack, tmp_path):
     ("options", "expected"),
     [
         (["--model", "prnk"], "unknown model: prnk (did you mean prank?); accepted are prank, "),
-        (["--model", "zzz"], "unknown model: zzz; accepted are prank, averaged-prank"),
+        (["--model", "zzz"], "unknown model: zzz; accepted are prank, prank-published"),
         (
             ["--set", "tiee=strict"],
-            "unknown parameter of prank: tiee (did you mean tie?); accepted ",
+            "unknown parameter of prank-published: tiee (did you mean tie?); accepted ",
         ),
         (["--set", "tie=loose"], "tie must be one of 'crammer', 'strict'; found 'loose'"),
         (["--set", "max_iter=many"], "max_iter must be an instance of int"),
@@ -454,7 +496,9 @@ def test_damaged_archive(pack, tmp_path):
     ],
 )
 def test_wrong_parameters(options, expected, stars, tmp_path):
-    assert expected in fail("train", stars, "-o", tmp_path / "model", *options)
+    assert expected in fail(
+        "train", stars, "-o", tmp_path / "model", "--model", "prank-published", *options
+    )
     assert not (tmp_path / "model").exists()
 
 
@@ -469,14 +513,17 @@ def test_files_that_are_not_there(model, stars, tmp_path):
     ]:
         assert fail(*command) == f"{gone}: No such file or directory"
     assert (
-        fail("train", stars, "-o", gone / "m") == f"{gone} is not a directory; cannot write m there"
+        fail("train", stars, "-o", gone / "m", "--model", "prank-published")
+        == f"{gone} is not a directory; cannot write m there"
     )
     assert fail("train", stars, "-o", tmp_path).startswith(f"{tmp_path} exists and is not a file")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no device files")
 def test_a_device_is_not_replaced(stars):
-    assert fail("train", stars, "-o", os.devnull).startswith(f"{os.devnull} exists and is not a")
+    assert fail("train", stars, "-o", os.devnull, "--model", "prank-published").startswith(
+        f"{os.devnull} exists and is not a"
+    )
 
 
 def test_files_that_are_no_models(model, stars, tmp_path):
@@ -495,7 +542,7 @@ def test_more_features_than_the_model(command, model):
 
 def test_a_failed_training_keeps_the_old_model(model, tmp_path):
     before = model.read_bytes()
-    fail("train", "-", "-o", model, stdin="1 1:1\n1 1:2\n")
+    fail("train", "-", "-o", model, "--model", "prank-published", stdin="1 1:1\n1 1:2\n")
     assert model.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stars.rankcore", "stars.svm"]
 
@@ -523,7 +570,18 @@ def test_usage_errors(args):
 
 
 def test_warnings_take_one_line(stars, tmp_path):
-    result = run("train", stars, "-o", tmp_path / "model", "--set", "tol=0.5", "--set", "verbose=1")
+    result = run(
+        "train",
+        stars,
+        "-o",
+        tmp_path / "model",
+        "--model",
+        "prank-published",
+        "--set",
+        "tol=0.5",
+        "--set",
+        "verbose=1",
+    )
     assert result.exit_code == 0
     first, second = result.stderr.splitlines()
     assert first == "[PRank] epoch 1 of 1: rank loss 0.7500, 2 mistakes"
@@ -532,9 +590,9 @@ def test_warnings_take_one_line(stars, tmp_path):
 
 
 def test_find_learner():
-    assert find_learner("averaged-prank").make(max_iter=3).get_params()["average"] is True
-    with pytest.raises(ValueError, match="did you mean averaged-prank"):
-        find_learner("average-prank")
+    assert find_learner("prank-published").make(max_iter=3).get_params()["average"] is False
+    with pytest.raises(ValueError, match="did you mean prank-published"):
+        find_learner("prank-publish")
 
 
 # ---------------------------------------------------------------- processes
@@ -542,7 +600,7 @@ def test_find_learner():
 
 def test_processes_end_with_the_right_status(stars, tmp_path):
     path = tmp_path / "model"
-    trained = spawn("train", stars, "-o", path)
+    trained = spawn("train", stars, "-o", path, "--model", "prank-published")
     assert (trained.returncode, trained.stderr) == (0, b"")
     predicted = spawn("predict", path, "-", input=gzip.compress(STARS.encode()))
     assert predicted.stdout.replace(b"\r\n", b"\n") == b"3\n1\n2\n3\n"
@@ -599,7 +657,17 @@ def test_a_pipe_closed_before_the_first_line_is_quiet(model):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to a single process")
 def test_interrupting(large, tmp_path):
-    command = [sys.executable, "-m", "rankcore", "train", large[0], "-o", tmp_path / "model"]
+    command = [
+        sys.executable,
+        "-m",
+        "rankcore",
+        "train",
+        large[0],
+        "-o",
+        tmp_path / "model",
+        "--model",
+        "prank-published",
+    ]
     options = ["--epochs", "1000000", "--set", "verbose=1"]
     with subprocess.Popen(
         [*command, *options],
@@ -621,7 +689,17 @@ def test_interrupting(large, tmp_path):
 
 def test_no_progress_without_a_terminal(large, tmp_path):
     forced = {**os.environ, "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}
-    result = spawn("train", large[0], "-o", tmp_path / "model", "--epochs", 50, env=forced)
+    result = spawn(
+        "train",
+        large[0],
+        "-o",
+        tmp_path / "model",
+        "--model",
+        "prank-published",
+        "--epochs",
+        50,
+        env=forced,
+    )
     assert (result.returncode, result.stderr) == (0, b"")
 
 
@@ -631,7 +709,17 @@ def test_progress_on_a_terminal(quiet, large, tmp_path):
     import pty
 
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "rankcore", "train", large[0], "-o", tmp_path / "model"]
+    command = [
+        sys.executable,
+        "-m",
+        "rankcore",
+        "train",
+        large[0],
+        "-o",
+        tmp_path / "model",
+        "--model",
+        "prank-published",
+    ]
     options = ["--epochs", "200", "--json", *(["--quiet"] if quiet else [])]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(
@@ -676,7 +764,7 @@ def test_no_command_writes_over_what_it_reads(stars, model, tmp_path):
 def test_a_link_that_leads_back_to_itself(stars, model, tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    assert "leads back to itself" in fail("train", stars, "-o", loop)
+    assert "leads back to itself" in fail("train", stars, "-o", loop, "--model", "prank-published")
     assert "leads back to itself" in fail("predict", model, stars, "-o", loop)
     for arguments in [
         ("predict", model, loop),
@@ -704,7 +792,9 @@ def test_a_link_that_leads_back_to_itself(stars, model, tmp_path):
     ],
 )
 def test_settings_that_make_no_sense(stars, tmp_path, setting):
-    message = fail("train", stars, "-o", tmp_path / "model", "--set", setting)
+    message = fail(
+        "train", stars, "-o", tmp_path / "model", "--model", "prank-published", "--set", setting
+    )
     assert len(message) < 2000
     assert not (tmp_path / "model").exists()
 
@@ -712,7 +802,9 @@ def test_settings_that_make_no_sense(stars, tmp_path, setting):
 def test_a_parameter_that_no_file_holds_is_refused_before_training(stars, tmp_path, monkeypatch):
     monkeypatch.setattr(rc.PRank, "fit", lambda *args: 1 / 0)
     setting = "random_state=[1, 2]"  # a seed for NumPy
-    message = fail("train", stars, "-o", tmp_path / "model", "--set", setting)
+    message = fail(
+        "train", stars, "-o", tmp_path / "model", "--model", "prank-published", "--set", setting
+    )
     assert "random_state=[1, 2] cannot be written to a model file" in message
 
 

@@ -72,7 +72,7 @@ def test_learners_beat_the_constant(name, result, rows):
 
 
 def test_averaging_pays(rows):
-    assert rows["averaged-prank"].rank_loss < rows["prank"].rank_loss
+    assert rows["prank"].rank_loss < rows["prank-published"].rank_loss
 
 
 def test_constant_baseline(rows):
@@ -102,13 +102,14 @@ def test_least_squares_baseline(rows):
     assert row.within_1 == pytest.approx(np.mean([(d < 2).mean() for d in off]))
 
 
-@pytest.mark.parametrize(("name", "average"), [("prank", False), ("averaged-prank", True)])
+@pytest.mark.parametrize(("name", "average"), [("prank-published", False), ("prank", True)])
 def test_learner_rows(name, average, rows):
     X, ranks = demo.load_ranked_diabetes()
     losses = []
     for train, test in folds(X):
         scaler = StandardScaler().fit(X[train])
-        model = rc.PRank.published(max_iter=20, average=average, shuffle=True, random_state=0)
+        scale = "auto" if average else 1.0
+        model = rc.PRank(20, average, threshold_scale=scale, random_state=0)
         model.fit(scaler.transform(X[train]), ranks[train])
         off = np.abs(model.predict(scaler.transform(X[test])) - ranks[test])
         losses.append(off.mean())
@@ -160,7 +161,7 @@ def test_curve_is_the_loss_before_learning(result):
             total += abs(model.predict(X[[row]])[0] - ranks[row])
             losses.append(total / (t + 1))
         model.partial_fit(X[[row]], ranks[[row]], classes=range(1, 6))
-    curve = result.curves["prank"]
+    curve = result.curves["prank-published"]
     assert curve[:60, 0].tolist() == list(range(1, 61))
     np.testing.assert_allclose(curve[:60, 1], losses)
     assert curve[-1, 0] <= demo.EPOCHS * len(X) < 1.02 * curve[-1, 0]
@@ -197,7 +198,7 @@ def test_table_and_plot(result, width):
     for row in result.rows:
         assert f"{row.rank_loss:.3f} ± {row.spread:.3f}" in table[row.method]
         assert f"{row.accuracy:.3f}" in table[row.method]
-    for label in ["1,000", "examples seen", "best constant", *demo._distinct(result.curves)]:
+    for label in ["1,000", "examples seen", "best constant", *demo.terminal_curves(result)]:
         assert label in text
     assert max(map(len, text.splitlines())) <= min(width, 100)
 

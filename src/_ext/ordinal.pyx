@@ -148,12 +148,14 @@ cdef inline double _lms_rate(const rc_lms_state *m, rc_row x, double weight) noe
     if not m.normalized and weight == 1.0:
         return m.eta
     norm = rc_norm2(x) + m.scale
+    if norm - norm != 0:
+        return norm - norm
     if norm == 0.0:  # an empty row without intercept: nothing to move
         return 0.0
     if weight == 1.0:
         return m.eta / norm
     left = 1.0 - (m.eta if m.normalized else m.eta * norm)
-    if left > 0.0:
+    if left >= 0.0:
         return (1.0 - pow(left, weight)) / norm
     return weight * (m.eta / norm if m.normalized else m.eta)
 

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils.validation import check_scalar
 
 # What "auto" keeps: this many, or as many as take this many bytes.
-MOST, MOST_BYTES = 1000, 2**28
+MOST, MOST_BYTES = 5000, 2**28
 
 
 def check_max_hypotheses(value: Any) -> None:

@@ -24,6 +24,8 @@ FOLDS = 5
 # Enough for the online loss to level out on these 442 patients.
 EPOCHS = 20
 SEED = 0
+# Curves that are drawn in a terminal; the picture has all.
+TERMINAL_CURVES = 4
 
 
 @dataclass(frozen=True)
@@ -348,11 +350,16 @@ def show(result: Result, console: Console) -> None:
         orders.add_row(one.method, right, f"{1000 * one.fit_seconds:.2f}")
     console.print(orders)
     try:
-        plot = terminal_plot(result, min(console.width, 100), 22)
+        plot = terminal_plot(result, min(console.width, 100), 28)
     except ImportError:
         console.print("For the loss curve here: pip install 'rankcore[cli]'", markup=False)
     else:
         console.print(Text.from_ansi(plot), soft_wrap=True)
+
+
+def terminal_curves(result: Result) -> dict[str, np.ndarray]:
+    """The curves that a terminal has room for, and for their names: the first, of all kinds."""
+    return dict(list(_distinct(result.curves).items())[:TERMINAL_CURVES])
 
 
 def terminal_plot(result: Result, width: int, height: int) -> str:
@@ -383,7 +390,9 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
     figure.title("online rank loss, averaged over the examples seen")
     # Powers of ten on a linear axis: plotext's own log scale misplaces ticks that are given.
     last = 0.0
-    for label, curve in _distinct(result.curves).items():
+    highest = result.constant_rank_loss
+    for label, curve in terminal_curves(result).items():
+        highest = max(highest, float(curve[:, 1].max()))
         powers = np.log10(curve[:, 0])
         last = max(last, float(powers[-1]))
         signal = figure.signal(powers.tolist(), curve[:, 1].tolist(), marker="braille")
@@ -392,9 +401,9 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
     figure.draw(constant.lines().label("best constant"))
     ticks = list(range(int(last) + 1))
     figure.ruler("x").ticks(ticks, [f"{10**power:,}" for power in ticks])
-    figure.ruler("y").lim(lower=0)
+    figure.ruler("y").lim(lower=0, upper=2 * highest)  # room for the names above the curves
     figure.label("examples seen", "x")
-    figure.legend(x=last, y=0, ha="right", va="bottom", relative=True)
+    figure.legend(x=last, y=2 * highest, ha="right", va="top", relative=True)
     return str(figure.build().string())
 
 

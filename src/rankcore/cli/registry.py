@@ -70,13 +70,15 @@ class Learner:
         return getattr(rankcore, self.estimator)(**{**self.params, **params})
 
 
+# The settings of the paper.
+PUBLISHED = {"average": False, "threshold_scale": 1.0, "max_iter": 1, "shuffle": False}
+
 # A learner joins --model and the demo by a line here, and by nothing else.
 LEARNERS = [
     Learner("prank", "PRank", "perceptron ranking, averaged"),
-    Learner("prank-last", "PRank", "the same, not averaged", {"average": False}),
+    Learner("prank-published", "PRank", "PRank as in its paper: one pass, not averaged", PUBLISHED),
     Learner("voted-prank", "VotedPRank", "votes of PRank's hypotheses", {"output": "median"}),
     Learner("cusum", "CuSumRank", "cumulative-sum ordinal scoring, averaged"),
-    Learner("cusum-last", "CuSumRank", "the same, not averaged", {"average": False}),
     Learner("pa-cusum", "CuSumRank", "passive-aggressive CuSum Rank, averaged", {"update": "pa1"}),
     Learner("oap-bpm", "OAPBPM", "mean of 100 PRanks that sample the stream"),
     Learner("oap-bagging", "OAPBagging", "votes of 100 PRanks that sample the stream"),
@@ -145,8 +147,8 @@ def find_learner(name: str) -> Learner:
 
     Examples
     --------
-    >>> find_learner("prank-last").make(max_iter=5)
-    PRank(average=False, max_iter=5)
+    >>> find_learner("pa-cusum").make(max_iter=5)
+    CuSumRank(max_iter=5, update='pa1')
     """
     for learner in EVERY_LEARNER:
         if learner.name == name:

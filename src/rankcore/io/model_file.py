@@ -299,10 +299,10 @@ def _encode_param(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return encode_generator(value)
-    if isinstance(value, list | tuple):
-        return [_encode_param(name, one) for one in value]
-    if isinstance(value, dict):
-        pairs = [[_encode_param(name, part) for part in pair] for pair in value.items()]
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return list(value)  # names of measures
+    if isinstance(value, dict) and name == "class_weight":
+        pairs = [[_encode_param("a label", part) for part in pair] for pair in value.items()]
         return {"mapping": pairs}
     raise TypeError(
         f"the parameter {name}={value!r} cannot be written to a model file; replace it with "

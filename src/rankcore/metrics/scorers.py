@@ -107,6 +107,10 @@ def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
     -------
     array-like, shape (n,)
     """
+    if hasattr(estimator, "best_estimator_"):  # a search, which hands on few methods
+        estimator = estimator.best_estimator_
+    if hasattr(estimator, "steps") and hasattr(estimator[-1], "project"):
+        estimator, X = estimator[-1], estimator[:-1].transform(X)
     if hasattr(estimator, "project"):
         return estimator.project(X)
     if hasattr(estimator, "decision_function"):

@@ -52,6 +52,9 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     _published: ClassVar[dict[str, Any]] = {}
     # What the weight of an example means: the length of its step, or how often it is visited.
     _weighs = "visits"
+    # Whether all ranks are cut from one direction, along which classes without an order, as in
+    # scikit-learn's checks, do not lie.
+    _one_direction = False
 
     _block_values = 2**21
     _overflow_hint = (
@@ -549,6 +552,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = self._one_direction
         return tags
 
     def _check_common_params(self) -> None:

@@ -24,6 +24,8 @@ OF_REALS = ("rank_loss", "macro_rank_loss", "max_rank_loss", "accuracy_within")
 
 def check_eval_metric(eval_metric: Any) -> None:
     """Raise unless measures are functions or names that are known."""
+    if not as_metrics(eval_metric):
+        raise ValueError("eval_metric must name at least one measure; found none")
     for metric in as_metrics(eval_metric):
         if not callable(metric) and not (isinstance(metric, str) and metric in MEASURES):
             raise ValueError(

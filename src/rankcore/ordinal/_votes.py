@@ -55,6 +55,7 @@ class VotesRanks(ProjectingClassifier):
     """
 
     output: str
+    _one_direction = True
 
     def _tally(self, rows: Rows) -> np.ndarray:
         """Votes for each rank, shape (n_rows, n_ranks), int64."""

@@ -106,6 +106,7 @@ class WidrowHoff(ProjectingClassifier):
         "max_iter": 1,
         "shuffle": False,
     }
+    _one_direction = True
     _mixed_arrays = ("weights", "intercept")
     _weighs = "steps"
 
@@ -229,7 +230,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
 
     Parameters
     ----------
-    update : {"worst", "uniform"}, default="worst"
+    update : {"worst", "uniform"}, default="uniform"
         What a mistake takes the row from: the predicted rank, or, in equal shares, every rank that
         scores at least as high as the true one.
     average : bool, default=True
@@ -284,6 +285,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
 
     _mixed_arrays = ("weights", "intercepts")
     _published: ClassVar[dict[str, Any]] = {
+        "update": "worst",
         "average": False,
         "fit_intercept": False,
         "max_iter": 1,
@@ -293,7 +295,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
 
     def __init__(
         self,
-        update: str = "worst",
+        update: str = "uniform",
         average: bool = True,
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",

@@ -23,6 +23,8 @@ __all__ = ["PRank"]
 class ThresholdClassifier(ProjectingClassifier):
     """One direction cut by ordered thresholds, which a subclass provides. Not public."""
 
+    _one_direction = True
+
     @property
     @reads
     def coef_(self) -> np.ndarray:

@@ -87,7 +87,7 @@ class VotedPRank(VotesRanks):
         Votes a hypothesis is born with: 1 counts the example that created it.
     max_hypotheses : int, "auto" or None, default="auto"
         Keep only the hypotheses of most votes, of equal ones the oldest; ``partial_fit`` copies
-        them once per call. "auto" keeps 1000, or as many as take 256 MB, and warns if they hold
+        them once per call. "auto" keeps 5000, or as many as take 256 MB, and warns if they hold
         less than half of the votes. None keeps all, which takes n_features numbers for each mistake
         ever made.
     tie : {"crammer", "strict"}, default="crammer"

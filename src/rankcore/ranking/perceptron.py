@@ -85,7 +85,7 @@ class PairwisePerceptron(Ranker):
         only of hypotheses that would join the committee by successes, which are few, when a mistake
         has ended them. "voted" without ``max_hypotheses`` keeps all and does not ask.
     max_hypotheses : int, "auto" or None, default="auto"
-        Voters kept by "voted", those of most successes. "auto" keeps 1000, or as many as take
+        Voters kept by "voted", those of most successes. "auto" keeps 5000, or as many as take
         256 MB, and warns if they have less than half of the successes; None keeps all.
     early_stopping_rounds : int, optional
         Stop after this many passes in a row that do not improve ``eval_metric`` on the

@@ -77,9 +77,10 @@ def train(
     """Fit a learner to a file and save it."""
     if scale not in SCALES:
         raise typer.BadParameter(f"{scale!r} is none of {', '.join(SCALES)}", param_hint="--scale")
+    settings = dict(map(_parse_setting, set_ or []))
     asked = None
     if model is not None:  # what is wrong with it is said before a file is read
-        asked = _make(find_learner(model), epochs, shuffle, seed, set_ or [])
+        asked = _make(find_learner(model), epochs, shuffle, seed, settings)
     check_writable(output, data)
 
     import rankcore
@@ -88,10 +89,7 @@ def train(
     with progress_bar(quiet) as bar:
         X, y, qid = read_data(data, zero_based, features, "--features", bar)
         learner = find_learner(model or (FOR_LABELS if qid is None else FOR_QUERIES))
-        estimator = asked or _make(learner, epochs, shuffle, seed, set_ or [])
-        if model is None:
-            why = "no line has qid:" if qid is None else "the lines have qid:"
-            complain(f"taking --model {learner.name}, since {why}")
+        estimator = asked or _make(learner, epochs, shuffle, seed, settings)
         queries = {"qid": needed_queries(qid, data)} if learner.ranks_queries else {}
         start = perf_counter()
         scaler = scaler_for(scale, learner, X)
@@ -102,7 +100,10 @@ def train(
             rankcore.save(with_scaler(scaler, estimator), output)
         except TypeError as error:  # a parameter of a wrong type
             raise ValueError(str(error)) from error
-    facts = {"model": learner.name, "examples": X.shape[0], "features": X.shape[1]}
+    facts = {"model": learner.name}
+    if model is None:
+        facts["chosen_since"] = "no line has qid:" if qid is None else "every line has qid:"
+    facts |= {"examples": X.shape[0], "features": X.shape[1]}
     if scaler is not None:
         facts["scale"] = "maxabs" if type(scaler).__name__ == "MaxAbsScaler" else "standard"
     if learner.ranks_queries:
@@ -112,7 +113,7 @@ def train(
 
 
 def _make(
-    learner: Learner, epochs: int | None, shuffle: bool | None, seed: int, settings: list[str]
+    learner: Learner, epochs: int | None, shuffle: bool | None, seed: int, settings: dict[str, Any]
 ) -> Any:
     """The estimator that the options ask for, its parameters such as a file can hold."""
     from rankcore.io.model_file import check_params
@@ -129,7 +130,7 @@ def _make(
                 f"--shuffle is not for {learner.name}: it uses all examples in each round"
             )
         params["shuffle"] = shuffle
-    params.update(_parse_setting(text) for text in settings)
+    params |= settings
     estimator = learner.make(**params)
     try:
         check_params(estimator)

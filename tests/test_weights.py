@@ -1,0 +1,234 @@
+"""Weights of rows and of classes: what they mean for each learner, and against repeated rows."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import rankcore as rc
+from rankcore.ordinal._sampling import least_draws
+from reference.ensemble import uniform32
+from strategies import examples, ordinal_problems
+
+BY_VISITS = [
+    rc.PRank(random_state=0),
+    rc.PRank.published(random_state=0),
+    rc.VotedPRank(random_state=0),
+    rc.KernelPRank(random_state=0),
+    rc.KernelPRank(kernel="poly", random_state=0),
+    rc.KernelOAPBPM(5, random_state=0),
+]
+BY_STEPS = [
+    rc.CuSumRank(random_state=0),
+    rc.CuSumRank(update="pa1", C=0.1, random_state=0),
+    rc.WidrowHoff(random_state=0),
+    rc.MulticlassPerceptron(random_state=0),
+    rc.KernelCuSumRank(random_state=0),
+]
+BY_DRAWS = [
+    rc.OAPBPM(20, random_state=0),
+    rc.OAPBagging(20, sampling="poisson", random_state=0),
+    rc.OAPVoting(20, random_state=0),
+]
+EVERY = [*BY_VISITS, *BY_STEPS, *BY_DRAWS]
+
+
+def data(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.round(8 * rng.normal(size=(n, 3))) / 8
+    return X, np.digitize(X @ [1, 2, -1] + 0.7 * rng.normal(size=n), [-2, 0, 2])
+
+
+def decided(model, X):
+    return model.decision_function(X)
+
+
+@pytest.mark.parametrize("learner", BY_VISITS, ids=str)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_integer_weights_are_repeated_rows(learner, form):
+    X, y = data()
+    weights = np.random.default_rng(1).integers(0, 4, size=len(y))
+    whole = clone(learner).fit(form(X), y, sample_weight=weights, classes=range(4))
+    again = clone(learner).fit(
+        form(np.repeat(X, weights, axis=0)), np.repeat(y, weights), classes=range(4)
+    )
+    if getattr(learner, "threshold_scale", 1.0) == "auto":  # it is chosen by the rows of X
+        scale = whole._state.others["scale"][0]
+        fixed = clone(learner).set_params(threshold_scale=float(np.sqrt(scale)))
+        whole = clone(fixed).fit(form(X), y, sample_weight=weights, classes=range(4))
+        again = clone(fixed).fit(
+            form(np.repeat(X, weights, axis=0)), np.repeat(y, weights), classes=range(4)
+        )
+    if getattr(learner, "gamma", None) is not None:  # as is the width of the kernel
+        whole, again = (
+            clone(whole)
+            .set_params(gamma=0.3)
+            .fit(form(rows), labels, sample_weight=given, classes=range(4))
+            for rows, labels, given in [
+                (X, y, weights),
+                (np.repeat(X, weights, axis=0), np.repeat(y, weights), None),
+            ]
+        )
+    np.testing.assert_allclose(decided(whole, X), decided(again, X), rtol=1e-9, atol=1e-9)
+    assert whole.t_ == again.t_
+
+
+@pytest.mark.parametrize("learner", [*BY_STEPS, *BY_DRAWS], ids=str)
+def test_weights_of_one_change_nothing_and_of_none_leave_rows_out(learner):
+    X, y = data()
+    plain = clone(learner).fit(X, y)
+    ones = clone(learner).fit(X, y, sample_weight=np.ones(len(y)))
+    np.testing.assert_array_equal(decided(plain, X), decided(ones, X))
+    zero = np.ones(len(y))
+    zero[::2] = 0
+    spoilt = np.where(zero > 0, y, 3 - y)  # what rows of no weight say does not matter
+    there = clone(learner).fit(X, y, sample_weight=zero)
+    other = clone(learner).fit(X, spoilt, sample_weight=zero, classes=range(4))
+    np.testing.assert_array_equal(decided(there, X), decided(other, X))
+
+
+@given(
+    problem=ordinal_problems(max_rows=15, integers=False),
+    weight=st.integers(1, 5),
+    step=st.sampled_from([("normalized", 0.3), ("normalized", 1.0), ("constant", 1e-3)]),
+)
+@settings(max_examples=examples(60), deadline=None)
+def test_a_weighted_least_squares_step_is_that_many_steps_in_a_row(problem, weight, step):
+    X, y, k = problem
+    params = {"step": step[0], "eta0": step[1], "intercept_scaling": 1.0, "average": False}
+    once = rc.WidrowHoff(**params, max_iter=1, shuffle=False)
+    often = clone(once)
+    weights = np.full(len(y), float(weight))
+    once.fit(X, y, classes=range(1, k + 1), sample_weight=weights)
+    dense = np.repeat(X.toarray().astype(float), weight, axis=0)
+    often.fit(dense, np.repeat(y, weight), classes=range(1, k + 1))
+    np.testing.assert_allclose(once.coef_, often.coef_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(once.intercept_, often.intercept_, rtol=1e-9, atol=1e-12)
+
+
+def test_a_perceptron_step_is_as_long_as_the_weight():
+    X, y = [[1.0, 2.0]], [3]
+    for learner in [rc.CuSumRank.published(), rc.MulticlassPerceptron.published()]:
+        one = clone(learner).fit(X, y, classes=[1, 2, 3, 4])
+        two = clone(learner).fit(X, y, classes=[1, 2, 3, 4], sample_weight=[2.5])
+        assert one.coef_.any()
+        np.testing.assert_array_equal(two.coef_, 2.5 * one.coef_)
+
+
+def test_aggressiveness_is_weighted_in_passive_aggressive_steps():
+    X, y = [[1.0, 2.0]], [2]
+    for rule in ["pa1", "pa2"]:
+        scaled = rc.CuSumRank.published(update=rule, C=0.01)
+        weighted = clone(scaled).fit(X, y, classes=[1, 2, 3, 4], sample_weight=[3.0])
+        direct = scaled.set_params(C=0.03).fit(X, y, classes=[1, 2, 3, 4])
+        assert direct.coef_.any()
+        np.testing.assert_allclose(weighted.coef_, direct.coef_, rtol=1e-15)
+    # A step of "pa" is as long as it takes already: a weight leaves it alone.
+    hard = rc.CuSumRank.published(update="pa")
+    np.testing.assert_array_equal(
+        clone(hard).fit(X, y, classes=[1, 2, 3, 4], sample_weight=[9.0]).coef_,
+        hard.fit(X, y, classes=[1, 2, 3, 4]).coef_,
+    )
+
+
+@pytest.mark.parametrize("sampling", ["bernoulli", "poisson"])
+def test_members_take_an_example_in_proportion_to_its_weight(sampling):
+    settings = {"sampling": sampling, "tau": 0.3}
+    weights = np.array([0.0, 0.5, 1.0, 4.0, 7.5])
+    tables = least_draws(settings, weights)
+    draws = np.array([uniform32(11, j, t) for j in range(40) for t in range(500)], np.uint64)
+    for weight, table in zip(weights, tables, strict=True):
+        times = (draws[:, None] >= table[None, :]).sum(axis=1)
+        expected = weight * (0.3 if sampling == "bernoulli" else 1.0)
+        # 20,000 draws, five standard errors; a Bernoulli count varies by less than a Poisson one.
+        assert abs(times.mean() - expected) <= 5 * np.sqrt(max(expected, 1e-12) / draws.size)
+
+
+def test_members_draw_by_the_weight_of_the_row():
+    X, y = data()
+    heavy = np.where(np.arange(len(y)) % 2, 3.0, 0.0)
+    model = rc.OAPBPM(30, 0.2, random_state=3, max_iter=1).fit(X, y, sample_weight=heavy)
+    seen = [member.t_ for member in model.estimators_]
+    # 60 rows at probability .6: 36 each, within five standard errors of the mean of 30 members.
+    assert abs(np.mean(seen) - 36) < 5 * np.sqrt(60 * 0.6 * 0.4 / 30)
+    assert max(seen) <= 60
+
+
+def test_fractions_of_visits_are_made_up_for_over_the_passes():
+    X, y = data(40)
+    weights = np.full(40, 1.25)
+    model = rc.PRank(max_iter=200, random_state=0).fit(X, y, sample_weight=weights)
+    # 8000 draws of a quarter.
+    assert abs(model.t_ - 200 * 50) < 5 * np.sqrt(8000 * 0.25 * 0.75)
+    again = rc.PRank(max_iter=200, random_state=0).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+def test_classes_weigh_as_their_rows_would(learner):
+    X, y = data()
+    by_class = {0: 2, 3: 3}
+    rows = np.array([by_class.get(label, 1) for label in y], dtype=float)
+    one = clone(learner).set_params(class_weight=by_class).fit(X, y)
+    other = clone(learner).fit(X, y, sample_weight=rows)
+    np.testing.assert_array_equal(decided(one, X), decided(other, X))
+    balanced = clone(learner).set_params(class_weight="balanced").fit(X, y)
+    counts = np.bincount(y)
+    other = clone(learner).fit(X, y, sample_weight=(len(y) / (4 * counts))[y])
+    np.testing.assert_array_equal(decided(balanced, X), decided(other, X))
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+def test_weights_of_a_stream(learner):
+    X, y = data()
+    weights = np.random.default_rng(2).integers(0, 3, size=len(y)).astype(float)
+    base = clone(learner).set_params(max_iter=1, shuffle=False)
+    for name in ("threshold_scale", "intercept_scaling"):
+        if name in base.get_params():
+            base.set_params(**{name: 1.0})
+    if "gamma" in base.get_params():
+        base.set_params(gamma=0.3)
+    whole = clone(base).fit(X, y, sample_weight=weights)
+    parts = clone(base)
+    for part in np.array_split(np.arange(len(y)), 3):
+        parts.partial_fit(X[part], y[part], range(4), sample_weight=weights[part])
+    np.testing.assert_allclose(decided(parts, X), decided(whole, X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("params", "given", "error", "message"),
+    [
+        ({}, [-1, 1, 1], ValueError, "sample_weight"),
+        ({}, [np.nan, 1, 1], ValueError, "sample_weight"),
+        ({}, [1, 1], ValueError, "sample_weight"),
+        ({}, [0, 0, 0], ValueError, "sample_weight"),
+        ({}, [1e-6] * 3, ValueError, "scale them"),
+        ({}, [1e9] * 3, ValueError, "at most 1000 on average"),
+        ({"class_weight": "even"}, None, ValueError, "class_weight must be 'balanced'"),
+        ({"class_weight": {7: 2}}, None, ValueError, r"must name classes, \[1, 2, 3\]; found \[7\]"),
+        ({"class_weight": {1: -2}}, None, ValueError, "class_weight"),
+        ({"class_weight": {1: 0, 2: 0, 3: 0}}, None, ValueError, "must not be all zero"),
+    ],
+)
+def test_bad_weights(params, given, error, message):
+    with pytest.raises(error, match=message):
+        rc.PRank(**params).fit(np.eye(3), [1, 2, 3], sample_weight=given)
+
+
+def test_balanced_classes_need_all_rows():
+    with pytest.raises(ValueError, match="partial_fit does not see"):
+        rc.PRank(class_weight="balanced").partial_fit(np.eye(3), [1, 2, 3])
+
+
+def test_rare_ranks_gain_by_balance():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = np.digitize(X @ [1, 1] + rng.normal(size=2000), [2.5])  # one row in twenty
+    rare = y == 1
+    for learner in [rc.PRank(), rc.CuSumRank(), rc.WidrowHoff(), rc.OAPBPM(20)]:
+        learner.set_params(random_state=0)
+        plain = clone(learner).fit(X, y)
+        balanced = clone(learner).set_params(class_weight="balanced").fit(X, y)
+        assert (balanced.predict(X)[rare] == 1).mean() > (plain.predict(X)[rare] == 1).mean() + 0.2
