@@ -113,7 +113,8 @@ def test_labels_that_the_fit_has_not_seen_take_their_place():
     odd = np.where(Y_HELD == 1, 3, 2 * Y_HELD)  # between the second class and the third
     union = [0, 2, 3, 4, 6]
     predicted = model.predict(X_HELD)
-    expected = np.mean([abs(union.index(a) - union.index(b)) for a, b in zip(odd, predicted)])
+    pairs = zip(odd, predicted, strict=True)
+    expected = np.mean([abs(union.index(a) - union.index(b)) for a, b in pairs])
     assert model.score(X_HELD, odd) == pytest.approx(-expected, rel=1e-15)
     held = clone(model).fit(X, 2 * Y, eval_set=(X_HELD, odd))
     assert held.history_["valid_rank_loss"][-1] == pytest.approx(expected, rel=1e-15)
@@ -172,7 +173,9 @@ def test_callbacks_of_rankers():
         seen = []
 
         def look(now, seen=seen):
-            seen.append((now.number, now.results["map"].value, now.results["map"].greater_is_better))
+            seen.append(
+                (now.number, now.results["map"].value, now.results["map"].greater_is_better)
+            )
 
         learner.set_params(eval_metric=["ndcg@5", "map"])
         sets = [(data[qid > 20], labels[qid > 20])]

@@ -204,10 +204,14 @@ def test_weights_of_a_stream(learner):
         ({}, [np.nan, 1, 1], ValueError, "sample_weight"),
         ({}, [1, 1], ValueError, "sample_weight"),
         ({}, [0, 0, 0], ValueError, "sample_weight"),
-        ({}, [1e-6] * 3, ValueError, "scale them"),
         ({}, [1e9] * 3, ValueError, "at most 1000 on average"),
         ({"class_weight": "even"}, None, ValueError, "class_weight must be 'balanced'"),
-        ({"class_weight": {7: 2}}, None, ValueError, r"must name classes, \[1, 2, 3\]; found \[7\]"),
+        (
+            {"class_weight": {7: 2}},
+            None,
+            ValueError,
+            r"must name classes, \[1, 2, 3\]; found \[7\]",
+        ),
         ({"class_weight": {1: -2}}, None, ValueError, "class_weight"),
         ({"class_weight": {1: 0, 2: 0, 3: 0}}, None, ValueError, "must not be all zero"),
     ],
@@ -215,6 +219,19 @@ def test_weights_of_a_stream(learner):
 def test_bad_weights(params, given, error, message):
     with pytest.raises(error, match=message):
         rc.PRank(**params).fit(np.eye(3), [1, 2, 3], sample_weight=given)
+
+
+def test_weights_below_one_are_shares():
+    X, y = data()
+    shares = np.random.default_rng(3).integers(1, 4, size=len(y)) / 1000
+    for learner in [rc.PRank(random_state=0), rc.WidrowHoff(random_state=0), rc.OAPBPM(5, 1.0)]:
+        learner.set_params(random_state=0)
+        one = clone(learner).fit(X, y, sample_weight=shares)
+        other = clone(learner).fit(X, y, sample_weight=shares / shares.mean())
+        np.testing.assert_array_equal(decided(one, X), decided(other, X))
+    # A part of a stream has no mean to speak of.
+    with pytest.raises(ValueError, match="that a pass visits none: scale them"):
+        rc.PRank().partial_fit(X, y, sample_weight=np.full(len(y), 1e-9))
 
 
 def test_balanced_classes_need_all_rows():

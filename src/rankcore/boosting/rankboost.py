@@ -331,18 +331,19 @@ class RankBoost(PairBoosting):
 class BipartiteRankBoost(PairBoosting):
     """RankBoost for two labels, relevant and not, with the steps that are particular to them.
 
-    With the default step it learns what `RankBoost` with ``step="discrete"`` does.
+    With ``step="exact"`` it learns what `RankBoost` with ``step="discrete"`` does.
 
     Parameters
     ----------
     n_estimators : int, default=300
         Rounds, at most.
-    step : {"exact", "mohri", "third"}, default="exact"
+    step : {"third", "exact", "mohri"}, default="third"
         Length of a step. With a and b the weight of the relevant and of the other documents where
-        the stump fires: ``log(a (1 - b) / ((1 - a) b)) / 2``, which leaves the least weight on
-        pairs; ``log(a / b) / 2``, the shorter one of Mohri's lectures; or
-        ``log((1 + a - b) / (1 - a + b)) / 2``. Both logarithms are smoothed. With queries, the
-        first is taken of the pairs ranked rightly and wrongly, summed over queries.
+        the stump fires: ``log((1 + a - b) / (1 - a + b)) / 2``, the most cautious;
+        ``log(a (1 - b) / ((1 - a) b)) / 2``, which leaves the least weight on pairs and is the
+        first to overfit; or ``log(a / b) / 2``, the shorter one of Mohri's lectures. The last two
+        are smoothed. With queries, "exact" is taken of the pairs ranked rightly and wrongly, summed
+        over queries.
     rel : float, optional
         Labels from here on are relevant. By default all but the least.
     select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, search, \
@@ -373,19 +374,19 @@ class BipartiteRankBoost(PairBoosting):
     --------
     >>> import rankcore as rc
     >>> X = [[3, 0], [1, 1], [2, 0], [2.5, 1], [0, 0]]
-    >>> model = rc.BipartiteRankBoost(3).fit(X, [1, 1, 1, 0, 0])
+    >>> model = rc.BipartiteRankBoost(3, step="exact").fit(X, [1, 1, 1, 0, 0])
     >>> model.estimators_["alpha"].round(4)
     array([ 0.973 , -0.5886,  0.9501])
     >>> rc.metrics.auc_score([1, 1, 1, 0, 0], model.predict(X))
     1.0
     """
 
-    _steps = ("exact", "mohri", "third")
+    _steps = ("third", "exact", "mohri")
 
     def __init__(
         self,
         n_estimators: int = 300,
-        step: str = "exact",
+        step: str = "third",
         rel: float | None = None,
         select: str = "edge",
         max_bins: int | None = 255,

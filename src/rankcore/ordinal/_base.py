@@ -52,6 +52,10 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     _published: ClassVar[dict[str, Any]] = {}
     # What the weight of an example means: the length of its step, or how often it is visited.
     _weighs = "visits"
+    # How many times as long as the rows an automatic constant is. Thresholds that move faster than
+    # projections find the best constant first, which is what noisy data need; `reproduce.defaults`
+    # has the study.
+    _lengths = 2
     # Whether all ranks are cut from one direction, along which classes without an order, as in
     # scikit-learn's checks, do not lie.
     _one_direction = False
@@ -233,8 +237,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             Every label, lowest rank first. Needed for strings; otherwise the distinct values of y,
             ascending.
         sample_weight : array-like, shape (n_samples,), optional
-            Weights of the rows, not negative; what they mean is in the notes on weights of each
-            learner.
+            Weights of the rows, not negative; what they do is in the notes of each learner. If all
+            are below 1 they are taken for shares, and multiplied so that their mean is 1.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each pass.
         eval_X, eval_y : array-like, or lists of them, optional
@@ -256,7 +260,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         self._check_params()
         rows, ranks, known = self._first_examples(X, y, classes)
         warn_of_scales(rows, type(self).__name__)
-        weights = row_weights(sample_weight, self.class_weight, ranks, known)
+        weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=True)
         state = self._new_state(rows.n_features, len(known))
         fitted = self._shadow(X, known, state, rows.n_features)
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
@@ -345,7 +349,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
                     f"classes={list(declared)} differ from those of the first call: {list(known)}"
                 )
             ranks = encode(labels, known)
-        weights = row_weights(sample_weight, self.class_weight, ranks, known)
+        weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=False)
         by_visits = self._weighs == "visits"
         with changing(state, state.snapshot(rows.columns)):
             if not first:
@@ -402,7 +406,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     ) -> None:
         n = rows.n_rows if order is None else order.size
         state.averaged_at = None  # what was kept is of an earlier moment
-        fix_scale(state, partial(self._mean_square, state, rows))
+        fix_scale(state, self._lengths, partial(self._mean_square, state, rows))
         marks = checkpoints(state.t, n)
         losses = np.empty_like(marks)
         before = state.counts.copy()

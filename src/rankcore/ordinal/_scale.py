@@ -12,9 +12,6 @@ from rankcore._core.params import check_real
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 
-# An automatic constant is so many times as long as the rows. Thresholds that move faster than
-# projections find the best constant first, which is what noisy data need; see reproduce.defaults.
-LENGTHS = 2
 # What an array of a state that is not known yet holds.
 UNKNOWN = -1.0
 
@@ -39,11 +36,20 @@ def new_scale(value: Any) -> np.ndarray:
     return np.array([UNKNOWN if isinstance(value, str) else float(value) ** 2])
 
 
-def fix_scale(state: OnlineState, mean_square: Callable[[], float]) -> None:
-    """Choose the square of the constant by the first rows, if that is not done yet."""
+def fix_scale(state: OnlineState, lengths: int, mean_square: Callable[[], float]) -> None:
+    """Choose the constant by the first rows, if that is not done yet.
+
+    Parameters
+    ----------
+    state : OnlineState
+    lengths : int
+        How many times as long as the rows it is.
+    mean_square : callable
+        Their mean squared length.
+    """
     scale = state.others.get("scale")
     if scale is not None and scale[0] == UNKNOWN:
-        scale[0] = LENGTHS**2 * mean_square()
+        scale[0] = lengths**2 * mean_square()
 
 
 def check_known_scale(state: OnlineState, setting: Any) -> None:

@@ -25,9 +25,17 @@ def check_class_weight(class_weight: Any) -> None:
 
 
 def row_weights(
-    sample_weight: Any, class_weight: Any, ranks: np.ndarray, classes: np.ndarray
+    sample_weight: Any,
+    class_weight: Any,
+    ranks: np.ndarray,
+    classes: np.ndarray,
+    *,
+    all_rows: bool,
 ) -> np.ndarray | None:
     """The weight of each row: that of the sample times that of its class.
+
+    Weights that are all below 1 are shares, as boosting has them: with all rows at hand they are
+    multiplied so that their mean is 1.
 
     Parameters
     ----------
@@ -35,6 +43,8 @@ def row_weights(
     class_weight : "balanced", dict of label to weight, or None
     ranks : ndarray of int, shape (n,)
     classes : ndarray, shape (n_classes,)
+    all_rows : bool
+        Whether these are all the rows there are.
 
     Returns
     -------
@@ -54,6 +64,8 @@ def row_weights(
         return None
     if not weights.any():
         raise ValueError("class_weight leaves every row without weight")
+    if all_rows and weights.max() < 1:
+        weights = weights / weights.mean()
     return weights
 
 

@@ -44,8 +44,8 @@ class WidrowHoff(ProjectingClassifier):
     fit_intercept : bool, default=True
         Whether there is an intercept. X is not augmented.
     intercept_scaling : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind the intercept; "auto" is twice
-        the length of the rows, as ``threshold_scale`` of `PRank`.
+        Equivalent to a constant feature of this value behind the intercept; "auto" is as
+        long as the rows: their root mean square length, rounded to a root of a power of two.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     shuffle : bool, default=True
@@ -107,6 +107,7 @@ class WidrowHoff(ProjectingClassifier):
         "shuffle": False,
     }
     _one_direction = True
+    _lengths = 1  # each example moves the intercept, which needs no head start
     _mixed_arrays = ("weights", "intercept")
     _weighs = "steps"
 

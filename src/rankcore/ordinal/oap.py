@@ -10,13 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
+from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_option
 from rankcore._core.state import OnlineState
 from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
-from rankcore._ext.rows import Rows
+from rankcore._ext.rows import Rows, project
+from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
 from rankcore.ordinal._scale import check_known_scale, new_scale
 from rankcore.ordinal._tiles import (
@@ -409,6 +411,18 @@ loss_curve_
     def _votes(self, state: OnlineState) -> np.ndarray:
         """Votes of the members."""
         return np.ones(state.settings["n_estimators"], dtype=np.int64)
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        scores, winners = super()._scored(rows)
+        # Between ranks of equal votes the members' mean decides: less than half of what one vote
+        # is worth, so that no other order changes.
+        weights, thresholds = self._parameters()
+        projected = np.empty(rows.n_rows)
+        project(rows, weights, projected)
+        mean = cumulated(check_scores(projected)[:, None] - thresholds)
+        short = mean - mean.max(axis=1, keepdims=True)
+        n_votes = max(1, int(self._votes(self._state).sum()))
+        return scores + short / (scale_of(self._state) - short) / (4 * n_votes), winners
 
     def _tally(self, rows: Rows) -> np.ndarray:
         state = self._state

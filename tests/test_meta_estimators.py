@@ -1,0 +1,386 @@
+"""Every learner inside every tool of scikit-learn that takes it: quality, not only no error."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFE, SelectFromModel, SequentialFeatureSelector
+from sklearn.inspection import DecisionBoundaryDisplay, partial_dependence, permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import (
+    ConfusionMatrixDisplay,
+    DetCurveDisplay,
+    PrecisionRecallDisplay,
+    RocCurveDisplay,
+    get_scorer,
+)
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    HalvingGridSearchCV,
+    LearningCurveDisplay,
+    RandomizedSearchCV,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    ValidationCurveDisplay,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    permutation_test_score,
+    validation_curve,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+import rankcore as rc
+
+LEARNERS = [
+    rc.PRank(random_state=0),
+    rc.VotedPRank(random_state=0),
+    rc.CuSumRank(random_state=0),
+    rc.WidrowHoff(random_state=0),
+    rc.MulticlassPerceptron(random_state=0),
+    rc.OAPBPM(20, random_state=0),
+    rc.OAPBagging(20, random_state=0),
+    rc.OAPVoting(20, random_state=0),
+    rc.KernelPRank(random_state=0),
+    rc.KernelCuSumRank(random_state=0),
+    rc.KernelOAPBPM(10, random_state=0),
+]
+every = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
+# What a constant answer reaches on data() with as many rows in each class.
+CUTS = {2: [0.0], 4: [-1.5, 0.0, 1.5]}
+
+
+def data(k, n=320, seed=0):
+    """Rows with a direction and noise; classes of nearly equal sizes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, np.digitize(X @ [1, 1, -1, 0] + 0.4 * rng.normal(size=n), CUTS[k])
+
+
+@pytest.fixture(autouse=True)
+def headless():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    yield
+    pyplot.close("all")
+
+
+def halves(k):
+    X, y = data(k)
+    return X[:200], y[:200], X[200:], y[200:]
+
+
+def accuracy(model, k):
+    X, y, X_test, y_test = halves(k)
+    predicted = model.fit(X, y).predict(X_test)
+    assert predicted.dtype == y.dtype
+    constant = np.bincount(y_test).max() / y_test.size
+    return (predicted == y_test).mean(), constant
+
+
+def assert_beats_the_constant(model, k, share=0.5):
+    """A share of the way from the best constant to a perfect answer."""
+    found, constant = accuracy(model, k)
+    assert found > constant + share * (1 - constant) * (0.5 if k > 2 else 1), (found, constant)
+
+
+WRAPPERS = {
+    "calibrated-sigmoid": lambda one: CalibratedClassifierCV(one, cv=3),
+    "calibrated-isotonic": lambda one: CalibratedClassifierCV(one, method="isotonic", cv=3),
+    "one-vs-rest": OneVsRestClassifier,
+    "one-vs-one": OneVsOneClassifier,
+    "output-code": lambda one: OutputCodeClassifier(one, code_size=4, random_state=0),
+    "bagging": lambda one: BaggingClassifier(one, n_estimators=5, random_state=0),
+    "adaboost": lambda one: AdaBoostClassifier(one, n_estimators=3, random_state=0),
+    "voting-hard": lambda one: VotingClassifier([("a", one), ("b", LogisticRegression())]),
+    "stacking": lambda one: StackingClassifier([("a", one)], LogisticRegression(), cv=3),
+    "pipeline": lambda one: make_pipeline(StandardScaler(), one),
+    "grid": lambda one: GridSearchCV(one, {"max_iter": [2, 10]}, cv=3),
+    "halving": lambda one: HalvingGridSearchCV(
+        one, {"max_iter": [2, 10]}, cv=3, random_state=0, min_resources=80
+    ),
+    "random": lambda one: RandomizedSearchCV(
+        one, {"max_iter": [2, 5, 10]}, n_iter=2, cv=3, random_state=0
+    ),
+    "rfe-free": lambda one: make_pipeline(
+        SequentialFeatureSelector(one, n_features_to_select=3, cv=3), clone(one)
+    ),
+    "self-training": lambda one: SelfTrainingClassifier(
+        CalibratedClassifierCV(one, cv=3, ensemble=False)
+    ),
+}
+
+
+@every
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.filterwarnings("ignore::UserWarning:sklearn")
+def test_wrapped_learners_beat_the_constant(learner, wrapper, k):
+    # A middle rank against the rest lies on no side of one direction.
+    split_up = k > 2 and wrapper in ("one-vs-rest", "output-code")
+    share = 0.05 if split_up else 0.4
+    assert_beats_the_constant(WRAPPERS[wrapper](clone(learner)), k, share)
+
+
+@every
+def test_calibration_tells_probabilities(learner):
+    X, y, X_test, y_test = halves(4)
+    for method in ["sigmoid", "isotonic"]:
+        model = CalibratedClassifierCV(clone(learner), method=method, cv=3).fit(X, y)
+        found = model.predict_proba(X_test)
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+        loss = -np.log(np.maximum(found[np.arange(len(y_test)), y_test], 1e-6)).mean()
+        shares = np.bincount(y, minlength=4) / len(y)
+        assert loss < -np.log(shares[y_test]).mean()  # better than the shares of the classes
+
+
+SCORERS = {
+    2: ["accuracy", "balanced_accuracy", "f1", "roc_auc", "average_precision", "matthews_corrcoef"],
+    4: ["accuracy", "balanced_accuracy", "f1_macro", "f1_weighted", "neg_mean_absolute_error"],
+}
+
+
+@every
+@pytest.mark.parametrize("k", [2, 4])
+def test_scorers_of_scikit_learn(learner, k):
+    X, y = data(k)
+    constant = sklearn.dummy.DummyClassifier(strategy="most_frequent")
+    for name in SCORERS[k]:
+        found = cross_val_score(clone(learner), X, y, cv=3, scoring=name, error_score="raise")
+        assert np.isfinite(found).all()
+        assert found.mean() > cross_val_score(constant, X, y, cv=3, scoring=name).mean(), name
+    assert np.isfinite(get_scorer("accuracy")(clone(learner).fit(X, y), X, y))
+
+
+@every
+def test_cross_validation_of_every_kind(learner):
+    X, y = data(4)
+    folds = StratifiedKFold(3)
+    found = cross_validate(
+        clone(learner), X, y, cv=folds, return_train_score=True, error_score="raise"
+    )
+    constant = -np.abs(y - np.median(y)).mean()
+    assert (found["test_score"] > constant).all()
+    assert (found["train_score"] > constant).all()
+    assert (cross_val_predict(clone(learner), X, y, cv=folds) == y).mean() > 0.5
+    decisions = cross_val_predict(clone(learner), X, y, cv=folds, method="decision_function")
+    assert decisions.shape == (len(y), 4)
+    assert (decisions.argmax(axis=1) == y).mean() > 0.5
+    _, _, scores = learning_curve(
+        clone(learner), X, y, cv=3, train_sizes=[0.3, 1.0], shuffle=True, random_state=0,
+        error_score="raise",
+    )  # fmt: skip
+    assert scores.mean(axis=1)[-1] > constant
+    _, scores = validation_curve(
+        clone(learner), X, y, param_name="max_iter", param_range=[1, 10], cv=3
+    )
+    assert np.isfinite(scores).all()
+    score, _, p_value = permutation_test_score(
+        clone(learner), X, y, cv=3, n_permutations=5, random_state=0
+    )
+    assert score > constant
+    assert p_value < 0.2
+
+
+@every
+def test_searches_with_a_class_that_a_fold_lacks(learner):
+    X, y = data(4)
+    order = np.argsort(y, kind="stable")  # folds in this order lack whole classes
+    search = GridSearchCV(clone(learner), {"max_iter": [2, 5]}, cv=4, error_score="raise")
+    folds = sklearn.model_selection.KFold(4)
+    search.set_params(cv=folds).fit(X[order], y[order])
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@every
+def test_thresholds_are_tuned(learner):
+    X, y, X_test, y_test = halves(2)
+    tuned = TunedThresholdClassifierCV(clone(learner), scoring="balanced_accuracy", cv=3)
+    assert (tuned.fit(X, y).predict(X_test) == y_test).mean() > 0.75
+    fixed = FixedThresholdClassifier(clone(learner), threshold=0.0).fit(X, y)
+    plain = clone(learner).fit(X, y)
+    decisions = plain.decision_function(X_test)
+    assert (fixed.predict(X_test) == plain.predict(X_test))[decisions != 0].all()
+
+
+@every
+def test_displays(learner):
+    X, y = data(2)
+    model = clone(learner).fit(X, y)
+    assert RocCurveDisplay.from_estimator(model, X, y).roc_auc > 0.85
+    assert PrecisionRecallDisplay.from_estimator(model, X, y).average_precision > 0.85
+    DetCurveDisplay.from_estimator(model, X, y)
+    ConfusionMatrixDisplay.from_estimator(model, X, y)
+    calibrated = CalibratedClassifierCV(clone(learner), cv=3).fit(X, y)
+    CalibrationDisplay.from_estimator(calibrated, X, y)
+    LearningCurveDisplay.from_estimator(clone(learner), X, y, cv=3, train_sizes=[0.5, 1.0])
+    ValidationCurveDisplay.from_estimator(
+        clone(learner), X, y, param_name="max_iter", param_range=[1, 3], cv=3
+    )
+    for k in (2, 4):
+        X, y = data(k)
+        model = clone(learner).fit(X[:, :2], y)
+        DecisionBoundaryDisplay.from_estimator(
+            model, X[:, :2], response_method="predict", grid_resolution=8
+        )
+
+
+@every
+@pytest.mark.parametrize("k", [2, 4])
+def test_inspection(learner, k):
+    X, y = data(k)
+    model = clone(learner).fit(X, y)
+    importances = permutation_importance(model, X, y, n_repeats=3, random_state=0).importances_mean
+    assert importances[:3].min() > importances[3]  # the last feature says nothing
+    found = partial_dependence(
+        model, X, [0], response_method="decision_function", grid_resolution=5
+    )["average"]
+    assert np.isfinite(found).all()
+    assert found.shape == ((1 if k == 2 else 4), 5)
+    assert found[-1][-1] > found[-1][0]  # the highest rank gains with the feature
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [one for one in LEARNERS if hasattr(type(one), "coef_")],
+    ids=lambda one: type(one).__name__,
+)
+def test_features_are_selected_by_weights(learner):
+    X, y = data(4)
+    chosen = SelectFromModel(clone(learner), max_features=3, threshold=-np.inf).fit(X, y)
+    assert chosen.get_support().tolist() == [True, True, True, False]
+    if clone(learner).fit(X, y).coef_.ndim == 2:
+        ranking = RFE(clone(learner), n_features_to_select=3).fit(X, y).ranking_
+        assert ranking.tolist() == [1, 1, 1, 2]
+
+
+@every
+def test_several_outputs(learner):
+    X, y = data(2)
+    other = np.digitize(X[:, 3], [0.0])
+    Y = np.column_stack([y, other])
+    for wrapper in (MultiOutputClassifier(clone(learner)), ClassifierChain(clone(learner), cv=3)):
+        predicted = wrapper.fit(X, Y).predict(X)
+        assert (predicted == Y).mean(axis=0).min() > 0.75
+
+
+def test_strings_in_a_vote_are_not_put_in_alphabetical_order():
+    # The one place where scikit-learn encodes labels before a learner sees them.
+    X, y = data(4)
+    names = np.array(["bad", "fair", "good", "best"])[y]
+    with pytest.raises(ValueError, match="list them in classes="):
+        rc.PRank().fit(X, names)
+    vote = VotingClassifier([("a", rc.PRank(random_state=0))])
+    vote.fit(X, y)
+    assert (vote.predict(X) == y).mean() > 0.5
+
+
+RANKERS = [
+    rc.PairwisePerceptron(random_state=0),
+    rc.RankSVM(random_state=0),
+    rc.RankBoost(40),
+    rc.RankBoost(20, max_leaf_nodes=4, learning_rate=0.3),
+    rc.BipartiteRankBoost(40),
+]
+rankers = pytest.mark.parametrize(
+    "ranker", RANKERS, ids=["perceptron", "svm", "boost", "trees", "bipartite"]
+)
+
+
+def queries(n_queries=36, seed=0):
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n_queries), 12)
+    X = rng.normal(size=(qid.size, 4))
+    # Each query has a level of its own, which says nothing about the order in it.
+    y = np.digitize(X @ [1, 1, -1, 0] + 0.3 * rng.normal(size=qid.size), [-1, 0.5, 2])
+    return X, y, qid
+
+
+def random_order(y, qid):
+    return rc.metrics.ndcg_score(y, np.random.default_rng(5).random(y.size), qid=qid, k=10)
+
+
+@rankers
+@pytest.mark.parametrize("piped", [False, True], ids=["alone", "piped"])
+def test_searches_over_rankers(ranker, piped):
+    X, y, qid = queries()
+    learner = make_pipeline(StandardScaler(), clone(ranker)) if piped else clone(ranker)
+    name = "balance"
+    grid = {f"{type(ranker).__name__.lower()}__{name}" if piped else name: ["query", None]}
+    folds = rc.model_selection.QueryKFold(3)
+    chance = random_order(y, qid)
+    with sklearn.config_context(enable_metadata_routing=True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for search in [
+            GridSearchCV(learner, grid, cv=folds, error_score="raise"),
+            RandomizedSearchCV(learner, grid, n_iter=2, cv=folds, error_score="raise"),
+            HalvingGridSearchCV(learner, grid, cv=folds, error_score="raise", min_resources=150),
+        ]:
+            search.fit(X, y, qid=qid)
+            assert search.best_score_ > chance + 0.2 * (1 - chance)
+        found = cross_validate(learner, X, y, cv=folds, params={"qid": qid}, error_score="raise")[
+            "test_score"
+        ]
+        assert found.min() > chance + 0.2 * (1 - chance)
+        _, _, scores = learning_curve(
+            learner, X, y, cv=folds, params={"qid": qid}, train_sizes=[1.0], error_score="raise"
+        )
+        assert scores.mean() > chance + 0.2 * (1 - chance)
+
+
+@rankers
+def test_a_frame_brings_its_queries_along(ranker):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = queries()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(qid=qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = clone(ranker).fit(frame, y)
+        plain = clone(ranker).fit(frame[list("abcd")], y, qid=qid)
+        np.testing.assert_array_equal(model.predict(frame), plain.predict(frame[list("abcd")]))
+        assert model.feature_names_in_.tolist() == list("abcd")
+        assert model.score(frame, y) == plain.score(frame[list("abcd")], y, qid=qid)
+        np.testing.assert_array_equal(
+            model.predict_rank(frame), plain.predict_rank(frame[list("abcd")], qid=qid)
+        )
+        search = GridSearchCV(
+            clone(ranker), {"balance": ["query", None]}, error_score="raise",
+            cv=rc.model_selection.QueryKFold(3),
+        ).fit(frame, y)  # fmt: skip
+        assert search.best_score_ > random_order(y, qid)
+        importances = permutation_importance(model, frame, y, n_repeats=2, random_state=0)
+    assert importances.importances_mean[:3].min() > importances.importances_mean[3]
+
+
+@rankers
+def test_rankers_are_inspected_as_what_gives_real_scores(ranker):
+    X, y, qid = queries()
+    model = clone(ranker).fit(X, y, qid=qid)
+    found = partial_dependence(model, X, [0], grid_resolution=5)["average"][0]
+    assert found[-1] > found[0]
+    assert sklearn.base.is_regressor(model)
+    importances = permutation_importance(
+        model, X, y, n_repeats=2, random_state=0,
+        scoring=lambda one, X, y: one.score(X, y, qid=qid),
+    ).importances_mean  # fmt: skip
+    assert importances[:3].min() > importances[3]
