@@ -1,4 +1,4 @@
-"""Ordinal learners in dual form: PRank, CuSum Rank and OAP on a pool of support vectors.
+"""Learners in dual form: PRank, CuSum Rank, OAP and structured ones on a pool of support vectors.
 
 The rules are those of the linear learners. Where these add a multiple of an example to their
 weights, a dual learner makes the example a support vector with that multiple as its coefficient,
@@ -26,9 +26,11 @@ from rankcore._ext._dual cimport (
     STORED,
     Dual,
     absorb,
+    age,
     dual_output,
     dual_self,
     rc_draws_,
+    take_up,
 )
 from rankcore._ext._kernel_block cimport (
     free_block,
@@ -573,3 +575,93 @@ cdef class KernelOAPState(DualState):
         rule.n_ranks = <int32_t> tasks + 1
         rule.ties_err = not strict
         self.bind(<update_t> oap_update, rule, &rule.seen, rule.n_ranks)
+
+
+@final
+cdef class KernelAtomsState(DualState):
+    """Outputs in dual form, one for each label of atoms. What to learn is decided outside."""
+
+    def __init__(
+        self,
+        dict arrays not None,
+        dict kernel not None,
+        dict budget not None,
+        int64_t n_features,
+    ):
+        self.bind_pool(arrays, kernel, budget, n_features, 0)
+
+    cdef int check_range(self, int64_t first, int64_t last) except -1:
+        if not 0 <= first <= last <= (self.m.block.n if self.values != NULL else 0):
+            raise ValueError(f"the block has no rows {first} .. {last - 1}")
+        return 0
+
+    def scores(self, int64_t first, int64_t last, double[:, ::1] out not None):
+        """Write the outputs of some rows of the block.
+
+        Parameters
+        ----------
+        first, last : int
+            In. 0 <= first <= last <= rows of the block.
+        out : float64 array, shape (last - first, n_outputs)
+            Out.
+
+        Raises
+        ------
+        ValueError
+            If what must fit together does not.
+
+        Notes
+        -----
+        O((last - first) * entries of the lists).
+        """
+        cdef int64_t i
+        cdef int32_t j
+        self.check_range(first, last)
+        if out.shape[0] != last - first or out.shape[1] != self.m.n_outputs:
+            raise ValueError("out must have a row for each row and a column for each output")
+        with nogil:
+            for i in range(last - first):
+                for j in range(self.m.n_outputs):
+                    out[i, j] = dual_output(&self.m, first + i, j)
+
+    def learn(
+        self, int64_t first, int64_t last, const double[:, ::1] changes not None, int64_t t
+    ):
+        """Learn an example: add to the coefficients of some rows of the block, in order.
+
+        Parameters
+        ----------
+        first, last : int
+            In. 0 <= first <= last <= rows of the block; no earlier than those learned before.
+        changes : float64 array, shape (last - first, n_outputs)
+            In. What is added to each output's coefficient of each row. A row of zeros stays as it
+            is.
+        t : int
+            In. Examples before this one.
+
+        Raises
+        ------
+        ValueError
+            If what must fit together does not.
+
+        Notes
+        -----
+        A row that joins costs its kernel values with the later rows of the block.
+        """
+        cdef Dual *m = &self.m
+        cdef int64_t i
+        cdef int32_t j
+        self.check_range(first, last)
+        if changes.shape[0] != last - first or changes.shape[1] != m.n_outputs:
+            raise ValueError("changes must have a row for each row and a column for each output")
+        if first < last and first < m.position:
+            raise ValueError(f"row {first} of the block comes after row {m.position - 1}")
+        with nogil:
+            _forget_changes(m, <double> t)
+            age(m)
+            for i in range(last - first):
+                for j in range(m.n_outputs):
+                    m.change[j] = changes[i, j]
+                    m.late[j] = <double> t * changes[i, j]
+                m.position = first + i
+                take_up(m, rc_rows_get(m.block.rows, m.block.which[first + i]))

@@ -375,12 +375,22 @@ cdef inline bint project(Dual *m, int64_t row) noexcept nogil:
 
 cdef inline void absorb(Dual *m, rc_row x) noexcept nogil:
     """Take up what the rule has decided for the present row of the block, and go to the next."""
+    age(m)
+    take_up(m, x)
+
+
+cdef inline void age(Dual *m) noexcept nogil:
+    """Shrink the coefficients, if the policy does at every example."""
+    if m.policy == NORMA and m.budget >= 0 and m.decay > 0.0:
+        shrink(m, 1.0 - m.decay)
+
+
+cdef inline void take_up(Dual *m, rc_row x) noexcept nogil:
+    """Add the decided changes of the present row of the block, and go to the next."""
     cdef int64_t row = m.position, slot = -1
     cdef int32_t j
     cdef int64_t changed = 0
     m.position += 1
-    if m.policy == NORMA and m.budget >= 0 and m.decay > 0.0:
-        shrink(m, 1.0 - m.decay)
     for j in range(m.n_outputs):
         if m.change[j] != 0.0 or m.late[j] != 0.0:
             changed += 1
