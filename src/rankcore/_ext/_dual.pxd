@@ -407,6 +407,7 @@ cdef inline void take_up(Dual *m, rc_row x) noexcept nogil:
         if slot < 0:
             return
         join(m, x, row, slot)
+    # Sums of outputs list every slot, so that their products need no look-up.
     for j in range(m.n_outputs):
-        if m.change[j] != 0.0 or m.late[j] != 0.0:
+        if m.change[j] != 0.0 or m.late[j] != 0.0 or j >= m.n_free:
             list_add(m, j, slot, m.change[j], m.late[j])

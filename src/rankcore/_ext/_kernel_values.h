@@ -21,6 +21,7 @@
 #define RC_ROWS_ 8
 typedef double rc_rows8_ __attribute__((vector_size(64), aligned(8), may_alias));
 typedef int64_t rc_bits8_ __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double rc_two_ __attribute__((vector_size(16), aligned(8), may_alias));
 #define RC_CHOOSE_(comparison, a, b) \
     ((rc_rows8_)(((rc_bits8_)(a) & (comparison)) | ((rc_bits8_)(b) & ~(comparison))))
 #else
@@ -125,36 +126,40 @@ RC_INLINE_ void rc_spread_(const rc_kernel *kernel, const rc_block *block, int64
 
 /* ------------------------------------------------------------------------ inner products */
 
-/* Adds the products of n <= 4 dense support vectors, `width` columns of them, with a tile. */
-#define RC_DENSE_DOTS_(TYPE, N)                                      \
-    do {                                                             \
-        const TYPE *v0 = (const TYPE *)vectors, *v1 = v0 + stride;   \
-        const TYPE *v2 = v1 + stride, *v3 = v2 + stride;             \
-        rc_rows8_ s0 = RC_LINE_OF_(dots), s1 = s0, s2 = s0, s3 = s0; \
-        if ((N) == 4) {                                              \
-            s1 = RC_LINE_OF_(dots + RC_ROWS_);                       \
-            s2 = RC_LINE_OF_(dots + 2 * RC_ROWS_);                   \
-            s3 = RC_LINE_OF_(dots + 3 * RC_ROWS_);                   \
-        }                                                            \
-        for (f = 0; f < width; f++) {                                \
-            const rc_rows8_ x = RC_LINE_OF_(tile + f * RC_ROWS_);    \
-            s0 += (double)v0[f] * x;                                 \
-            if ((N) == 4) {                                          \
-                s1 += (double)v1[f] * x;                             \
-                s2 += (double)v2[f] * x;                             \
-                s3 += (double)v3[f] * x;                             \
-            }                                                        \
-        }                                                            \
-        RC_LINE_AT_(dots) = s0;                                      \
-        if ((N) == 4) {                                              \
-            RC_LINE_AT_(dots + RC_ROWS_) = s1;                       \
-            RC_LINE_AT_(dots + 2 * RC_ROWS_) = s2;                   \
-            RC_LINE_AT_(dots + 3 * RC_ROWS_) = s3;                   \
-        }                                                            \
+/* Adds the products of n <= 4 dense support vectors, `width` columns of them, with a tile; the
+ * first columns begin the sums. */
+#define RC_DENSE_DOTS_(TYPE, N)                                    \
+    do {                                                           \
+        const TYPE *v0 = (const TYPE *)vectors, *v1 = v0 + stride; \
+        const TYPE *v2 = v1 + stride, *v3 = v2 + stride;           \
+        rc_rows8_ s0 = {0}, s1 = s0, s2 = s0, s3 = s0;             \
+        if (!begin)                                                \
+            s0 = RC_LINE_OF_(dots);                                \
+        if (!begin && (N) == 4) {                                  \
+            s1 = RC_LINE_OF_(dots + RC_ROWS_);                     \
+            s2 = RC_LINE_OF_(dots + 2 * RC_ROWS_);                 \
+            s3 = RC_LINE_OF_(dots + 3 * RC_ROWS_);                 \
+        }                                                          \
+        for (f = 0; f < width; f++) {                              \
+            const rc_rows8_ x = RC_LINE_OF_(tile + f * RC_ROWS_);  \
+            s0 += (double)v0[f] * x;                               \
+            if ((N) == 4) {                                        \
+                s1 += (double)v1[f] * x;                           \
+                s2 += (double)v2[f] * x;                           \
+                s3 += (double)v3[f] * x;                           \
+            }                                                      \
+        }                                                          \
+        RC_LINE_AT_(dots) = s0;                                    \
+        if ((N) == 4) {                                            \
+            RC_LINE_AT_(dots + RC_ROWS_) = s1;                     \
+            RC_LINE_AT_(dots + 2 * RC_ROWS_) = s2;                 \
+            RC_LINE_AT_(dots + 3 * RC_ROWS_) = s3;                 \
+        }                                                          \
     } while (0)
 
 RC_INLINE_ void rc_dense_dots_(const void *vectors, const int single, int64_t stride,
-                               const double *tile, int64_t width, int64_t n, double *dots)
+                               const double *tile, int64_t width, int64_t n, const int begin,
+                               double *dots)
 {
     int64_t f;
     if (single && n == 4)
@@ -178,7 +183,6 @@ RC_INLINE_ void rc_dense_values_(const rc_kernel *kernel, const rc_support *pool
     int64_t chunk, column, tile, s;
     for (chunk = first; chunk < last; chunk += RC_SUPPORT_CHUNK) {
         const int64_t n = last - chunk < RC_SUPPORT_CHUNK ? last - chunk : RC_SUPPORT_CHUNK;
-        memset(block->dots, 0, (size_t)(tiles * RC_SUPPORT_CHUNK * RC_ROWS_) * sizeof *block->dots);
         for (column = 0; column < d; column += RC_COLUMN_PANEL) {
             const int64_t width = d - column < RC_COLUMN_PANEL ? d - column : RC_COLUMN_PANEL;
             for (tile = 0; tile < tiles; tile++) {
@@ -188,7 +192,8 @@ RC_INLINE_ void rc_dense_values_(const rc_kernel *kernel, const rc_support *pool
                     const int64_t some = n - s >= 4 ? 4 : 1;
                     const char *vectors =
                         (const char *)pool->data + ((chunk + s) * d + column) * size;
-                    rc_dense_dots_(vectors, single, d, x, width, some, dots + s * RC_ROWS_);
+                    rc_dense_dots_(vectors, single, d, x, width, some, column == 0,
+                                   dots + s * RC_ROWS_);
                     s += some;
                 }
             }
@@ -316,12 +321,24 @@ static inline double rc_dual_dot(const int32_t *slots, const double *coefs, int6
     int64_t i = 0;
     /* Slots ascend: n of them that end at n - 1 are all from 0 on. */
     if (n > 0 && slots[n - 1] == n - 1) {
+#if defined(__GNUC__)
+        rc_two_ a = {0}, b = {0};
+        for (; i + 4 <= n; i += 4) {
+            a += *(const rc_two_ *)(coefs + i) * *(const rc_two_ *)(values + i);
+            b += *(const rc_two_ *)(coefs + i + 2) * *(const rc_two_ *)(values + i + 2);
+        }
+        s0 = a[0];
+        s1 = a[1];
+        s2 = b[0];
+        s3 = b[1];
+#else
         for (; i + 4 <= n; i += 4) {
             s0 += coefs[i] * values[i];
             s1 += coefs[i + 1] * values[i + 1];
             s2 += coefs[i + 2] * values[i + 2];
             s3 += coefs[i + 3] * values[i + 3];
         }
+#endif
     }
     for (; i + 4 <= n; i += 4) {
         s0 += coefs[i] * values[slots[i]];

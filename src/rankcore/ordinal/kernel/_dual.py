@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_scalar
@@ -58,11 +58,8 @@ class DualLearner:
     max_iter: int
     random_state: Any
     n_features_in_: int
+    _fitted_state: Any  # a method
     _overflow_hint = "X or the kernel's values are too large; scale X, or lower degree or gamma"
-
-    if TYPE_CHECKING:  # else it would hide the method of another base
-
-        def _fitted_state(self) -> Any: ...
 
     def _output_lists(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slots, coefficients and sizes of the lists to predict with."""
