@@ -325,7 +325,7 @@ def test_kernel_cusum_rank_is_a_case_of_it(problem, tie, margin, average, shuffl
     X = X.toarray().astype(float)
     shared = {"kernel": "poly", "gamma": 1.0, "coef0": 1.0, "average": average, "max_iter": 2}
     shared |= {"margin": margin, "shuffle": shuffle, "random_state": 3}
-    compiled = rc.KernelCuSumRank(tie_break=tie, **shared).fit(X, y, classes=range(1, k + 1))
+    compiled = rc.KernelCuSumRank.published(tie_break=tie, **shared).fit(X, y, classes=range(1, k + 1))
     model = KernelStructuredPerceptron(KernelCuSum(k, tie), **shared).fit(X, y.tolist())
     assert model.history_["loss"] == compiled.history_["rank_loss"]
     assert_array_equal(model.support_, compiled.support_)
@@ -338,7 +338,7 @@ def test_kernel_cusum_rank_is_a_case_of_it(problem, tie, margin, average, shuffl
 def test_passive_aggressive_kernel_cusum_rank_is_a_case_of_it(update):
     X, y = problem()
     shared = {"gamma": 0.3, "update": update, "C": 0.2, "margin": 1.0, "max_iter": 2}
-    compiled = rc.KernelCuSumRank(**shared).fit(X, y)
+    compiled = rc.KernelCuSumRank.published(**shared).fit(X, y)
     model = KernelStructuredPerceptron(KernelCuSum(4), **shared).fit(X, y.tolist())
     assert model.history_["loss"] == compiled.history_["rank_loss"]
     # sums in another order, each step fed by those before it
@@ -351,7 +351,7 @@ def test_strict_kernel_prank_is_a_case_of_it(problem, average):
     X, y, k = problem
     X = X.toarray().astype(float)
     shared = {"kernel": "linear", "average": average, "max_iter": 2}
-    compiled = rc.KernelPRank(tie="strict", **shared).fit(X, y, classes=range(1, k + 1))
+    compiled = rc.KernelPRank.published(tie="strict", **shared).fit(X, y, classes=range(1, k + 1))
     model = KernelStructuredPerceptron(KernelRanking(k), **shared).fit(X, y.tolist())
     assert model.history_["loss"] == compiled.history_["rank_loss"]
     assert_array_equal(model.dual_coef_, compiled.dual_coef_)
