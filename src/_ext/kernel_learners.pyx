@@ -27,12 +27,14 @@ from rankcore._ext._dual cimport (
     Dual,
     absorb,
     age,
+    begin_block,
     dual_output,
     dual_self,
     rc_draws_,
     take_up,
 )
 from rankcore._ext._kernel_block cimport (
+    RC_SUMMED_SLOTS,
     free_block,
     new_block,
     padded,
@@ -80,8 +82,10 @@ cdef struct PRankRule:
 
 cdef int32_t prank_update(PRankRule *m, rc_row x, int32_t rank) noexcept nogil:
     cdef Dual *dual = m.dual
-    cdef double score = dual_output(dual, dual.position, 0)
+    cdef double score
     cdef int32_t predicted, change
+    begin_block(dual, NULL)
+    score = dual_output(dual, dual.position, 0)
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
     _forget_changes(dual, <double> m.seen.t)
@@ -113,6 +117,7 @@ cdef int32_t cusum_weighted(CuSumRule *m, rc_row x, int32_t rank, double weight)
     cdef int32_t tasks = rule.n_ranks - 1, predicted, rival, j, low, high
     cdef int64_t row = dual.position
     cdef double t = <double> rule.seen.t, step
+    begin_block(dual, NULL)
     rule.scores[0] = 0.0
     for j in range(tasks):
         step = dual_output(dual, row, j) - rule.thresholds[j]
@@ -188,11 +193,28 @@ cdef int32_t _member_update(
     return total
 
 
+cdef void _draw_block(OAPRule *m) noexcept nogil:
+    """Find which members take which rows of the block: only these are scored."""
+    cdef Dual *dual = m.dual
+    cdef int32_t n = m.n_members, j
+    cdef int64_t i
+    for i in range(dual.block.n):
+        rc_draws_(
+            m.seed, m.seen.t + i, 0, n, m.cumulative, m.n_cumulative, m.draws, m.times,
+        )
+        for j in range(n):
+            dual.wanted[i * (n + 1) + j] = m.times[j] > 0
+        dual.wanted[i * (n + 1) + n] = 1
+    begin_block(dual, dual.wanted)
+
+
 cdef int32_t oap_update(OAPRule *m, rc_row x, int32_t rank) noexcept nogil:
     cdef Dual *dual = m.dual
     cdef int32_t n = m.n_members, predicted, j, r, change
-    cdef double score = dual_output(dual, dual.position, n) / n
-    cdef double own = dual_self(dual, dual.position)
+    cdef double score, own = dual_self(dual, dual.position)
+    if dual.sums != NULL and dual.n_summed >= 0:
+        _draw_block(m)
+    score = dual_output(dual, dual.position, n) / n
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
     predicted = rc_rank(m.mean_thresholds, m.n_ranks, score)
@@ -232,12 +254,16 @@ cdef class DualState:
     cdef list arrays  # keeps alive what the state points to
     cdef double *values
     cdef double *room
+    cdef double *sums
+    cdef int64_t *summed
     cdef int64_t n_stored  # values that sparse support vectors have room for
 
     def __dealloc__(self):
         free_block(&self.m.block)
         free(self.values)
         free(self.room)
+        free(self.sums)
+        free(self.summed)
 
     cdef void *entries(self, object array, str dtype, int64_t size) except? NULL:
         """Pointer to an array of a given type and size; NULL for None."""
@@ -333,6 +359,22 @@ cdef class DualState:
         for j in range(m.n_outputs):
             if not 0 <= m.sizes[j] <= m.list_capacity:
                 raise ValueError("the length of a list of coefficients is impossible")
+        return 0
+
+    cdef int make_sums(self, int64_t n) except -1:
+        """Room for the sums of a block of n rows."""
+        cdef Dual *m = &self.m
+        cdef int64_t sums = 4 * n * m.n_outputs
+        self.sums = <double *> malloc((sums + padded(n) * RC_SUMMED_SLOTS) * sizeof(double))
+        self.summed = <int64_t *> malloc(3 * m.n_outputs * sizeof(int64_t) + n * m.n_outputs)
+        if self.sums == NULL or self.summed == NULL:
+            raise MemoryError
+        memset(self.sums, 0, sums * sizeof(double))
+        memset(self.summed, 0, m.n_outputs * sizeof(int64_t))
+        m.sums = self.sums
+        m.room = self.sums + sums
+        m.summed = self.summed
+        m.wanted = <uint8_t *> (self.summed + 3 * m.n_outputs)
         return 0
 
     cdef void bind(self, update_t update, void *state, rc_counts *seen, int32_t n_ranks):
@@ -432,10 +474,16 @@ cdef class DualState:
         m.values = self.values
         m.first = first
         m.position = 0
+        m.n_summed = -1
         self.arrays += [rows, slot_of, among]
+        if among is None and slot_of is None and m.budget < 0 and support > 0:
+            self.make_sums(n)
+            m.n_summed = support
         with nogil:
             rc_block_fill(&m.block, dense and m.among == NULL)
-            if m.among == NULL:
+            if m.sums != NULL:
+                pass  # what is known is summed by `begin_block`
+            elif m.among == NULL:
                 rc_block_values(
                     &m.kernel, &m.pool, &m.block, 0, support, m.values, m.stride
                 )
@@ -620,6 +668,7 @@ cdef class KernelAtomsState(DualState):
         if out.shape[0] != last - first or out.shape[1] != self.m.n_outputs:
             raise ValueError("out must have a row for each row and a column for each output")
         with nogil:
+            begin_block(&self.m, NULL)
             for i in range(last - first):
                 for j in range(self.m.n_outputs):
                     out[i, j] = dual_output(&self.m, first + i, j)
