@@ -325,7 +325,9 @@ def test_kernel_cusum_rank_is_a_case_of_it(problem, tie, margin, average, shuffl
     X = X.toarray().astype(float)
     shared = {"kernel": "poly", "gamma": 1.0, "coef0": 1.0, "average": average, "max_iter": 2}
     shared |= {"margin": margin, "shuffle": shuffle, "random_state": 3}
-    compiled = rc.KernelCuSumRank.published(tie_break=tie, **shared).fit(X, y, classes=range(1, k + 1))
+    compiled = rc.KernelCuSumRank.published(tie_break=tie, **shared).fit(
+        X, y, classes=range(1, k + 1)
+    )
     model = KernelStructuredPerceptron(KernelCuSum(k, tie), **shared).fit(X, y.tolist())
     assert model.history_["loss"] == compiled.history_["rank_loss"]
     assert_array_equal(model.support_, compiled.support_)

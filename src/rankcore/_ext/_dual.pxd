@@ -89,9 +89,9 @@ cdef struct Dual:
     rc_block block
     double *values  # kernel values of the block's rows, stride apart
     int64_t stride
-    # If no coefficient of a known support vector can change in the block: the sums of what the lists
-    # had at its beginning, for each row and output, and how much that is. Values are then of those
-    # that join alone.
+    # If no coefficient of a known support vector can change in the block: the sums of what the
+    # lists had at its beginning, for each row and output, and how much that is. Values are then of
+    # those that join alone.
     double *sums  # four for each row and output; or NULL
     int64_t *summed  # entries for each output; then room for two for each
     double *room  # what rc_block_sums needs
