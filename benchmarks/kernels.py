@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import rankcore as rc
 from benchmarks.measure import machine, peak_bytes, processor_seconds, show
-from rankcore.ordinal.kernel import _base
+from rankcore.ordinal.kernel import _dual
 
 N, D, GAMMA = 20_000, 54, 0.02
 STREAM, CHUNK, BUDGET = 1_000_000, 10_000, 100
@@ -26,22 +26,22 @@ def run(repeat: int) -> None:
     n_test = 4000
 
     def by_rows() -> None:
-        block, _base.BLOCK_ROWS = _base.BLOCK_ROWS, 1
-        rows, _base.LEAST_ROWS = _base.LEAST_ROWS, 1
+        block, _dual.BLOCK_ROWS = _dual.BLOCK_ROWS, 1
+        rows, _dual.LEAST_ROWS = _dual.LEAST_ROWS, 1
         try:
             rc.KernelPRank.published(gamma=GAMMA).fit(X, y)
         finally:
-            _base.BLOCK_ROWS, _base.LEAST_ROWS = block, rows
+            _dual.BLOCK_ROWS, _dual.LEAST_ROWS = block, rows
 
     def numpy_blocks() -> None:
         """The kernel values of each block with the support vectors that it met."""
         vectors, norms = X[support], (X**2).sum(axis=1)
-        for start in range(0, N, _base.BLOCK_ROWS):
+        for start in range(0, N, _dual.BLOCK_ROWS):
             n = int(np.searchsorted(support, start))
             if n:
-                values = X[start : start + _base.BLOCK_ROWS] @ vectors[:n].T
+                values = X[start : start + _dual.BLOCK_ROWS] @ vectors[:n].T
                 values *= -2
-                values += norms[start : start + _base.BLOCK_ROWS, np.newaxis]
+                values += norms[start : start + _dual.BLOCK_ROWS, np.newaxis]
                 values += norms[support[:n]]
                 np.maximum(values, 0, out=values)
                 values *= -GAMMA

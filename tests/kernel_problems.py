@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import rankcore as rc
-from rankcore.ordinal.kernel import _base
+from rankcore.ordinal.kernel import _dual
 from reference.kernel import linear, poly, rbf
 
 FORMS = {
@@ -28,7 +28,7 @@ KERNELS = {
 }
 
 
-POLICIES = _base.POLICIES
+POLICIES = _dual.POLICIES
 
 
 def problem(n=300, d=4, k=4, seed=0, repeat=False):

@@ -102,6 +102,36 @@ def test_a_budget_that_is_never_reached_changes_nothing(policy, epochs):
     assert_array_equal(held.thresholds_, free.thresholds_)
 
 
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.KernelPRank.published(average=True),
+        rc.KernelPRank.published(kernel="poly", degree=3, coef0=1.0),
+        rc.KernelCuSumRank.published(margin=0.5),
+        rc.KernelOAPBPM.published(5, 0.6, random_state=0),
+        rc.KernelOAPBPM.published(3, sampling="poisson", average_members=True, random_state=0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", ["dense64", "csr32"])
+def test_sums_made_when_a_block_begins_are_those_made_row_by_row(learner, form):
+    # Without a budget the known support vectors are summed ahead, in chunks of 1024; with one, not.
+    X, y = problem(3600, d=5, k=5)
+    rng = np.random.default_rng(0)
+    y = rng.permutation(y)  # noise: most rows become support vectors
+    X = FORMS[form](X)
+    learner = clone(learner).set_params(gamma=0.3)
+    free = clone(learner).fit(X, y)
+    held = clone(learner).set_params(budget=3600).fit(X, y)
+    assert free.support_.size > 2 * 1024 + 64
+    assert_array_equal(free.support_, held.support_)
+    assert_array_equal(free.dual_coef_, held.dual_coef_)
+    name = "thresholds_" if hasattr(free, "thresholds_") else "intercept_"
+    assert_array_equal(getattr(free, name), getattr(held, name))
+    assert free.history_ == held.history_
+    assert_array_equal(free.predict(X), held.predict(X))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_projectron_in_a_space_of_six_dimensions_keeps_six(seed):
     rng = np.random.default_rng(seed)

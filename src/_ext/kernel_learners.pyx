@@ -1,4 +1,4 @@
-"""Ordinal learners in dual form: PRank, CuSum Rank and OAP on a pool of support vectors.
+"""Learners in dual form: PRank, CuSum Rank, OAP and structured ones on a pool of support vectors.
 
 The rules are those of the linear learners. Where these add a multiple of an example to their
 weights, a dual learner makes the example a support vector with that multiple as its coefficient,
@@ -26,11 +26,15 @@ from rankcore._ext._dual cimport (
     STORED,
     Dual,
     absorb,
+    age,
+    begin_block,
     dual_output,
     dual_self,
     rc_draws_,
+    take_up,
 )
 from rankcore._ext._kernel_block cimport (
+    RC_SUMMED_SLOTS,
     free_block,
     new_block,
     padded,
@@ -78,8 +82,10 @@ cdef struct PRankRule:
 
 cdef int32_t prank_update(PRankRule *m, rc_row x, int32_t rank) noexcept nogil:
     cdef Dual *dual = m.dual
-    cdef double score = dual_output(dual, dual.position, 0)
+    cdef double score
     cdef int32_t predicted, change
+    begin_block(dual, NULL)
+    score = dual_output(dual, dual.position, 0)
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
     _forget_changes(dual, <double> m.seen.t)
@@ -111,6 +117,7 @@ cdef int32_t cusum_weighted(CuSumRule *m, rc_row x, int32_t rank, double weight)
     cdef int32_t tasks = rule.n_ranks - 1, predicted, rival, j, low, high
     cdef int64_t row = dual.position
     cdef double t = <double> rule.seen.t, step
+    begin_block(dual, NULL)
     rule.scores[0] = 0.0
     for j in range(tasks):
         step = dual_output(dual, row, j) - rule.thresholds[j]
@@ -186,11 +193,28 @@ cdef int32_t _member_update(
     return total
 
 
+cdef void _draw_block(OAPRule *m) noexcept nogil:
+    """Find which members take which rows of the block: only these are scored."""
+    cdef Dual *dual = m.dual
+    cdef int32_t n = m.n_members, j
+    cdef int64_t i
+    for i in range(dual.block.n):
+        rc_draws_(
+            m.seed, m.seen.t + i, 0, n, m.cumulative, m.n_cumulative, m.draws, m.times,
+        )
+        for j in range(n):
+            dual.wanted[i * (n + 1) + j] = m.times[j] > 0
+        dual.wanted[i * (n + 1) + n] = 1
+    begin_block(dual, dual.wanted)
+
+
 cdef int32_t oap_update(OAPRule *m, rc_row x, int32_t rank) noexcept nogil:
     cdef Dual *dual = m.dual
     cdef int32_t n = m.n_members, predicted, j, r, change
-    cdef double score = dual_output(dual, dual.position, n) / n
-    cdef double own = dual_self(dual, dual.position)
+    cdef double score, own = dual_self(dual, dual.position)
+    if dual.sums != NULL and dual.n_summed >= 0:
+        _draw_block(m)
+    score = dual_output(dual, dual.position, n) / n
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
     predicted = rc_rank(m.mean_thresholds, m.n_ranks, score)
@@ -230,12 +254,16 @@ cdef class DualState:
     cdef list arrays  # keeps alive what the state points to
     cdef double *values
     cdef double *room
+    cdef double *sums
+    cdef int64_t *summed
     cdef int64_t n_stored  # values that sparse support vectors have room for
 
     def __dealloc__(self):
         free_block(&self.m.block)
         free(self.values)
         free(self.room)
+        free(self.sums)
+        free(self.summed)
 
     cdef void *entries(self, object array, str dtype, int64_t size) except? NULL:
         """Pointer to an array of a given type and size; NULL for None."""
@@ -331,6 +359,22 @@ cdef class DualState:
         for j in range(m.n_outputs):
             if not 0 <= m.sizes[j] <= m.list_capacity:
                 raise ValueError("the length of a list of coefficients is impossible")
+        return 0
+
+    cdef int make_sums(self, int64_t n) except -1:
+        """Room for the sums of a block of n rows."""
+        cdef Dual *m = &self.m
+        cdef int64_t sums = 4 * n * m.n_outputs
+        self.sums = <double *> malloc((sums + padded(n) * RC_SUMMED_SLOTS) * sizeof(double))
+        self.summed = <int64_t *> malloc(3 * m.n_outputs * sizeof(int64_t) + n * m.n_outputs)
+        if self.sums == NULL or self.summed == NULL:
+            raise MemoryError
+        memset(self.sums, 0, sums * sizeof(double))
+        memset(self.summed, 0, m.n_outputs * sizeof(int64_t))
+        m.sums = self.sums
+        m.room = self.sums + sums
+        m.summed = self.summed
+        m.wanted = <uint8_t *> (self.summed + 3 * m.n_outputs)
         return 0
 
     cdef void bind(self, update_t update, void *state, rc_counts *seen, int32_t n_ranks):
@@ -430,10 +474,16 @@ cdef class DualState:
         m.values = self.values
         m.first = first
         m.position = 0
+        m.n_summed = -1
         self.arrays += [rows, slot_of, among]
+        if among is None and slot_of is None and m.budget < 0 and support > 0:
+            self.make_sums(n)
+            m.n_summed = support
         with nogil:
             rc_block_fill(&m.block, dense and m.among == NULL)
-            if m.among == NULL:
+            if m.sums != NULL:
+                pass  # what is known is summed by `begin_block`
+            elif m.among == NULL:
                 rc_block_values(
                     &m.kernel, &m.pool, &m.block, 0, support, m.values, m.stride
                 )
@@ -573,3 +623,94 @@ cdef class KernelOAPState(DualState):
         rule.n_ranks = <int32_t> tasks + 1
         rule.ties_err = not strict
         self.bind(<update_t> oap_update, rule, &rule.seen, rule.n_ranks)
+
+
+@final
+cdef class KernelAtomsState(DualState):
+    """Outputs in dual form, one for each label of atoms. What to learn is decided outside."""
+
+    def __init__(
+        self,
+        dict arrays not None,
+        dict kernel not None,
+        dict budget not None,
+        int64_t n_features,
+    ):
+        self.bind_pool(arrays, kernel, budget, n_features, 0)
+
+    cdef int check_range(self, int64_t first, int64_t last) except -1:
+        if not 0 <= first <= last <= (self.m.block.n if self.values != NULL else 0):
+            raise ValueError(f"the block has no rows {first} .. {last - 1}")
+        return 0
+
+    def scores(self, int64_t first, int64_t last, double[:, ::1] out not None):
+        """Write the outputs of some rows of the block.
+
+        Parameters
+        ----------
+        first, last : int
+            In. 0 <= first <= last <= rows of the block.
+        out : float64 array, shape (last - first, n_outputs)
+            Out.
+
+        Raises
+        ------
+        ValueError
+            If what must fit together does not.
+
+        Notes
+        -----
+        O((last - first) * entries of the lists).
+        """
+        cdef int64_t i
+        cdef int32_t j
+        self.check_range(first, last)
+        if out.shape[0] != last - first or out.shape[1] != self.m.n_outputs:
+            raise ValueError("out must have a row for each row and a column for each output")
+        with nogil:
+            begin_block(&self.m, NULL)
+            for i in range(last - first):
+                for j in range(self.m.n_outputs):
+                    out[i, j] = dual_output(&self.m, first + i, j)
+
+    def learn(
+        self, int64_t first, int64_t last, const double[:, ::1] changes not None, int64_t t
+    ):
+        """Learn an example: add to the coefficients of some rows of the block, in order.
+
+        Parameters
+        ----------
+        first, last : int
+            In. 0 <= first <= last <= rows of the block; no earlier than those learned before.
+        changes : float64 array, shape (last - first, n_outputs)
+            In. What is added to each output's coefficient of each row. A row of zeros stays as it
+            is.
+        t : int
+            In. Examples before this one.
+
+        Raises
+        ------
+        ValueError
+            If what must fit together does not.
+
+        Notes
+        -----
+        A row that joins costs its kernel values with the later rows of the block.
+        """
+        cdef Dual *m = &self.m
+        cdef int64_t i
+        cdef int32_t j
+        self.check_range(first, last)
+        if changes.shape[0] != last - first or changes.shape[1] != m.n_outputs:
+            raise ValueError("changes must have a row for each row and a column for each output")
+        if first < last and first < m.position:
+            raise ValueError(f"row {first} of the block comes after row {m.position - 1}")
+        with nogil:
+            _forget_changes(m, <double> t)
+            age(m)
+            for i in range(last - first):
+                for j in range(m.n_outputs):
+                    m.change[j] = changes[i, j]
+                    m.late[j] = <double> t * changes[i, j]
+                m.position = first + i
+                take_up(m, rc_rows_get(m.block.rows, m.block.which[first + i]))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from rankcore.ranking.perceptron import PairwisePerceptron
     from rankcore.ranking.svm import RankSVM, RankSVMCV, ranksvm_path
-    from rankcore.structured import StructuredPerceptron
+    from rankcore.structured import KernelStructuredPerceptron, StructuredPerceptron
 
 _MODULES = [
     "bounds",
@@ -58,6 +58,7 @@ __all__ = [
     "KernelCuSumRank",
     "KernelOAPBPM",
     "KernelPRank",
+    "KernelStructuredPerceptron",
     "MulticlassPerceptron",
     "OAPBagging",
     "OAPVoting",

@@ -6,6 +6,7 @@ HOME = {
     "KernelCuSumRank": "rankcore.ordinal.kernel.cusum",
     "KernelOAPBPM": "rankcore.ordinal.kernel.oap",
     "KernelPRank": "rankcore.ordinal.kernel.prank",
+    "KernelStructuredPerceptron": "rankcore.structured",
     "MulticlassPerceptron": "rankcore.ordinal.baselines",
     "OAPBPM": "rankcore.ordinal.oap",
     "OAPBagging": "rankcore.ordinal.oap",

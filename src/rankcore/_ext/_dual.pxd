@@ -5,14 +5,17 @@
 # outputs share the pool: a kernel value is computed once. A support vector that leaves the pool
 # makes its slot free for the one that comes, so that there are no holes.
 from libc.math cimport sqrt
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
 from rankcore._ext._kernel_block cimport (
     RC_ROWS_,
     rc_block,
+    rc_block_sums,
     rc_block_values,
     rc_dual_dot,
+    rc_dual_rest,
+    rc_lists,
     rc_support,
 )
 from rankcore.core cimport RC_FLOAT32, rc_kernel, rc_kernel_value, rc_row
@@ -86,6 +89,14 @@ cdef struct Dual:
     rc_block block
     double *values  # kernel values of the block's rows, stride apart
     int64_t stride
+    # If no coefficient of a known support vector can change in the block: the sums of what the
+    # lists had at its beginning, for each row and output, and how much that is. Values are then of
+    # those that join alone.
+    double *sums  # four for each row and output; or NULL
+    int64_t *summed  # entries for each output; then room for two for each
+    double *room  # what rc_block_sums needs
+    uint8_t *wanted  # room for one for each row and output
+    int64_t n_summed  # support vectors at the beginning; -1 after the sums were made
     const double *among  # kernel values of the block's rows with one another, or NULL
     int64_t position  # of the next row in the block
     # What the rule has decided for an output: change of its coefficient of the row, that change
@@ -98,7 +109,32 @@ cdef struct Dual:
 cdef inline double dual_output(const Dual *m, int64_t row, int32_t j) noexcept nogil:
     """Output j of a row of the block."""
     cdef int64_t at = j * m.list_capacity
+    if m.sums != NULL:
+        return rc_dual_rest(
+            m.slots + at, m.coefs + at, m.summed[j], m.sizes[j], m.values + row * m.stride,
+            m.sums + (row * m.n_outputs + j) * 4,
+        )
     return rc_dual_dot(m.slots + at, m.coefs + at, m.sizes[j], m.values + row * m.stride)
+
+
+cdef inline void begin_block(Dual *m, const uint8_t *wanted) noexcept nogil:
+    """Make the sums, before the first output of a block; ``wanted`` as in `rc_block_sums`."""
+    cdef rc_lists lists
+    cdef int32_t j
+    if m.sums == NULL or m.n_summed < 0:
+        return
+    lists.slots = m.slots
+    lists.coefs = m.coefs
+    lists.sizes = m.sizes
+    lists.capacity = m.list_capacity
+    lists.n = m.n_outputs
+    rc_block_sums(
+        &m.kernel, &m.pool, &m.block, m.n_summed, &lists, wanted, m.room, m.summed + m.n_outputs,
+        m.sums,
+    )
+    for j in range(m.n_outputs):
+        m.summed[j] = m.sizes[j]
+    m.n_summed = -1
 
 
 cdef inline double dual_self(const Dual *m, int64_t row) noexcept nogil:
@@ -340,7 +376,7 @@ cdef inline void join(Dual *m, rc_row x, int64_t row, int64_t slot) noexcept nog
         if rest.tiles != NULL:
             rest.tiles += done * m.pool.n_features
         rc_block_values(
-            &m.kernel, &m.pool, &rest, slot, slot + 1, m.values + done * m.stride, m.stride
+            &m.kernel, &m.pool, &rest, slot, slot + 1, m.values + done * m.stride + slot, m.stride
         )
 
 
@@ -375,12 +411,22 @@ cdef inline bint project(Dual *m, int64_t row) noexcept nogil:
 
 cdef inline void absorb(Dual *m, rc_row x) noexcept nogil:
     """Take up what the rule has decided for the present row of the block, and go to the next."""
+    age(m)
+    take_up(m, x)
+
+
+cdef inline void age(Dual *m) noexcept nogil:
+    """Shrink the coefficients, if the policy does at every example."""
+    if m.policy == NORMA and m.budget >= 0 and m.decay > 0.0:
+        shrink(m, 1.0 - m.decay)
+
+
+cdef inline void take_up(Dual *m, rc_row x) noexcept nogil:
+    """Add the decided changes of the present row of the block, and go to the next."""
     cdef int64_t row = m.position, slot = -1
     cdef int32_t j
     cdef int64_t changed = 0
     m.position += 1
-    if m.policy == NORMA and m.budget >= 0 and m.decay > 0.0:
-        shrink(m, 1.0 - m.decay)
     for j in range(m.n_outputs):
         if m.change[j] != 0.0 or m.late[j] != 0.0:
             changed += 1
@@ -397,6 +443,7 @@ cdef inline void absorb(Dual *m, rc_row x) noexcept nogil:
         if slot < 0:
             return
         join(m, x, row, slot)
+    # Sums of outputs list every slot, so that their products need no look-up.
     for j in range(m.n_outputs):
-        if m.change[j] != 0.0 or m.late[j] != 0.0:
+        if m.change[j] != 0.0 or m.late[j] != 0.0 or j >= m.n_free:
             list_add(m, j, slot, m.change[j], m.late[j])

@@ -1,5 +1,5 @@
 # Kernel values of a block of rows with a pool of support vectors, and the block's scratch. Private.
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 
 from rankcore.core cimport rc_kernel, rc_row, rc_rows, rc_rows_get
@@ -9,6 +9,7 @@ cdef extern from "_kernel_values.h" nogil:
     enum:
         RC_ROWS_
         RC_SUPPORT_CHUNK
+        RC_SUMMED_SLOTS
 
     ctypedef struct rc_support:
         const void *data
@@ -36,6 +37,22 @@ cdef extern from "_kernel_values.h" nogil:
     ) noexcept
     double rc_dual_dot(
         const int32_t *slots, const double *coefs, int64_t n, const double *values
+    ) noexcept
+    double rc_dual_rest(
+        const int32_t *slots, const double *coefs, int64_t first, int64_t n, const double *values,
+        const double *sums,
+    ) noexcept
+
+    ctypedef struct rc_lists:
+        const int32_t *slots
+        const double *coefs
+        const int64_t *sizes
+        int64_t capacity
+        int64_t n
+
+    void rc_block_sums(
+        const rc_kernel *kernel, const rc_support *pool, const rc_block *block, int64_t n_support,
+        const rc_lists *lists, const uint8_t *wanted, double *values, int64_t *places, double *sums,
     ) noexcept
 
 

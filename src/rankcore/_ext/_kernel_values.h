@@ -21,6 +21,7 @@
 #define RC_ROWS_ 8
 typedef double rc_rows8_ __attribute__((vector_size(64), aligned(8), may_alias));
 typedef int64_t rc_bits8_ __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double rc_two_ __attribute__((vector_size(16), aligned(8), may_alias));
 #define RC_CHOOSE_(comparison, a, b) \
     ((rc_rows8_)(((rc_bits8_)(a) & (comparison)) | ((rc_bits8_)(b) & ~(comparison))))
 #else
@@ -123,38 +124,71 @@ RC_INLINE_ void rc_spread_(const rc_kernel *kernel, const rc_block *block, int64
     }
 }
 
+/* Adds the values of a chunk of support vectors with the rows of a tile, times coefficients, to
+ * four lines of sums: support vector s of the chunk to line s % 4. */
+RC_INLINE_ void rc_sum_tile_(const rc_kernel *kernel, const rc_block *block, int64_t tile,
+                             const double *norms, double *dots, int64_t n, const double *coefs,
+                             double *sums)
+{
+    rc_rows8_ s0 = RC_LINE_OF_(sums), s1 = RC_LINE_OF_(sums + RC_ROWS_);
+    rc_rows8_ s2 = RC_LINE_OF_(sums + 2 * RC_ROWS_), s3 = RC_LINE_OF_(sums + 3 * RC_ROWS_);
+    int64_t s;
+    for (s = 0; s < n; s++)
+        rc_values_line_(kernel, block->norms + tile * RC_ROWS_, norms[s], dots + s * RC_ROWS_);
+    for (s = 0; s + 4 <= n; s += 4) {
+        s0 += coefs[s] * RC_LINE_OF_(dots + s * RC_ROWS_);
+        s1 += coefs[s + 1] * RC_LINE_OF_(dots + (s + 1) * RC_ROWS_);
+        s2 += coefs[s + 2] * RC_LINE_OF_(dots + (s + 2) * RC_ROWS_);
+        s3 += coefs[s + 3] * RC_LINE_OF_(dots + (s + 3) * RC_ROWS_);
+    }
+    if (s < n)
+        s0 += coefs[s] * RC_LINE_OF_(dots + s * RC_ROWS_);
+    if (s + 1 < n)
+        s1 += coefs[s + 1] * RC_LINE_OF_(dots + (s + 1) * RC_ROWS_);
+    if (s + 2 < n)
+        s2 += coefs[s + 2] * RC_LINE_OF_(dots + (s + 2) * RC_ROWS_);
+    RC_LINE_AT_(sums) = s0;
+    RC_LINE_AT_(sums + RC_ROWS_) = s1;
+    RC_LINE_AT_(sums + 2 * RC_ROWS_) = s2;
+    RC_LINE_AT_(sums + 3 * RC_ROWS_) = s3;
+}
+
 /* ------------------------------------------------------------------------ inner products */
 
-/* Adds the products of n <= 4 dense support vectors, `width` columns of them, with a tile. */
-#define RC_DENSE_DOTS_(TYPE, N)                                      \
-    do {                                                             \
-        const TYPE *v0 = (const TYPE *)vectors, *v1 = v0 + stride;   \
-        const TYPE *v2 = v1 + stride, *v3 = v2 + stride;             \
-        rc_rows8_ s0 = RC_LINE_OF_(dots), s1 = s0, s2 = s0, s3 = s0; \
-        if ((N) == 4) {                                              \
-            s1 = RC_LINE_OF_(dots + RC_ROWS_);                       \
-            s2 = RC_LINE_OF_(dots + 2 * RC_ROWS_);                   \
-            s3 = RC_LINE_OF_(dots + 3 * RC_ROWS_);                   \
-        }                                                            \
-        for (f = 0; f < width; f++) {                                \
-            const rc_rows8_ x = RC_LINE_OF_(tile + f * RC_ROWS_);    \
-            s0 += (double)v0[f] * x;                                 \
-            if ((N) == 4) {                                          \
-                s1 += (double)v1[f] * x;                             \
-                s2 += (double)v2[f] * x;                             \
-                s3 += (double)v3[f] * x;                             \
-            }                                                        \
-        }                                                            \
-        RC_LINE_AT_(dots) = s0;                                      \
-        if ((N) == 4) {                                              \
-            RC_LINE_AT_(dots + RC_ROWS_) = s1;                       \
-            RC_LINE_AT_(dots + 2 * RC_ROWS_) = s2;                   \
-            RC_LINE_AT_(dots + 3 * RC_ROWS_) = s3;                   \
-        }                                                            \
+/* Adds the products of n <= 4 dense support vectors, `width` columns of them, with a tile; the
+ * first columns begin the sums. */
+#define RC_DENSE_DOTS_(TYPE, N)                                    \
+    do {                                                           \
+        const TYPE *v0 = (const TYPE *)vectors, *v1 = v0 + stride; \
+        const TYPE *v2 = v1 + stride, *v3 = v2 + stride;           \
+        rc_rows8_ s0 = {0}, s1 = s0, s2 = s0, s3 = s0;             \
+        if (!begin)                                                \
+            s0 = RC_LINE_OF_(dots);                                \
+        if (!begin && (N) == 4) {                                  \
+            s1 = RC_LINE_OF_(dots + RC_ROWS_);                     \
+            s2 = RC_LINE_OF_(dots + 2 * RC_ROWS_);                 \
+            s3 = RC_LINE_OF_(dots + 3 * RC_ROWS_);                 \
+        }                                                          \
+        for (f = 0; f < width; f++) {                              \
+            const rc_rows8_ x = RC_LINE_OF_(tile + f * RC_ROWS_);  \
+            s0 += (double)v0[f] * x;                               \
+            if ((N) == 4) {                                        \
+                s1 += (double)v1[f] * x;                           \
+                s2 += (double)v2[f] * x;                           \
+                s3 += (double)v3[f] * x;                           \
+            }                                                      \
+        }                                                          \
+        RC_LINE_AT_(dots) = s0;                                    \
+        if ((N) == 4) {                                            \
+            RC_LINE_AT_(dots + RC_ROWS_) = s1;                     \
+            RC_LINE_AT_(dots + 2 * RC_ROWS_) = s2;                 \
+            RC_LINE_AT_(dots + 3 * RC_ROWS_) = s3;                 \
+        }                                                          \
     } while (0)
 
 RC_INLINE_ void rc_dense_dots_(const void *vectors, const int single, int64_t stride,
-                               const double *tile, int64_t width, int64_t n, double *dots)
+                               const double *tile, int64_t width, int64_t n, const int begin,
+                               double *dots)
 {
     int64_t f;
     if (single && n == 4)
@@ -167,10 +201,11 @@ RC_INLINE_ void rc_dense_dots_(const void *vectors, const int single, int64_t st
         RC_DENSE_DOTS_(double, 1);
 }
 
-/* Values of the dense support vectors first .. last - 1 with all tiles. */
+/* Values of the dense support vectors first .. last - 1 with all tiles, written; or, with
+ * coefficients, summed. */
 RC_INLINE_ void rc_dense_values_(const rc_kernel *kernel, const rc_support *pool,
                                  const rc_block *block, int64_t first, int64_t last, double *values,
-                                 int64_t stride)
+                                 int64_t stride, const double *coefs)
 {
     const int single = pool->dtype == RC_FLOAT32;
     const int64_t size = single ? 4 : 8, d = pool->n_features;
@@ -178,7 +213,6 @@ RC_INLINE_ void rc_dense_values_(const rc_kernel *kernel, const rc_support *pool
     int64_t chunk, column, tile, s;
     for (chunk = first; chunk < last; chunk += RC_SUPPORT_CHUNK) {
         const int64_t n = last - chunk < RC_SUPPORT_CHUNK ? last - chunk : RC_SUPPORT_CHUNK;
-        memset(block->dots, 0, (size_t)(tiles * RC_SUPPORT_CHUNK * RC_ROWS_) * sizeof *block->dots);
         for (column = 0; column < d; column += RC_COLUMN_PANEL) {
             const int64_t width = d - column < RC_COLUMN_PANEL ? d - column : RC_COLUMN_PANEL;
             for (tile = 0; tile < tiles; tile++) {
@@ -188,14 +222,21 @@ RC_INLINE_ void rc_dense_values_(const rc_kernel *kernel, const rc_support *pool
                     const int64_t some = n - s >= 4 ? 4 : 1;
                     const char *vectors =
                         (const char *)pool->data + ((chunk + s) * d + column) * size;
-                    rc_dense_dots_(vectors, single, d, x, width, some, dots + s * RC_ROWS_);
+                    rc_dense_dots_(vectors, single, d, x, width, some, column == 0,
+                                   dots + s * RC_ROWS_);
                     s += some;
                 }
             }
         }
-        for (tile = 0; tile < tiles; tile++)
-            rc_spread_(kernel, block, tile, pool->norms + chunk,
-                       block->dots + tile * RC_SUPPORT_CHUNK * RC_ROWS_, n, values + chunk, stride);
+        for (tile = 0; tile < tiles; tile++) {
+            double *dots = block->dots + tile * RC_SUPPORT_CHUNK * RC_ROWS_;
+            if (coefs)
+                rc_sum_tile_(kernel, block, tile, pool->norms + chunk, dots, n, coefs + chunk,
+                             values + tile * 4 * RC_ROWS_);
+            else
+                rc_spread_(kernel, block, tile, pool->norms + chunk, dots, n,
+                           values + (chunk - first), stride);
+        }
     }
 }
 
@@ -245,7 +286,7 @@ RC_INLINE_ int64_t rc_list_columns_(const rc_block *block, int64_t tile, const i
 /* The same for sparse support vectors. */
 RC_INLINE_ void rc_sparse_values_(const rc_kernel *kernel, const rc_support *pool,
                                   const rc_block *block, int64_t first, int64_t last,
-                                  double *values, int64_t stride)
+                                  double *values, int64_t stride, const double *coefs)
 {
     const int64_t tiles = (block->n + RC_ROWS_ - 1) / RC_ROWS_;
     int64_t chunk, tile, s, i;
@@ -263,8 +304,12 @@ RC_INLINE_ void rc_sparse_values_(const rc_kernel *kernel, const rc_support *poo
                     RC_SPARSE_DOTS_(double);
                 RC_LINE_AT_(block->dots + (s - chunk) * RC_ROWS_) = sum;
             }
-            rc_spread_(kernel, block, tile, pool->norms + chunk, block->dots, n, values + chunk,
-                       stride);
+            if (coefs)
+                rc_sum_tile_(kernel, block, tile, pool->norms + chunk, block->dots, n,
+                             coefs + chunk, values + tile * 4 * RC_ROWS_);
+            else
+                rc_spread_(kernel, block, tile, pool->norms + chunk, block->dots, n,
+                           values + (chunk - first), stride);
         }
         rc_list_columns_(block, tile, 1);
     }
@@ -295,43 +340,151 @@ static inline void rc_block_fill(const rc_block *block, const int dense)
     }
 }
 
-/* Writes values[i * stride + s] = K(row i of the block, support vector s) for s in
+/* Writes values[i * stride + s - first] = K(row i of the block, support vector s) for s in
  * first .. last - 1. O(rows * values of these vectors). */
 RC_CLONES_ static void rc_block_values(const rc_kernel *kernel, const rc_support *pool,
                                        const rc_block *block, int64_t first, int64_t last,
                                        double *values, int64_t stride)
 {
     if (pool->starts)
-        rc_sparse_values_(kernel, pool, block, first, last, values, stride);
+        rc_sparse_values_(kernel, pool, block, first, last, values, stride, NULL);
     else
-        rc_dense_values_(kernel, pool, block, first, last, values, stride);
+        rc_dense_values_(kernel, pool, block, first, last, values, stride, NULL);
 }
 
-/* The sum of coefficients times the kernel values in their places. Four sums, whose order is that
- * of rc_dot. O(n). */
+/* The sums of `rc_block_sums` for one list of every slot. No value is written. `lines` has room for
+ * four lines for each tile. */
+RC_CLONES_ static void rc_block_whole_sums_(const rc_kernel *kernel, const rc_support *pool,
+                                            const rc_block *block, int64_t n_support,
+                                            const double *coefs, double *lines, double *sums)
+{
+    const int64_t tiles = (block->n + RC_ROWS_ - 1) / RC_ROWS_;
+    int64_t i, s;
+    memset(lines, 0, (size_t)(tiles * 4 * RC_ROWS_) * sizeof *lines);
+    if (pool->starts)
+        rc_sparse_values_(kernel, pool, block, 0, n_support, lines, 0, coefs);
+    else
+        rc_dense_values_(kernel, pool, block, 0, n_support, lines, 0, coefs);
+    for (i = 0; i < block->n; i++)
+        for (s = 0; s < 4; s++)
+            sums[i * 4 + s] = lines[(i / RC_ROWS_ * 4 + s) * RC_ROWS_ + i % RC_ROWS_];
+}
+
+/* Adds the products of the entries first .. last - 1 of a list with the kernel values of their
+ * slots, values[slot - offset], to four sums: entry e to sums[e % 4]. O(last - first). */
+static inline void rc_dual_add(const int32_t *slots, const double *coefs, int64_t first,
+                               int64_t last, const double *values, int64_t offset, double *sums)
+{
+    double s0, s1, s2, s3;
+    int64_t i = first;
+    for (; i < last && i % 4; i++)
+        sums[i % 4] += coefs[i] * values[slots[i] - offset];
+    s0 = sums[0];
+    s1 = sums[1];
+    s2 = sums[2];
+    s3 = sums[3];
+    /* Slots ascend: that many that are so far apart are all between the two. */
+    if (i < last && slots[last - 1] - slots[i] == last - 1 - i) {
+        const double *v = values + (slots[i] - offset) - i;
+#if defined(__GNUC__)
+        rc_two_ a = {s0, s1}, b = {s2, s3};
+        for (; i + 4 <= last; i += 4) {
+            a += *(const rc_two_ *)(coefs + i) * *(const rc_two_ *)(v + i);
+            b += *(const rc_two_ *)(coefs + i + 2) * *(const rc_two_ *)(v + i + 2);
+        }
+        s0 = a[0];
+        s1 = a[1];
+        s2 = b[0];
+        s3 = b[1];
+#else
+        for (; i + 4 <= last; i += 4) {
+            s0 += coefs[i] * v[i];
+            s1 += coefs[i + 1] * v[i + 1];
+            s2 += coefs[i + 2] * v[i + 2];
+            s3 += coefs[i + 3] * v[i + 3];
+        }
+#endif
+    }
+    for (; i + 4 <= last; i += 4) {
+        s0 += coefs[i] * values[slots[i] - offset];
+        s1 += coefs[i + 1] * values[slots[i + 1] - offset];
+        s2 += coefs[i + 2] * values[slots[i + 2] - offset];
+        s3 += coefs[i + 3] * values[slots[i + 3] - offset];
+    }
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
+    for (; i < last; i++)
+        sums[i % 4] += coefs[i] * values[slots[i] - offset];
+}
+
+/* The sum of a list's coefficients times kernel values, to which some entries were added. O(n). */
+static inline double rc_dual_rest(const int32_t *slots, const double *coefs, int64_t first,
+                                  int64_t n, const double *values, const double *sums)
+{
+    double s[4];
+    memcpy(s, sums, sizeof s);
+    rc_dual_add(slots, coefs, first, n, values, 0, s);
+    return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+/* The sum of coefficients times the kernel values in their places. O(n). */
 static inline double rc_dual_dot(const int32_t *slots, const double *coefs, int64_t n,
                                  const double *values)
 {
-    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
-    int64_t i = 0;
-    /* Slots ascend: n of them that end at n - 1 are all from 0 on. */
-    if (n > 0 && slots[n - 1] == n - 1) {
-        for (; i + 4 <= n; i += 4) {
-            s0 += coefs[i] * values[i];
-            s1 += coefs[i + 1] * values[i + 1];
-            s2 += coefs[i + 2] * values[i + 2];
-            s3 += coefs[i + 3] * values[i + 3];
+    const double zeros[4] = {0.0, 0.0, 0.0, 0.0};
+    return rc_dual_rest(slots, coefs, 0, n, values, zeros);
+}
+
+/* Lists of coefficients, as in _dual.pxd. */
+typedef struct rc_lists {
+    const int32_t *slots;
+    const double *coefs;
+    const int64_t *sizes;
+    int64_t capacity;
+    int64_t n;
+} rc_lists;
+
+/* Slots whose kernel values with a block are in the nearer caches together. */
+#define RC_SUMMED_SLOTS 1024
+
+/* Sums of all entries of the lists, for each row of a block and each list: entry e of list j adds
+ * to sums[(row * lists->n + j) * 4 + e % 4], which must be zero. `wanted` (or NULL) says of which
+ * lists a row needs them. `values` has room for RC_SUMMED_SLOTS for each row of whole tiles,
+ * `places` for an entry of each list. The slots of a chunk are read by all rows before the next,
+ * so that nothing but the sums outlives it. O(rows * values of the support vectors + entries). */
+static inline void rc_block_sums(const rc_kernel *kernel, const rc_support *pool,
+                                 const rc_block *block, int64_t n_support, const rc_lists *lists,
+                                 const uint8_t *wanted, double *values, int64_t *places,
+                                 double *sums)
+{
+    int64_t chunk, i, j;
+    if (lists->n == 1 && lists->sizes[0] == n_support) { /* no list but one, of every slot */
+        rc_block_whole_sums_(kernel, pool, block, n_support, lists->coefs, values, sums);
+        return;
+    }
+    memset(places, 0, (size_t)(2 * lists->n) * sizeof *places);
+    for (chunk = 0; chunk < n_support; chunk += RC_SUMMED_SLOTS) {
+        const int64_t left = n_support - chunk;
+        const int64_t n = left < RC_SUMMED_SLOTS ? left : RC_SUMMED_SLOTS;
+        rc_block_values(kernel, pool, block, chunk, chunk + n, values, RC_SUMMED_SLOTS);
+        for (j = 0; j < lists->n; j++) {
+            const int32_t *slots = lists->slots + j * lists->capacity;
+            int64_t last = places[2 * j + 1];
+            places[2 * j] = last;
+            while (last < lists->sizes[j] && slots[last] < chunk + n)
+                last++;
+            places[2 * j + 1] = last;
         }
+        for (i = 0; i < block->n; i++)
+            for (j = 0; j < lists->n; j++)
+                if (!wanted || wanted[i * lists->n + j])
+                    rc_dual_add(lists->slots + j * lists->capacity,
+                                lists->coefs + j * lists->capacity, places[2 * j],
+                                places[2 * j + 1], values + i * RC_SUMMED_SLOTS, chunk,
+                                sums + (i * lists->n + j) * 4);
     }
-    for (; i + 4 <= n; i += 4) {
-        s0 += coefs[i] * values[slots[i]];
-        s1 += coefs[i + 1] * values[slots[i + 1]];
-        s2 += coefs[i + 2] * values[slots[i + 2]];
-        s3 += coefs[i + 3] * values[slots[i + 3]];
-    }
-    for (; i < n; i++)
-        s0 += coefs[i] * values[slots[i]];
-    return (s0 + s2) + (s1 + s3);
 }
 
 #endif /* RANKCORE_KERNEL_VALUES_H */

@@ -65,3 +65,15 @@ class KernelOAPState(DualState):
         strict: bool,
         cumulative: NDArray[np.uint64],
     ) -> None: ...
+
+@final
+class KernelAtomsState(DualState):
+    def __init__(
+        self,
+        arrays: _Arrays,
+        kernel: dict[str, Any],
+        budget: dict[str, Any],
+        n_features: int,
+    ) -> None: ...
+    def scores(self, first: int, last: int, out: NDArray[np.float64]) -> None: ...
+    def learn(self, first: int, last: int, changes: NDArray[np.float64], t: int) -> None: ...

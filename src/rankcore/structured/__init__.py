@@ -1,7 +1,15 @@
-"""The structured perceptron, and the tasks it learns."""
+"""The structured perceptron, plain and with a kernel, and the tasks it learns."""
 
+from rankcore.structured.kernel import KernelStructuredPerceptron
 from rankcore.structured.ordinal_tasks import CuSumTask, PRankTask
 from rankcore.structured.perceptron import StructuredPerceptron
-from rankcore.structured.task import Task
+from rankcore.structured.task import KernelTask, Task
 
-__all__ = ["CuSumTask", "PRankTask", "StructuredPerceptron", "Task"]
+__all__ = [
+    "CuSumTask",
+    "KernelStructuredPerceptron",
+    "KernelTask",
+    "PRankTask",
+    "StructuredPerceptron",
+    "Task",
+]

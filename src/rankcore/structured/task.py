@@ -1,15 +1,15 @@
-"""What a structured perceptron learns: the protocol of a task."""
+"""What structured perceptrons learn: the protocols of a task, and of one with a kernel."""
 
 from __future__ import annotations
 
 import reprlib
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Task"]
+__all__ = ["KernelTask", "Task"]
 
 Array: TypeAlias = np.ndarray
 Pair: TypeAlias = tuple[Array, Array]  # indices and values of a sparse vector
@@ -62,25 +62,149 @@ class Task(Protocol):
         With a margin, the true output y wins ties; without one, y is not to be looked at. Here: try
         all candidates, of equal ones the first. The weights are read-only.
         """
-        best: tuple[float, bool] | None = None
-        winner = None
-        for z in self.candidates(x):
+
+        def score(z: Any) -> float:
             indices, values = features_of(self, x, z, weights.size)
-            loss = self.loss(y, z) if margin > 0 else 0.0
-            found = dot(weights[indices], values) + margin * loss, loss == 0
-            check_score(found[0], x)
-            if best is None or found > best:
-                best, winner = found, z
-        if best is None:
-            raise ValueError(f"{type(self).__name__}.candidates has none for {reprlib.repr(x)}")
-        return winner
+            return dot(weights[indices], values)
+
+        return _best(self, x, y, margin, score)
 
     def loss(self, y: Any, z: Any) -> float:
         """Say what it costs to predict z for y: nothing if it is right. Here 1, unless equal."""
         return float(y != z)
 
 
-def features_of(task: Task, x: Any, y: Any, n_parameters: int) -> Pair:
+@runtime_checkable
+class KernelTask(Protocol):
+    """What `KernelStructuredPerceptron` requires: an output is a set of atoms.
+
+    An input has parts, each described by a vector. An atom is a part with a label, as a word with
+    its tag; an output consists of atoms, and is scored by the sum of theirs. The kernel compares
+    parts, and each label has a function of its own. What needs no kernel, such as a tag and the
+    next, may have plain features beside the atoms, as in `Task`.
+
+    Any object with these eight methods will do. A subclass need only say ``n_labels``, ``parts``,
+    ``candidates`` and ``atoms``; let it be a frozen dataclass. ``examples`` is optional, as in
+    `Task`.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from rankcore.structured import KernelStructuredPerceptron, KernelTask
+    >>> @dataclass(frozen=True)
+    ... class Multiclass(KernelTask):
+    ...     classes: tuple
+    ...     def n_labels(self, X): return len(self.classes)
+    ...     def parts(self, x): return [x]
+    ...     def candidates(self, x): return self.classes
+    ...     def atoms(self, x, y): return [0], [self.classes.index(y)]
+    >>> X, Y = [[0, 0], [0, 1], [1, 0], [1, 1]], ["equal", "other", "other", "equal"]
+    >>> task = Multiclass(("equal", "other"))
+    >>> KernelStructuredPerceptron(task, gamma=1.0, max_iter=9).fit(X, Y).predict(X)
+    ['equal', 'other', 'other', 'equal']
+    """
+
+    @abstractmethod
+    def n_labels(self, X: Any) -> int:
+        """Count the labels for a sequence of inputs: the same for all that one model meets."""
+
+    @abstractmethod
+    def parts(self, x: Any) -> Any:
+        """Describe the parts of x: a matrix with a row per part, an array or sparse.
+
+        All matrices have the same columns. An input may be without parts.
+        """
+
+    @abstractmethod
+    def candidates(self, x: Any) -> Iterable[Any]:
+        """List the outputs that x can have."""
+
+    @abstractmethod
+    def atoms(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """List the atoms of x with output y: the numbers of their parts, and of their labels.
+
+        An atom that is listed twice counts twice.
+        """
+
+    def n_parameters(self, X: Any) -> int:
+        """Count the parameters of plain features. Here there are none."""
+        return 0
+
+    def features(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Describe x with output y without the kernel, as `Task.features` does. Here: not at all.
+
+        Returns the indices and the values of the features present.
+        """
+        return (), ()
+
+    def argmax(
+        self, scores: Array, weights: Array, x: Any, y: Any = None, margin: float = 0.0
+    ) -> Any:
+        """Find the output z of the greatest score plus ``margin * loss(y, z)``.
+
+        ``scores[part, label]`` is the score of an atom, ``weights`` are the parameters of plain
+        features. With a margin, the true output y wins ties; without one, y is not to be looked at.
+        Here: try all candidates, of equal ones the first. Both arrays are read-only.
+        """
+
+        def score(z: Any) -> float:
+            value = float(scores[atoms_of(self, x, z, scores.shape)].sum())
+            if weights.size:
+                indices, values = features_of(self, x, z, weights.size)
+                value += dot(weights[indices], values)
+            return value
+
+        return _best(self, x, y, margin, score)
+
+    def loss(self, y: Any, z: Any) -> float:
+        """Say what it costs to predict z for y: nothing if it is right. Here 1, unless equal."""
+        return float(y != z)
+
+
+def _best(
+    task: Task | KernelTask, x: Any, y: Any, margin: float, score: Callable[[Any], float]
+) -> Any:
+    """The candidate of the greatest score plus margin times loss."""
+    best: tuple[float, bool] | None = None
+    winner = None
+    for z in task.candidates(x):
+        loss = task.loss(y, z) if margin > 0 else 0.0
+        found = score(z) + margin * loss, loss == 0
+        check_score(found[0], x)
+        if best is None or found > best:
+            best, winner = found, z
+    if best is None:
+        raise ValueError(f"{type(task).__name__}.candidates has none for {reprlib.repr(x)}")
+    return winner
+
+
+def atoms_of(task: KernelTask, x: Any, y: Any, shape: tuple[int, ...]) -> Pair:
+    """The task's atoms, checked, for a number of parts and of labels."""
+    found = task.atoms(x, y)
+    try:
+        parts, labels = (np.asarray(numbers) for numbers in found)
+    except (TypeError, ValueError):
+        parts = labels = np.empty((0, 0))
+    if parts.ndim != 1 or parts.shape != labels.shape:
+        problem = reprlib.repr(found)
+    elif not parts.size:
+        return parts.astype(np.intp), labels.astype(np.intp)
+    elif parts.dtype.kind not in "iu" or labels.dtype.kind not in "iu":
+        problem = f"dtypes {parts.dtype} and {labels.dtype}"
+    elif not 0 <= parts.min() <= parts.max() < shape[0]:
+        problem = f"parts from {parts.min()} to {parts.max()}"
+    elif not 0 <= labels.min() <= labels.max() < shape[1]:
+        problem = f"labels from {labels.min()} to {labels.max()}"
+    else:
+        return parts.astype(np.intp), labels.astype(np.intp)
+    raise ValueError(
+        f"{type(task).__name__}.atoms must return a pair of equally long one-dimensional arrays, "
+        f"parts from 0 to {shape[0] - 1} of the input and labels from 0 to {shape[1] - 1}; found "
+        f"{problem}"
+    )
+
+
+def features_of(task: Task | KernelTask, x: Any, y: Any, n_parameters: int) -> Pair:
     """The task's features, checked."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinity is found out below
         found = task.features(x, y)

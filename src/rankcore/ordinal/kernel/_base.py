@@ -1,69 +1,31 @@
-"""What the learners in dual form share: kernels, budgets, the pool, and scoring by blocks."""
+"""What the ordinal learners in dual form share: their state, its file, and passes by blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_scalar
 
-from rankcore._core.concurrency import raise_signals, reads
-from rankcore._core.numbers import check_scores
-from rankcore._core.params import as_generator, check_option, check_real
-from rankcore._core.threads import check_n_jobs, n_threads
-from rankcore._ext import kernel_scores
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import ProjectingClassifier
 from rankcore.ordinal._scale import mean_square_length, power_of_two
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._functions import (
-    COMPILED,
-    call_kernel,
-    check_kernel,
-    columns_of,
-    resolve_gamma,
-    some_rows,
-)
+from rankcore.ordinal.kernel._dual import Compiled, DualLearner
+from rankcore.ordinal.kernel._functions import call_kernel, columns_of, some_rows
 from rankcore.ordinal.kernel._pool import DualState
 
-Compiled = dict[str, Any]  # parameters as the compiled learners take them
-# In the order of _ext/_dual.pxd.
-POLICIES = ("oldest", "random", "smallest", "forgetron", "norma", "projectron")
-
-# A block of rows is learned at once: long enough for its kernel values to be computed together,
-# short enough for these to stay in the nearer caches.
-LEAST_ROWS, BLOCK_ROWS = 8, 64
-BLOCK_VALUES = 2**20
 # Rows by which an automatic scale is chosen, if that takes kernel values.
 SCALED_ROWS = 256
-# Rows that a thread scores between two looks at pending signals.
-SCORED_ROWS = 1024
 
 
-class KernelClassifier(ProjectingClassifier):
+class KernelClassifier(DualLearner, ProjectingClassifier):
     """An online ordinal learner in dual form. Not public: subclasses say their rule.
 
     A subclass provides ``_bind_rule``, ``_rule_arrays``, ``_rule_settings``, ``_check_rule`` and
     ``_output_lists``.
     """
-
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    budget: int | None
-    budget_policy: str
-    decay: float
-    projection_tol: float
-    n_jobs: int | None
-    average: bool
-    max_iter: int
-    random_state: Any
-    _overflow_hint = "X or the kernel's values are too large; scale X, or lower degree or gamma"
 
     # ---------------------------------------------------------------- what a subclass says
 
@@ -85,42 +47,20 @@ class KernelClassifier(ProjectingClassifier):
         """Whether lists of coefficients have lazy sums."""
         return bool(self.average)
 
-    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Slots, coefficients and sizes of the lists to predict with."""
-        raise NotImplementedError
-
     # ---------------------------------------------------------------- parameters and state
 
     def _check_kernel_params(self) -> None:
         self._check_common_params()
-        check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        if self.budget is not None:
-            check_scalar(self.budget, "budget", Integral, min_val=1)
-        check_option(self.budget_policy, "budget_policy", POLICIES)
-        check_real(self.decay, "decay", 0, 1)
-        check_real(self.projection_tol, "projection_tol", 0, 1)
-        check_n_jobs(self.n_jobs)
+        self._check_dual_params()
 
     def _settings(self) -> dict[str, Any]:
-        named = isinstance(self.gamma, str)
-        return {
-            "kernel": self.kernel,
-            "gamma": self.gamma if named else float(self.gamma),
-            "degree": int(self.degree),
-            "coef0": float(self.coef0),
-            "budget": None if self.budget is None else int(self.budget),
-            "budget_policy": self.budget_policy,
-            **self._rule_settings(),
-        }
+        return self._kernel_settings() | self._rule_settings()
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> DualState:
         arrays, n_outputs = self._rule_arrays(n_ranks)
-        policy = None if self.budget is None else self.budget_policy
-        arrays |= _pool.new_lists(n_outputs, self._averages(), policy)
-        if policy == "random":
-            arrays["evict_seed"] = as_generator(self.random_state).integers(2**63, size=1)
+        arrays |= self._new_pool(n_outputs, self._averages())
         if like is not None:
             self._resize(arrays, n_features, like)
         return DualState(by_feature={}, others=arrays, settings=self._settings())
@@ -213,10 +153,7 @@ class KernelClassifier(ProjectingClassifier):
     # ---------------------------------------------------------------- learning
 
     def _block_rows(self, rows: Rows, state: Any) -> int:
-        n = int(state.others["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
-        if rows.columns is None:  # a copy of the rows, column by column, takes room too
-            n = max(n, rows.n_features // 4)
-        return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // n))
+        return self._rows_at_once(rows, state.others)
 
     def _run_pass(
         self,
@@ -233,15 +170,10 @@ class KernelClassifier(ProjectingClassifier):
             self._check_precomputed(rows, first)
         else:
             _pool.add_vectors(arrays, rows)
-        if state.t == 0 and self.kernel in ("poly", "rbf"):
-            arrays["gamma"][0] = resolve_gamma(self.gamma, rows)
-        slot_of = None
+        if state.t == 0:
+            self._resolve_gamma(arrays, rows)
         twice = order is not None and np.unique(order).size < order.size
-        if epoch > 1 or twice:  # a row may come that is a support vector already
-            slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
-            n = int(arrays["book"][_pool.N_SUPPORT])
-            known = arrays["support"][:n] - first  # those of earlier calls are below 0
-            slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
+        slot_of = self._slots_of(arrays, rows, first) if epoch > 1 or twice else None
         state.visit = first, slot_of
         try:
             super()._run_pass(state, rows, ranks, order, epoch, n_epochs)
@@ -297,141 +229,8 @@ class KernelClassifier(ProjectingClassifier):
         reached = learn(
             bound, rows, ranks, order, weights, start, stop, state.counts, marks, losses
         )
-        joined = slice(0 if self.budget is not None else before, None)
-        if not np.isfinite(state.others["diagonal"][joined]).all():
-            raise ValueError(f"a kernel value overflowed: {self._overflow_hint}")
+        self._check_diagonal(state.others, before)
         return reached
-
-    def _given_values(
-        self, state: DualState, rows: Rows, which: np.ndarray, first: int
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Kernel values of a block with the support vectors and with itself, if not compiled."""
-        if isinstance(self.kernel, str) and self.kernel in COMPILED:
-            return None, None
-        block, n = some_rows(rows, which), int(state.others["book"][_pool.N_SUPPORT])
-        if self.kernel == "precomputed":
-            support = state.others["support"][:n]
-            return columns_of(block, support), columns_of(block, first + which)
-        among = call_kernel(self.kernel, block, block)
-        if n == 0:
-            return np.empty((which.size, 0)), among
-        return call_kernel(self.kernel, block, self._vectors(state, rows.n_features)), among
-
-    def _vectors(self, state: DualState, n_features: int) -> Any:
-        return _pool.support_matrix(state.others, n_features)
-
-    def _compiled_kernel(self, state: DualState) -> Compiled:
-        settings = state.settings
-        kernel = settings["kernel"]
-        return {
-            "kind": COMPILED.index(kernel) if isinstance(kernel, str) and kernel in COMPILED else 0,
-            "gamma": float(state.others["gamma"][0]),
-            "coef0": settings["coef0"],
-            "degree": settings["degree"],
-        }
-
-    def _compiled_budget(self, state: DualState) -> Compiled:
-        settings = state.settings
-        seed = state.others.get("evict_seed")
-        return {
-            "budget": -1 if settings["budget"] is None else settings["budget"],
-            "policy": POLICIES.index(settings["budget_policy"]),
-            "decay": float(self.decay),
-            "tolerance": float(self.projection_tol),
-            "seed": 0 if seed is None else int(seed[0]),
-        }
-
-    # ---------------------------------------------------------------- predicting
-
-    def _outputs(self, rows: Rows) -> np.ndarray:
-        """Sums of coefficients times kernel values, shape (n_rows, n_outputs)."""
-        state = self._fitted_state()
-        # Copies: another thread may learn meanwhile, and what the kernel has checked must stay.
-        slots, coefs, sizes = (part.copy() for part in self._output_lists(state))
-        arrays = dict(state.others)
-        for name in ("starts", "lengths"):
-            if name in arrays:
-                arrays[name] = arrays[name].copy()
-        out = np.zeros((rows.n_rows, sizes.size))
-        n = int(arrays["book"][_pool.N_SUPPORT])
-        if n == 0:
-            return out
-        kernel = state.settings["kernel"]
-        compiled = isinstance(kernel, str) and kernel in COMPILED
-        if not compiled:
-            table = np.zeros((n, sizes.size))
-            for j, size in enumerate(sizes):
-                table[slots[j, :size], j] = coefs[j, :size]
-            support = arrays["support"][:n]
-            vectors = None if kernel == "precomputed" else self._vectors(state, rows.n_features)
-
-        def score(start: int) -> None:
-            stop = min(start + SCORED_ROWS, rows.n_rows)
-            if compiled:
-                kernel_scores.outputs(
-                    rows,
-                    start,
-                    stop,
-                    self._compiled_kernel(state),
-                    arrays["vectors"].reshape(-1),
-                    arrays.get("indices"),
-                    arrays.get("starts"),
-                    arrays.get("lengths"),
-                    arrays["norms"],
-                    n,
-                    slots,
-                    coefs,
-                    sizes,
-                    out[start:stop],
-                )
-                return
-            block = some_rows(rows, slice(start, stop))
-            if vectors is None:
-                values = columns_of(block, support)
-            else:
-                values = call_kernel(kernel, block, vectors)
-            out[start:stop] = values @ table
-
-        starts = range(0, rows.n_rows, SCORED_ROWS)
-        jobs = min(n_threads(self.n_jobs), len(starts))
-        if jobs > 1:
-            with ThreadPoolExecutor(jobs) as pool:
-                list(pool.map(score, starts))
-        else:
-            for start in starts:
-                raise_signals()
-                score(start)
-        return check_scores(out)
-
-    # ---------------------------------------------------------------- what was learned
-
-    @property
-    @reads
-    def support_(self) -> np.ndarray:
-        """Numbers of the examples that are support vectors: rows of X, in the order they came."""
-        arrays = self._fitted_state().others
-        return arrays["support"][: arrays["book"][_pool.N_SUPPORT]].copy()
-
-    @property
-    @reads
-    def support_vectors_(self) -> Any:
-        """Support vectors, shape (n_support, n_features): an array or CSR, as X was."""
-        return _pool.support_matrix(self._fitted_state().others, self.n_features_in_)
-
-    @property
-    @reads
-    def dual_coef_(self) -> np.ndarray:
-        """Coefficients of the support vectors that are predicted with, (n_outputs, n_support)."""
-        state = self._fitted_state()
-        slots, coefs, sizes = self._output_lists(state)
-        lists = {"book": state.others["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
-        return _pool.coefficient_table(lists)
-
-    @property
-    @reads
-    def gamma_(self) -> float:
-        """The number that ``gamma`` stands for; 0 if the kernel has none."""
-        return float(self._fitted_state().others["gamma"][0])
 
     def _summary(self) -> dict[str, Any]:
         return super()._summary() | {"support_vectors": int(self.support_.size)}

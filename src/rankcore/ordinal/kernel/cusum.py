@@ -17,7 +17,8 @@ from rankcore.ordinal._scale import (
     new_intercept_scale,
 )
 from rankcore.ordinal.cusum import DECISIONS, TIES, check_rule, counted
-from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
+from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.kernel.prank import mean_lists
 

@@ -13,7 +13,7 @@ from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
 from rankcore.ordinal._scale import check_known_scale, new_scale
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._base import Compiled
+from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.kernel.prank import KernelThresholdClassifier
 from rankcore.ordinal.prank import check_lattice, scale_of

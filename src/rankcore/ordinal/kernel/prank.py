@@ -12,7 +12,8 @@ from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
-from rankcore.ordinal.kernel._base import Compiled, KernelClassifier
+from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState
 from rankcore.ordinal.prank import check_lattice, check_rule, mean_steps, ranks_of, scale_of
 

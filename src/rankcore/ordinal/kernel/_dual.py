@@ -1,0 +1,253 @@
+"""What all learners in dual form have: a kernel, a budget, support vectors, scoring by blocks."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_scalar
+
+from rankcore._core.concurrency import raise_signals, reads
+from rankcore._core.numbers import check_scores
+from rankcore._core.params import as_generator, check_option, check_real
+from rankcore._core.threads import check_n_jobs, n_threads
+from rankcore._ext import kernel_scores
+from rankcore._ext.rows import Rows
+from rankcore.ordinal.kernel import _pool
+from rankcore.ordinal.kernel._functions import (
+    COMPILED,
+    call_kernel,
+    check_kernel,
+    columns_of,
+    resolve_gamma,
+    some_rows,
+)
+
+Compiled = dict[str, Any]  # parameters as the compiled learners take them
+# In the order of _ext/_dual.pxd.
+POLICIES = ("oldest", "random", "smallest", "forgetron", "norma", "projectron")
+
+# A block of rows is learned at once: long enough for its kernel values to be computed together,
+# short enough for these to stay in the nearer caches.
+LEAST_ROWS, BLOCK_ROWS = 8, 64
+BLOCK_VALUES = 2**20
+# Rows that a thread scores between two looks at pending signals.
+SCORED_ROWS = 1024
+
+
+class DualLearner:
+    """A learner in dual form. Not public.
+
+    What it knows is a state with ``settings``, in which are those of ``_kernel_settings``, and
+    ``others``, the arrays of ``_pool``. A class with this base provides ``_fitted_state`` and
+    ``_output_lists``.
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    budget: int | None
+    budget_policy: str
+    decay: float
+    projection_tol: float
+    n_jobs: int | None
+    average: bool
+    max_iter: int
+    random_state: Any
+    n_features_in_: int
+    _fitted_state: Any  # a method
+    _overflow_hint = "X or the kernel's values are too large; scale X, or lower degree or gamma"
+
+    def _output_lists(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Slots, coefficients and sizes of the lists to predict with."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- parameters
+
+    def _check_dual_params(self) -> None:
+        check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
+        if self.budget is not None:
+            check_scalar(self.budget, "budget", Integral, min_val=1)
+        check_option(self.budget_policy, "budget_policy", POLICIES)
+        check_real(self.decay, "decay", 0, 1)
+        check_real(self.projection_tol, "projection_tol", 0, 1)
+        check_n_jobs(self.n_jobs)
+
+    def _kernel_settings(self) -> dict[str, Any]:
+        named = isinstance(self.gamma, str)
+        return {
+            "kernel": self.kernel,
+            "gamma": self.gamma if named else float(self.gamma),
+            "degree": int(self.degree),
+            "coef0": float(self.coef0),
+            "budget": None if self.budget is None else int(self.budget),
+            "budget_policy": self.budget_policy,
+        }
+
+    def _new_pool(self, n_outputs: int, averaged: bool) -> _pool.Arrays:
+        policy = None if self.budget is None else self.budget_policy
+        arrays = _pool.new_lists(n_outputs, averaged, policy)
+        if policy == "random":
+            arrays["evict_seed"] = as_generator(self.random_state).integers(2**63, size=1)
+        return arrays
+
+    # ---------------------------------------------------------------- learning
+
+    def _rows_at_once(self, rows: Rows, arrays: _pool.Arrays) -> int:
+        """Rows of a block."""
+        n = int(arrays["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
+        if rows.columns is None:  # a copy of the rows, column by column, takes room too
+            n = max(n, rows.n_features // 4)
+        return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // n))
+
+    def _resolve_gamma(self, arrays: _pool.Arrays, rows: Rows) -> None:
+        if self.kernel in ("poly", "rbf"):
+            arrays["gamma"][0] = resolve_gamma(self.gamma, rows)
+
+    def _slots_of(self, arrays: _pool.Arrays, rows: Rows, first: int) -> np.ndarray:
+        """For each of the rows from number ``first`` on its slot, or -1."""
+        slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
+        n = int(arrays["book"][_pool.N_SUPPORT])
+        known = arrays["support"][:n] - first  # those of earlier calls are below 0
+        slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
+        return slot_of
+
+    def _check_diagonal(self, arrays: _pool.Arrays, before: int) -> None:
+        """Raise if the kernel of a new support vector with itself overflowed."""
+        joined = slice(0 if self.budget is not None else before, None)
+        if not np.isfinite(arrays["diagonal"][joined]).all():
+            raise ValueError(f"a kernel value overflowed: {self._overflow_hint}")
+
+    def _given_values(
+        self, state: Any, rows: Rows, which: np.ndarray, first: int
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Kernel values of a block with the support vectors and with itself, if not compiled."""
+        if isinstance(self.kernel, str) and self.kernel in COMPILED:
+            return None, None
+        block, n = some_rows(rows, which), int(state.others["book"][_pool.N_SUPPORT])
+        if self.kernel == "precomputed":
+            support = state.others["support"][:n]
+            return columns_of(block, support), columns_of(block, first + which)
+        among = call_kernel(self.kernel, block, block)
+        if n == 0:
+            return np.empty((which.size, 0)), among
+        return call_kernel(self.kernel, block, self._vectors(state, rows.n_features)), among
+
+    def _vectors(self, state: Any, n_features: int) -> Any:
+        return _pool.support_matrix(state.others, n_features)
+
+    def _compiled_kernel(self, state: Any) -> Compiled:
+        settings = state.settings
+        kernel = settings["kernel"]
+        return {
+            "kind": COMPILED.index(kernel) if isinstance(kernel, str) and kernel in COMPILED else 0,
+            "gamma": float(state.others["gamma"][0]),
+            "coef0": settings["coef0"],
+            "degree": settings["degree"],
+        }
+
+    def _compiled_budget(self, state: Any) -> Compiled:
+        settings = state.settings
+        seed = state.others.get("evict_seed")
+        return {
+            "budget": -1 if settings["budget"] is None else settings["budget"],
+            "policy": POLICIES.index(settings["budget_policy"]),
+            "decay": float(self.decay),
+            "tolerance": float(self.projection_tol),
+            "seed": 0 if seed is None else int(seed[0]),
+        }
+
+    # ---------------------------------------------------------------- predicting
+
+    def _outputs(self, rows: Rows) -> np.ndarray:
+        """Sums of coefficients times kernel values, shape (n_rows, n_outputs)."""
+        state = self._fitted_state()
+        # Copies: another thread may learn meanwhile, and what the kernel has checked must stay.
+        slots, coefs, sizes = (part.copy() for part in self._output_lists(state))
+        arrays = dict(state.others)
+        for name in ("starts", "lengths"):
+            if name in arrays:
+                arrays[name] = arrays[name].copy()
+        out = np.zeros((rows.n_rows, sizes.size))
+        n = int(arrays["book"][_pool.N_SUPPORT])
+        if n == 0:
+            return out
+        kernel = state.settings["kernel"]
+        compiled = isinstance(kernel, str) and kernel in COMPILED
+        if not compiled:
+            table = np.zeros((n, sizes.size))
+            for j, size in enumerate(sizes):
+                table[slots[j, :size], j] = coefs[j, :size]
+            support = arrays["support"][:n]
+            vectors = None if kernel == "precomputed" else self._vectors(state, rows.n_features)
+
+        def score(start: int) -> None:
+            stop = min(start + SCORED_ROWS, rows.n_rows)
+            if compiled:
+                kernel_scores.outputs(
+                    rows,
+                    start,
+                    stop,
+                    self._compiled_kernel(state),
+                    arrays["vectors"].reshape(-1),
+                    arrays.get("indices"),
+                    arrays.get("starts"),
+                    arrays.get("lengths"),
+                    arrays["norms"],
+                    n,
+                    slots,
+                    coefs,
+                    sizes,
+                    out[start:stop],
+                )
+                return
+            block = some_rows(rows, slice(start, stop))
+            if vectors is None:
+                values = columns_of(block, support)
+            else:
+                values = call_kernel(kernel, block, vectors)
+            out[start:stop] = values @ table
+
+        starts = range(0, rows.n_rows, SCORED_ROWS)
+        jobs = min(n_threads(self.n_jobs), len(starts))
+        if jobs > 1:
+            with ThreadPoolExecutor(jobs) as pool:
+                list(pool.map(score, starts))
+        else:
+            for start in starts:
+                raise_signals()
+                score(start)
+        return check_scores(out)
+
+    # ---------------------------------------------------------------- what was learned
+
+    @property
+    @reads
+    def support_(self) -> np.ndarray:
+        """Numbers of the examples that are support vectors: rows of X, in the order they came."""
+        arrays = self._fitted_state().others
+        return arrays["support"][: arrays["book"][_pool.N_SUPPORT]].copy()
+
+    @property
+    @reads
+    def support_vectors_(self) -> Any:
+        """Support vectors, shape (n_support, n_features): an array or CSR, as X was."""
+        return _pool.support_matrix(self._fitted_state().others, self.n_features_in_)
+
+    @property
+    @reads
+    def dual_coef_(self) -> np.ndarray:
+        """Coefficients of the support vectors that are predicted with, (n_outputs, n_support)."""
+        state = self._fitted_state()
+        slots, coefs, sizes = self._output_lists(state)
+        lists = {"book": state.others["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
+        return _pool.coefficient_table(lists)
+
+    @property
+    @reads
+    def gamma_(self) -> float:
+        """The number that ``gamma`` stands for; 0 if the kernel has none."""
+        return float(self._fitted_state().others["gamma"][0])

@@ -1,0 +1,305 @@
+"""What structured perceptrons share: passes over examples, rivals, lengths of steps, figures."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, check_scalar
+
+from rankcore._core.concurrency import learns
+from rankcore._core.params import STEP_RULES, as_generator, check_flag, check_option, check_real
+from rankcore._core.passes import passes
+from rankcore._core.state import LearnerState, checkpoints
+from rankcore.progress import Progress, report
+from rankcore.structured.task import Array, Pair
+
+REPORT_SECONDS = 0.005
+
+
+@dataclass
+class StructuredState(LearnerState):
+    """Weights and, to average, the sums of (examples before) * change.
+
+    Attributes
+    ----------
+    arrays : ndarray of float64, shape (1, n_parameters) or (2, n_parameters)
+    t : int
+        Examples seen.
+    loss : float
+        Their total loss.
+    curve : list of (int, float)
+        Examples seen and total loss, at the marks of `checkpoints`.
+    """
+
+    arrays: Array
+    t: int = 0
+    loss: float = 0.0
+    curve: list[tuple[int, float]] = field(default_factory=list)
+
+    def copy(self) -> StructuredState:
+        """The same again, to go on from."""
+        log = [list(figures) for figures in self.log]
+        return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log)
+
+
+@dataclass
+class Examples:
+    """Checked inputs and their true outputs, and the number of parameters."""
+
+    inputs: Any
+    outputs: Any
+    n_parameters: int
+
+
+class StructuredLearner(BaseEstimator):
+    """A structured perceptron. Not public: a subclass says how it scores and moves.
+
+    A subclass provides ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``,
+    ``_new_state`` and ``_check_params``.
+    """
+
+    task: Any
+    update: str
+    C: float
+    margin: float
+    average: bool
+    max_iter: int
+    shuffle: bool
+    tol: float | None
+    random_state: Any
+    verbose: int
+    coef_: Array
+    _state: Any
+    _protocol: str
+    _methods: tuple[str, ...]
+    _least_parameters: int
+
+    def _losses(self, state: Any, examples: Any, order: Array) -> Iterator[float]:
+        """Predict and learn one example after the other; the loss of each prediction.
+
+        The caller counts an example in ``state`` before it asks for the next.
+        """
+        raise NotImplementedError
+
+    def _predict(self, examples: Any) -> list[Any]:
+        raise NotImplementedError
+
+    @learns
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Learn from scratch, in ``max_iter`` passes.
+
+        X and Y are a sequence of inputs and one of their true outputs, or what the task's
+        ``examples`` takes. A failed or interrupted fit leaves the estimator as it was.
+        """
+        self._check_params()
+        examples = self._examples(X, Y)
+        state = self._new_state(examples)
+        order = np.arange(len(examples.inputs), dtype=np.int32)
+        generator = as_generator(self.random_state)
+        for epoch in passes(self, state, "loss"):
+            if self.shuffle:
+                generator.shuffle(order)
+            self._run_pass(state, examples, order, epoch, self.max_iter)
+        return self._adopt(state)
+
+    @learns
+    def partial_fit(self, X: Any, Y: Any) -> Self:
+        """Go on learning from the next examples, in the order given.
+
+        Chunks fed in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
+        ``shuffle=False`` over all of them. What is built into a model may not change on the way:
+        ``task``, ``average``, the numbers of parameters and labels, the kernel and its budget. A
+        failed or interrupted call leaves the estimator as it was.
+        """
+        self._check_params()
+        begun = hasattr(self, "coef_")
+        if begun:
+            self._state.check_settings(self._settings(), {})
+        examples = self._examples(X, Y, fitted=begun)
+        state = self._state.copy() if begun else self._new_state(examples)
+        state.stream([0, 0.0, 0])
+        self._run_pass(state, examples, np.arange(len(examples.inputs), dtype=np.int32), 1, 1)
+        return self._adopt(state)
+
+    def predict(self, X: Any) -> list[Any]:
+        """Find the best output of each input."""
+        check_is_fitted(self)
+        return self._predict(self._examples(X, None, fitted=True, labelled=False))
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Negate the mean loss of the predictions: greater is better, 0 is perfect."""
+        check_is_fitted(self)
+        examples = self._examples(X, Y, fitted=True)
+        return 0.0 - float(np.mean([*map(self._loss, examples.outputs, self._predict(examples))]))
+
+    def _check_params(self) -> None:
+        check_option(self.update, "update", STEP_RULES)
+        check_real(self.C, "C", 1e-100, 1e100)
+        check_real(self.margin, "margin", 0, 1e100)
+        check_flag(self.average, "average")
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
+        check_flag(self.shuffle, "shuffle")
+        check_scalar(self.verbose, "verbose", Integral, min_val=0)
+        if self.tol is not None:
+            check_real(self.tol, "tol", 0)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"task": self.task, "average": bool(self.average)}
+
+    def _new_state(self, examples: Any) -> Any:
+        shape = 1 + bool(self.average), examples.n_parameters
+        return StructuredState(np.zeros(shape), settings=self._settings())
+
+    def _examples(self, X: Any, Y: Any, fitted: bool = False, labelled: bool = True) -> Any:
+        """Examples, all checked."""
+        task = type(self.task).__name__
+        for name in self._methods:
+            if isinstance(self.task, type) or not callable(getattr(self.task, name, None)):
+                raise TypeError(
+                    "task must be an object with the methods of "
+                    f"rankcore.structured.{self._protocol}; found {self.task!r}, which lacks {name}"
+                )
+        read: Any = getattr(self.task, "examples", _as_lists)
+        inputs, outputs = read(X, Y)
+        if labelled and outputs is None:
+            raise ValueError("Y must hold a true output for each input; found None")
+        if labelled and len(inputs) != len(outputs):
+            raise ValueError(
+                f"X and Y have inconsistent numbers of samples: {len(inputs)} inputs and "
+                f"{len(outputs)} outputs"
+            )
+        if len(inputs) == 0:
+            raise ValueError("Found 0 sample(s) in X while a minimum of 1 is required.")
+        size = self.task.n_parameters(inputs)
+        if not isinstance(size, Integral) or size < self._least_parameters:
+            wanted = "a positive integer" if self._least_parameters else "an integer, at least 0"
+            raise ValueError(f"{task}.n_parameters must return {wanted}; found {size!r}")
+        if fitted and size != self.coef_.size:
+            raise ValueError(
+                f"{task}.n_parameters is {size} for this X, but the model has {self.coef_.size} "
+                "parameters; X must have the features that the model was fitted on"
+            )
+        return Examples(inputs, outputs, int(size))
+
+    def _run_pass(self, state: Any, examples: Any, order: Array, epoch: int, last: int) -> None:
+        marks = set(checkpoints(state.t, len(order)).tolist())
+        record, reported = state.log[-1], perf_counter()
+        for done, loss in enumerate(self._losses(state, examples, order), 1):
+            state.t += 1
+            state.loss += loss
+            record[:] = record[0] + 1, record[1] + loss, record[2] + (loss > 0)
+            if state.t in marks:
+                state.curve.append((state.t, state.loss))
+            if done == len(order) or perf_counter() - reported > REPORT_SECONDS:
+                report(Progress(epoch, last, done, len(order), record[1] / record[0]))
+                reported = perf_counter()
+
+    def _rival(self, y: Any, search: Callable[[Any, float], Any]) -> tuple[float, Any, float]:
+        """The loss of the prediction; the rival, and its loss.
+
+        ``search`` finds the best output, given the true one and a margin.
+        """
+        rival = search(None, 0.0)
+        loss = rival_loss = self._loss(y, rival)
+        if self.margin > 0:
+            rival = search(y, self.margin)
+            rival_loss = self._loss(y, rival)
+        return loss, rival, rival_loss
+
+    def _move(self, state: Any, x: Any, indices: Array, change: Array, step: float) -> None:
+        """Add a multiple of a sparse vector to the parameters."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = [state.arrays[0, indices] + step * change]
+            if len(state.arrays) == 2:
+                moved.append(state.arrays[1, indices] + state.t * step * change)
+        if not (isfinite(step) and np.isfinite(moved).all()):
+            raise ValueError(
+                f"the parameters overflowed at the input {reprlib.repr(x)}: its features are too "
+                "large; scale the features"
+            )
+        state.arrays[:, indices] = moved
+
+    def _step(self, loss: float, gap: float, norm: float) -> float:
+        """Length of the step for a rival of this loss that the true output beats by the gap."""
+        deficit = loss - gap
+        if self.update == "perceptron":
+            return 1.0
+        if not (isfinite(deficit) and isfinite(norm)):  # what overflowed must not pass for no step
+            return np.nan
+        if deficit <= 0:  # a rival within the margin, but beaten by its loss already
+            return 0.0
+        if self.update == "pa2":
+            return deficit / (norm + 1 / (2 * self.C))
+        if norm == 0:  # the features of the two outputs are equal
+            return 0.0
+        if self.update == "pa1" and deficit > self.C * norm:
+            return self.C
+        return deficit / norm
+
+    def _loss(self, y: Any, z: Any) -> float:
+        loss = self.task.loss(y, z)
+        if not isinstance(loss, Real | np.bool_) or not 0 <= float(loss) < np.inf:
+            raise ValueError(
+                f"{type(self.task).__name__}.loss must return a finite number, at least 0; found "
+                f"{reprlib.repr(loss)}"
+            )
+        return float(loss)
+
+    def _adopt(self, state: Any) -> Self:
+        weights = state.arrays[0].copy()
+        if len(state.arrays) == 2:
+            weights -= state.arrays[1] / state.t
+        examples, losses, mistakes = np.array(state.log).T
+        curve = np.array(state.curve)
+        # In one go, so that Ctrl-C finds the old model or the new one.
+        self.__dict__.update(
+            _state=state,
+            coef_=weights,
+            n_iter_=len(state.log),
+            t_=state.t,
+            history_={
+                "examples": examples.astype(int).tolist(),
+                "mistakes": mistakes.astype(int).tolist(),
+                "loss": (losses / examples).tolist(),
+                "average_loss": (losses.cumsum() / examples.cumsum()).tolist(),
+            },
+            loss_curve_=np.column_stack([curve[:, 0], curve[:, 1] / curve[:, 0]]),
+        )
+        return self
+
+
+def _as_lists(X: Any, Y: Any) -> tuple[list[Any], list[Any] | None]:
+    """Examples of a task that does not say how to read them."""
+    for name, values in [("X", X), ("Y", [] if Y is None else Y)]:
+        try:
+            sequence = len(list(values)) == len(values)
+        except TypeError:
+            sequence = False
+        if not sequence:
+            raise TypeError(
+                f"{name} must be a sequence with one element per example; found "
+                f"{type(values).__name__}: make it a list, or give the task a method examples"
+            )
+    return list(X), None if Y is None else list(Y)
+
+
+def difference(a: Pair, b: Pair) -> Pair:
+    """A sparse vector minus another; each is added up first, so that equal parts cancel exactly."""
+    indices, places = np.unique(np.append(a[0], b[0]), return_inverse=True)
+    first, second = np.split(places, [a[0].size])
+    n = indices.size
+    return indices, np.bincount(first, a[1], n) - np.bincount(second, b[1], n)
+
+
+def read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view

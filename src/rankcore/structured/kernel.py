@@ -1,0 +1,434 @@
+"""The structured perceptron in dual form: signed counts of atoms, scored by a kernel."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from rankcore._core.concurrency import reads
+from rankcore._core.inputs import as_rows
+from rankcore._core.params import check_option
+from rankcore._ext import kernel_scores
+from rankcore._ext.kernel_learners import KernelAtomsState
+from rankcore._ext.rows import Rows
+from rankcore.ordinal.kernel import _pool
+from rankcore.ordinal.kernel._dual import DualLearner
+from rankcore.ordinal.kernel._functions import COMPILED
+from rankcore.structured._base import (
+    Examples,
+    StructuredLearner,
+    StructuredState,
+    difference,
+    read_only,
+)
+from rankcore.structured.task import Array, KernelTask, atoms_of, check_score, dot, features_of
+
+__all__ = ["KernelStructuredPerceptron"]
+
+
+@dataclass(kw_only=True)
+class KernelStructuredState(StructuredState):
+    """Coefficients of atoms, and the weights of plain features.
+
+    Attributes
+    ----------
+    others : dict of str to ndarray
+        The arrays of ``rankcore.ordinal.kernel._pool``; an output is a label.
+    n_features : int
+        Columns of the parts.
+    """
+
+    others: _pool.Arrays
+    n_features: int
+
+    def copy(self) -> KernelStructuredState:
+        """The same again, to go on from."""
+        log = [list(figures) for figures in self.log]
+        others = {name: array.copy() for name, array in self.others.items()}
+        return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log, others=others)
+
+
+@dataclass
+class KernelExamples(Examples):
+    """Examples with their parts, one below the other: those of input i from ``ends[i]`` on."""
+
+    rows: Rows | None  # None if there is no part at all
+    ends: Array
+    n_features: int
+    n_labels: int
+
+
+class KernelStructuredPerceptron(DualLearner, StructuredLearner):
+    """The structured perceptron with a kernel: outputs made of atoms, each scored by a sum.
+
+    What `StructuredPerceptron` does in the space that a kernel spans. The score of an atom, a part
+    of the input with a label, is the sum over the parts of earlier examples of their kernel values
+    times their signed counts for the label. A mistake adds 1 to the count of every atom of the true
+    output, and takes 1 from that of every atom of the predicted one.
+
+    Parameters
+    ----------
+    task : KernelTask
+        Labels, parts, candidates, atoms, search and loss.
+    kernel : {"rbf", "poly", "linear"} or callable, default="rbf"
+        As in `KernelPRank`, of parts.
+    gamma, degree, coef0
+        As in `KernelPRank`; "scale" and "auto" are of the parts of the first call.
+    update, C, margin, average
+        As in `StructuredPerceptron`. A step is counted as often as it is long.
+    budget, budget_policy, decay, projection_tol
+        As in `KernelPRank`; coefficients of all labels count together, the parts of a mistake join
+        one after the other, and "norma" shrinks once per example. The weights of plain features are
+        not touched.
+    max_iter, shuffle, tol, n_jobs, random_state, verbose
+        As in `KernelPRank`, with the task's loss for the rank loss.
+
+    Attributes
+    ----------
+    support_ : ndarray of int64, shape (n_support,)
+        Numbers of the support vectors among the parts of all examples, as they came.
+    support_vectors_ : ndarray or CSR, shape (n_support, n_features)
+        A copy.
+    dual_coef_ : ndarray of float64, shape (n_labels, n_support)
+        Signed counts to predict with (a copy): atoms score
+        ``K(parts, support_vectors_) @ dual_coef_.T``.
+    coef_ : ndarray of float64, shape (n_parameters,)
+        Weights of plain features.
+    gamma_ : float
+        What ``gamma`` stands for.
+    n_features_in_ : int
+        Columns of the parts.
+    n_iter_, t_, history_, loss_curve_
+        As in `StructuredPerceptron`.
+
+    Notes
+    -----
+    Figure 5 of [1]_, with the example's index that it leaves out and one sign where it has two. The
+    kernel of two atoms is that of their parts if their labels are equal, else 0. A part costs its
+    kernel values with all support vectors and the sums over those of every label; ``partial_fit``
+    copies the model once per call. The model is the same to the bit however a stream is cut into
+    calls, its parts dense or CSR, on every CPU.
+
+    `save` does not take this learner, whose task is code of yours: use pickle.
+
+    References
+    ----------
+    .. [1] "CuSum Rank: cumulative-sum ordinal ranking with structured perceptrons".
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from rankcore.structured import KernelStructuredPerceptron, KernelTask
+    >>> @dataclass(frozen=True)
+    ... class Signs(KernelTask):  # of a row of numbers, each with one tag
+    ...     def n_labels(self, X): return 2
+    ...     def parts(self, x): return [[value] for value in x]
+    ...     def candidates(self, x): raise NotImplementedError  # the search does without
+    ...     def atoms(self, x, y): return range(len(x)), y
+    ...     def argmax(self, scores, weights, x, y=None, margin=0.0):
+    ...         return scores.argmax(axis=1).tolist()
+    >>> X, Y = [[-3.0, 0.5], [0.0, 2.5, -2.0]], [[1, 0], [0, 1, 1]]  # 1: far from 0
+    >>> model = KernelStructuredPerceptron(Signs(), gamma=1.0, max_iter=5).fit(X, Y)
+    >>> model.predict([[-2.5, 0.25, 2.25]])
+    [[1, 0, 1]]
+    """
+
+    _protocol = "KernelTask"
+    _methods = (
+        "n_labels",
+        "parts",
+        "candidates",
+        "atoms",
+        "n_parameters",
+        "features",
+        "argmax",
+        "loss",
+    )
+    _least_parameters = 0
+
+    def __init__(
+        self,
+        task: KernelTask,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 2,
+        coef0: float = 1.0,
+        update: str = "perceptron",
+        C: float = 1.0,
+        margin: float = 0.0,
+        average: bool = False,
+        budget: int | None = None,
+        budget_policy: str = "oldest",
+        decay: float = 0.01,
+        projection_tol: float = 1e-6,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.task = task
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.update = update
+        self.C = C
+        self.margin = margin
+        self.average = average
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.decay = decay
+        self.projection_tol = projection_tol
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    @reads
+    def n_features_in_(self) -> int:  # type: ignore[override]
+        """Columns of the parts."""
+        return self._fitted_state().n_features
+
+    @reads
+    def predict(self, X: Any) -> list[Any]:
+        """Find the best output of each input."""
+        return super().predict(X)
+
+    def _predict(self, examples: KernelExamples) -> list[Any]:
+        scores = np.zeros((0, examples.n_labels))
+        if examples.rows is not None:
+            scores = self._outputs(examples.rows)
+        scores, weights = read_only(scores), read_only(self.coef_)
+        return [
+            self.task.argmax(scores[first:last], weights, x, None, 0.0)
+            for x, first, last in zip(
+                examples.inputs, examples.ends[:-1], examples.ends[1:], strict=True
+            )
+        ]
+
+    # ---------------------------------------------------------------- parameters and state
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._check_dual_params()
+        if not callable(self.kernel):
+            check_option(self.kernel, "kernel", COMPILED)  # parts have no columns of their own
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | self._kernel_settings()
+
+    def _new_state(self, examples: KernelExamples) -> KernelStructuredState:
+        return KernelStructuredState(
+            arrays=np.zeros((1 + bool(self.average), examples.n_parameters)),
+            settings=self._settings(),
+            others=self._new_pool(examples.n_labels, bool(self.average)),
+            n_features=examples.n_features,
+        )
+
+    def _fitted_state(self) -> KernelStructuredState:
+        check_is_fitted(self)
+        state: KernelStructuredState = self._state
+        return state
+
+    def _output_lists(self, state: Any) -> tuple[Array, Array, Array]:
+        others = state.others
+        coefs = others["coefs"]
+        if "coefs_sums" in others:
+            coefs = coefs - others["coefs_sums"] / state.t
+        return others["slots"], coefs, others["sizes"]
+
+    def _examples(
+        self, X: Any, Y: Any, fitted: bool = False, labelled: bool = True
+    ) -> KernelExamples:
+        plain = super()._examples(X, Y, fitted, labelled)
+        name = type(self.task).__name__
+        n_labels = self.task.n_labels(plain.inputs)
+        if not isinstance(n_labels, Integral) or n_labels < 1:
+            raise ValueError(f"{name}.n_labels must return a positive integer; found {n_labels!r}")
+        rows, ends, n_features = stacked(self.task, plain.inputs)
+        if fitted:
+            state = self._fitted_state()
+            for what, found, known in [
+                ("n_labels", n_labels, state.others["sizes"].size),
+                ("number of columns in parts", n_features, state.n_features),
+            ]:
+                if found != known:
+                    raise ValueError(
+                        f"{name}: {what} is {found} for this X, but the model has {known}; X must "
+                        "be like what the model was fitted on"
+                    )
+        return KernelExamples(
+            **vars(plain), rows=rows, ends=ends, n_features=n_features, n_labels=int(n_labels)
+        )
+
+    # ---------------------------------------------------------------- learning
+
+    def _losses(
+        self, state: KernelStructuredState, examples: KernelExamples, order: Array
+    ) -> Iterator[float]:
+        rows, arrays = examples.rows, state.others
+        first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
+        slot_of = row_order = None
+        sizes = np.diff(examples.ends)[order]
+        edges = np.concatenate([[0], np.cumsum(sizes)])  # of the examples, as they come
+        if rows is not None:
+            if "vectors" not in arrays:
+                self._resolve_gamma(arrays, rows)
+            _pool.add_vectors(arrays, rows)
+            if not state.streaming and state.t > 0:
+                slot_of = self._slots_of(arrays, rows, first)
+            row_order = np.repeat(examples.ends[order] - edges[:-1], sizes) + np.arange(edges[-1])
+            row_order = row_order.astype(np.int32)
+        start = 0
+        while start < order.size:
+            limit = 1 if rows is None else self._rows_at_once(rows, arrays)
+            stop = int(np.searchsorted(edges, edges[start] + limit, side="right")) - 1
+            stop = min(max(stop, start + 1), order.size)
+            before = int(arrays["book"][_pool.N_SUPPORT])
+            bound, among = self._bind(
+                state, rows, row_order, int(edges[start]), int(edges[stop]), first, slot_of
+            )
+            for place in range(start, stop):
+                low, high = (int(edge - edges[start]) for edge in edges[place : place + 2])
+                yield self._learn(state, examples, int(order[place]), bound, low, high, among)
+            self._check_diagonal(arrays, before)
+            start = stop
+        arrays["book"][_pool.FIRST] = first + examples.ends[-1]
+
+    def _bind(
+        self,
+        state: KernelStructuredState,
+        rows: Any,
+        row_order: Any,
+        start: int,
+        stop: int,
+        first: int,
+        slot_of: Array | None,
+    ) -> tuple[KernelAtomsState, Array | None]:
+        """A block of rows, made ready to score and learn; their own kernel values, if given."""
+        arrays, values, among = state.others, None, None
+        filled = start < stop  # else there are no parts to score
+        if filled:
+            which = row_order[start:stop]
+            _pool.make_room(arrays, rows, which, self.budget)
+            values, among = self._given_values(state, rows, which, first)
+        bound = KernelAtomsState(
+            arrays, self._compiled_kernel(state), self._compiled_budget(state), state.n_features
+        )
+        if filled:
+            bound.take(rows, row_order, start, stop, first, slot_of, values, among)
+        return bound, among
+
+    def _learn(
+        self,
+        state: KernelStructuredState,
+        examples: KernelExamples,
+        i: int,
+        bound: KernelAtomsState,
+        low: int,
+        high: int,
+        among: Array | None,
+    ) -> float:
+        """Predict example i, whose parts are rows low .. high - 1 of the block, and learn it."""
+        task, x, y = self.task, examples.inputs[i], examples.outputs[i]
+        scores, weights = np.empty((high - low, examples.n_labels)), read_only(state.arrays[0])
+        bound.scores(low, high, scores)
+        if not np.isfinite(scores).all():
+            check_score(np.nan, x)
+        scores = read_only(scores)
+        loss, rival, rival_loss = self._rival(y, partial(task.argmax, scores, weights, x))
+        counts = np.zeros(scores.shape)
+        if rival_loss > 0:
+            for z, sign in [(y, 1.0), (rival, -1.0)]:
+                np.add.at(counts, atoms_of(task, x, z, counts.shape), sign)
+            wanted, unwanted = (features_of(task, x, z, weights.size) for z in (y, rival))
+            indices, change = difference(wanted, unwanted)
+            step = 1.0
+            if self.update != "perceptron":
+                with np.errstate(over="ignore", invalid="ignore"):
+                    gap = dot(counts, scores) + dot(weights[indices], change)
+                    norm = dot(change, change)
+                    if examples.rows is not None:
+                        if among is None:
+                            own = self._own_values(state, examples.rows, *examples.ends[i : i + 2])
+                        else:
+                            own = among[low:high, low:high]
+                        # Counts are small integers: their products are exact in any order.
+                        norm += dot(counts @ counts.T, own)
+                    step = self._step(rival_loss, gap, norm)
+            self._move(state, x, indices, change, step)
+            counts *= step
+        bound.learn(low, high, counts, state.t)
+        return loss
+
+    def _own_values(self, state: KernelStructuredState, rows: Rows, first: int, last: int) -> Array:
+        """Kernel values of the rows first .. last - 1 with one another."""
+        n, (values, *rest) = last - first, rows.arrays
+        columns = starts = lengths = None
+        if rest:
+            ends = rest[1][first : last + 1].astype(np.int64)
+            values, columns = (part[ends[0] : ends[-1]] for part in (values, rest[0]))
+            starts, lengths = ends[:-1] - ends[0], np.diff(ends)
+        else:
+            values = values[first:last].reshape(-1)
+
+        def compute(kernel: dict[str, Any], norms: Array) -> Array:
+            out = np.empty((n, n))
+            kernel_scores.outputs(
+                rows,
+                first,
+                last,
+                kernel,
+                values,
+                columns,
+                starts,
+                lengths,
+                norms,
+                n,
+                None,
+                None,
+                None,
+                out,
+            )
+            return out
+
+        kernel = self._compiled_kernel(state)
+        dots = compute(kernel | {"kind": COMPILED.index("linear")}, np.zeros(n))
+        return compute(kernel, dots.diagonal().copy())
+
+
+def stacked(task: KernelTask, inputs: Any) -> tuple[Rows | None, Array, int]:
+    """Parts of all inputs one below the other, checked; where each input's end; and columns."""
+    name = type(task).__name__
+    found: list[Any] = []
+    for x in inputs:
+        part = task.parts(x)
+        part = part if sp.issparse(part) else np.asarray(part)
+        if part.ndim != 2 or (found and part.shape[1] != found[0].shape[1]):
+            wanted = f" and {found[0].shape[1]} columns" if found else ""
+            raise ValueError(
+                f"{name}.parts must return a matrix with one row per part{wanted}; found shape "
+                f"{part.shape} for the input {reprlib.repr(x)}"
+            )
+        found.append(part)
+    ends = np.cumsum([0, *(part.shape[0] for part in found)])
+    if ends[-1] == 0:
+        return None, ends, found[0].shape[1]
+    if any(sp.issparse(part) for part in found):
+        whole: Any = sp.vstack([sp.csr_array(part) for part in found], format="csr")
+    else:
+        whole = np.concatenate(found)
+    return as_rows(whole, f"{name}.parts"), ends, whole.shape[1]
