@@ -299,7 +299,7 @@ def _encode_param(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return encode_generator(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return [_encode_param(name, one) for one in value]
     if isinstance(value, dict):
         pairs = [[_encode_param(name, part) for part in pair] for pair in value.items()]
