@@ -1,8 +1,9 @@
 """RankBoost with trees and stumps beside LightGBM, XGBoost and CatBoost, with the same budget each.
 
 ``python -m reproduce.trees --cache FILE`` fits what FILE (JSON lines) does not hold yet and prints
-the tables; --markdown writes them to a file, --png draws them; --sets names some of the sets,
---seconds ends a run early, to be gone on with later.
+the tables; --markdown writes them to a file, --png draws them; --sets and --learners name some of
+them, --seconds ends a run early, to be gone on with later, --trials makes less than 20 of them.
+A set's table is of the trials that all learners have made.
 
 Sets: OHSUMED (LETOR 3.0) in its five folds; queries of `make_letor` in five draws; MovieLens 100k
 as ranking in five draws: a query is a user, a document a film that the user rated, its label the
@@ -10,11 +11,12 @@ rating. Two fifths of the ratings only describe films and users (counts, means, 
 rating, and the products of 16 singular vectors), two fifths are learned from, one is for testing; a
 fifth of the users is for validation.
 
-Each learner has 20 draws of its parameters, the same draws for all where they have the same ones
-(leaves, rate, rows in a leaf, shares of queries or rows and of features, L2), and in each the
-number of rounds, up to 200. The best by validation (MAP on OHSUMED, else NDCG@10) is measured on
-the test part. Means over folds, with the 95% interval of Student's t over folds. Where fewer trials
-were made, the table says so.
+Each learner has the first of 20 draws of its parameters, all learners as many as the head of the
+table says, and the same draws where they have the same parameters (leaves, rate, rows in a leaf,
+shares of queries or rows and of features, L2); in each the number of rounds, up to 200. The best by
+validation (MAP on OHSUMED, else NDCG@10) is measured on the test part. Means over folds, with the
+95% interval of Student's t over folds, and the median processor time of a trial, of 200 rounds on
+one thread.
 """
 
 import argparse
@@ -264,7 +266,7 @@ def trial(fit, parameters, parts):
     }
 
 
-def collect(path, names, learners, seconds):
+def collect(path, names, learners, trials, seconds):
     """All trials; those that the file has not are made, while there is time."""
     found = {}
     if path.exists():
@@ -273,7 +275,7 @@ def collect(path, names, learners, seconds):
             found[one["set"], one["fold"], one["learner"], one["trial"]] = one
     end = perf_counter() + seconds
     with path.open("a") as file:
-        for number, parameters in enumerate(draws()):
+        for number, parameters in enumerate(draws()[:trials]):
             for name in names:
                 for fold in range(5):
                     parts = None
@@ -303,27 +305,30 @@ def best(found, name, fold, learner, trials):
     return max(values)[1]
 
 
-def summary(found, name):
+def complete(found, name, learners):
+    """How many trials all learners have made on all folds."""
+    for number in range(TRIALS):
+        keys = [(name, fold, learner, number) for fold in range(5) for learner in learners]
+        if not all(key in found for key in keys):
+            return number
+    return TRIALS
+
+
+def summary(found, name, learners, trials):
     """Lines of Markdown; means and half intervals by learner."""
-    trials = {
-        (learner, fold): sum((name, fold, learner, n) in found for n in range(TRIALS))
-        for learner in LEARNERS
-        for fold in range(5)
-    }
     figures, rows = {}, []
-    for learner in LEARNERS:
-        count = min(trials[learner, fold] for fold in range(5))
-        if not count:
-            continue
-        values = np.array([best(found, name, fold, learner, count) for fold in range(5)])
+    for learner in learners if trials else ():
+        values = np.array([best(found, name, fold, learner, trials) for fold in range(5)])
         half = student.ppf(0.975, 4) * values.std(axis=0, ddof=1) / np.sqrt(5)
-        seconds = [
-            found[name, fold, learner, n]["seconds"] for fold in range(5) for n in range(count)
-        ]
+        seconds = np.median(
+            [found[name, fold, learner, n]["seconds"] for fold in range(5) for n in range(trials)]
+        )
         figures[learner] = values.mean(axis=0), half
         cells = [f"{mean:.4f} ± {h:.4f}" for mean, h in zip(values.mean(axis=0), half, strict=True)]
-        rows.append([learner, *cells, f"{np.median(seconds):.1f}", str(count)])
-    head = [name, "MAP", "NDCG@10", "seconds per trial", "trials"]
+        if name == "MovieLens":
+            cells[0] = ""  # no rating is 0: all films are relevant
+        rows.append([learner, *cells, f"{seconds:.1f}"])
+    head = [f"{name}, {trials} trials each", "MAP", "NDCG@10", "seconds per trial"]
     return table(rows, head), figures
 
 
@@ -341,6 +346,7 @@ def draw(figures, path):
         axes.errorbar(means, places, xerr=halves, fmt="o", capsize=3)
         axes.set_yticks(places, list(values) if axes.get_subplotspec().is_first_col() else [])
         axes.set(title=name, xlabel="NDCG@10")
+        axes.locator_params(axis="x", nbins=4)
         axes.grid(axis="x", alpha=0.3)
     figure.savefig(path, dpi=120)
 
@@ -350,19 +356,25 @@ def main():
     parser.add_argument("--cache", type=Path, default=Path("trees.jsonl"))
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
+    parser.add_argument("--trials", type=int, choices=range(1, TRIALS + 1), default=TRIALS)
     parser.add_argument("--seconds", type=float, default=np.inf)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--png", type=Path)
     arguments = parser.parse_args()
-    found = collect(arguments.cache, arguments.sets, arguments.learners, arguments.seconds)
+    trials = arguments.trials
+    found = collect(arguments.cache, arguments.sets, arguments.learners, trials, arguments.seconds)
     names = [find for find in ("rankcore", "lightgbm", "xgboost-cpu", "catboost") if _has(find)]
     lines = ["# Trees and stumps on pairs, beside LambdaMART and others", ""]
     lines += ["`python -m reproduce.trees`: " + " ".join(__doc__.split("\n\n", 2)[2].split()), ""]
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     lines += [f"{platform.machine()}, Python {platform.python_version()}, {versions}", ""]
+    learners = [name for name in arguments.learners if find_spec(LEARNERS[name][0])]
+    if not set(LEARNERS) <= set(learners):
+        lines += ["Left out: " + "; ".join(name for name in LEARNERS if name not in learners), ""]
     figures = {}
     for name in arguments.sets:
-        rows, figures[name] = summary(found, name)
+        made = min(trials, complete(found, name, learners))
+        rows, figures[name] = summary(found, name, learners, made)
         lines += [*rows, ""]
     print("\n".join(lines))
     if arguments.markdown:

@@ -661,7 +661,7 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_stumps.at_zero": 32,
         "rc_stumps.base": 40,
         "rc_stumps.n_features": 48,
-        "rc_trees": 72,
+        "rc_trees": 88,
         "rc_trees.offsets": 0,
         "rc_trees.features": 8,
         "rc_trees.children": 16,
@@ -671,6 +671,8 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_trees.n_trees": 48,
         "rc_trees.n_features": 56,
         "rc_trees.zero_missing": 64,
+        "rc_trees.sets": 72,
+        "rc_trees.words": 80,
     }
 
 

@@ -166,7 +166,7 @@ def test_bad_weights(kind, message):
 
 def test_what_pair_weights_require():
     X, y, qid = ranking_data()
-    with pytest.raises(ValueError, match="requires weak='tree'"):
+    with pytest.raises(ValueError, match="requires trees"):
         rc.RankBoost(3, pair_weight="map").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="requires labels; found pairs"):
         rc.RankBoost(3, weak="tree", pair_weight="map").fit(X, pairs=[[0, 1]])

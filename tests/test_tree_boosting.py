@@ -240,13 +240,15 @@ def test_c_scores_are_those_of_predict(tmp_path):
             class Trees(ctypes.Structure):
                 _fields_ = [(name, ctypes.c_void_p) for name in "ofcmtv"]
                 _fields_ += [("n", ctypes.c_int64), ("d", ctypes.c_int64), ("z", ctypes.c_int32)]
+                _fields_ += [("s", ctypes.c_void_p), ("w", ctypes.c_void_p)]
 
             class Rows(ctypes.Structure):
                 _fields_ = [(name, ctypes.c_void_p) for name in ("data", "indices", "indptr")]
                 _fields_ += [(name, ctypes.c_int64) for name in ("stride", "n", "d")]
                 _fields_ += [("dtype", ctypes.c_int32)]
 
-            trees = Trees(*map(address, packed), len(model._state.model), 4, missing == "zero")
+            n_trees = len(model._state.model)
+            trees = Trees(*map(address, packed[:6]), n_trees, 4, missing == "zero", None, None)
             if sp.issparse(matrix):
                 arrays = matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(int)
             else:
@@ -389,12 +391,14 @@ def test_monotone_constraints_hold_everywhere():
         ({"l2_leaf": -1.0}, "l2_leaf == -1"),
         ({"subsample": 0.0}, "subsample must be above 0"),
         ({"colsample": 2.0}, "colsample == 2"),
-        ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst requires weak='tree'"),
+        ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst requires trees"),
         ({"max_leaf_nodes": 3, "monotonic_cst": [1]}, "monotonic_cst must be 4 of the numbers"),
         ({"max_leaf_nodes": 3, "monotonic_cst": [2, 0, 0, 0]}, "must be 4 of the numbers"),
         ({"max_leaf_nodes": 3, "monotonic_cst": {"a": 1}}, "a feature that X has not"),
         ({"max_leaf_nodes": 3, "select": "normalizer"}, "select is for stumps"),
         ({"max_leaf_nodes": 3, "step": "discrete"}, "step is for stumps"),
+        ({"min_samples_leaf": 5}, "min_samples_leaf is for trees; found min_samples_leaf=5"),
+        ({"max_depth": 3}, "max_depth is for trees"),
     ],
     ids=str,
 )

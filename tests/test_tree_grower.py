@@ -1,5 +1,8 @@
 """Trees on pair weights, column sums and partitions: against the plain grower, to the bit."""
 
+from fractions import Fraction
+from math import inf
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -46,9 +49,10 @@ def rules(rng, d):
     )
 
 
-def grow(X, won, lost, how, n_jobs=1, max_bins=255, zero_missing=False, **drawn):
+def grow(X, won, lost, how, n_jobs=1, max_bins=255, zero_missing=False, mask=None, **drawn):
     rows = as_rows(X, nan=True)
-    binning = Binning(rows, np.arange(rows.n_rows), max_bins, zero_missing)
+    categorical = {} if mask is None else {f: str(f) for f in np.flatnonzero(mask).tolist()}
+    binning = Binning(rows, np.arange(rows.n_rows), max_bins, zero_missing, categorical)
     grower = TreeGrower(binning, how, n_jobs)
     try:
         tree = grower.grow(won, lost, **drawn)
@@ -60,10 +64,14 @@ def grow(X, won, lost, how, n_jobs=1, max_bins=255, zero_missing=False, **drawn)
 
 
 def described(tree, binning):
+    thresholds = [
+        frozenset(tree.sets[node].tolist()) if node in tree.sets else binning.threshold(*cut)
+        for node, cut in enumerate(zip(tree.features, tree.bins, strict=True))
+    ]
     nodes = [
-        [feature, binning.threshold(feature, bin), side, *children]
-        for feature, bin, side, children in zip(
-            tree.features, tree.bins, tree.sides, tree.children, strict=True
+        [feature, threshold, side, *children]
+        for feature, threshold, side, children in zip(
+            tree.features, thresholds, tree.sides, tree.children, strict=True
         )
     ]
     ranges = list(zip(tree.lows.tolist(), tree.highs.tolist(), strict=True))
@@ -86,6 +94,75 @@ def test_trees_are_those_of_the_plain_grower(problem, seed, sparse, zero_missing
     assert found[0] == expected[0]
     assert found[1:3] == (expected[1], expected[2])
     assert found[3] == expected[3]
+
+
+def categorical(X, rng):
+    """The rows with some columns of categories, and which."""
+    mask = rng.random(X.shape[1]) < 0.6
+    mask[rng.integers(X.shape[1])] = True
+    X = X.copy()
+    scale = rng.choice([1, 40])  # sets of more than one word
+    X[:, mask] = np.where(X[:, mask] > -3, scale * (X[:, mask] + 2), -1.0)
+    return np.where(rng.random(X.shape) < 0.5, X, 0.0).astype(X.dtype), mask
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(problems(), st.integers(0, 2**32 - 1), st.booleans())
+def test_splits_of_categories_are_those_of_the_plain_grower(problem, seed, sparse):
+    X, won, lost = problem
+    rng = np.random.default_rng(seed)
+    X, mask = categorical(X, rng)
+    how, max_bins = rules(rng, X.shape[1]), [255, None][rng.integers(2)]
+    if how.signs is not None:
+        how.signs[mask] = 0
+    drawn = {}
+    if rng.random() < 0.4:
+        drawn["taken"] = rng.random(len(X)) < 0.7
+        drawn["allowed"] = rng.random(X.shape[1]) < 0.7
+    where = frozenset(np.flatnonzero(mask).tolist())
+    expected = plain.grow(X, won, lost, how, drawn.get("taken"), drawn.get("allowed"), False, where)
+    given_X = sp.csr_array(X) if sparse else X
+    for n_jobs in (1, 3):
+        found = grow(given_X, won, lost, how, n_jobs, max_bins, False, mask, **drawn)
+        assert found[0] == expected[0]
+        assert found[1:3] == (expected[1], expected[2])
+        assert found[3] == expected[3]
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=8),
+    st.sampled_from([0, 1, 50]),
+    st.sampled_from([(-inf, inf), (-0.2, 0.3), (0.1, 0.2)]),
+)
+def test_no_set_of_categories_gains_more_than_the_sorted_ones(masses, l2, bounds):
+    """By integers and fractions: the theorem that the search rests on."""
+    bounds = [bound if bound in (-inf, inf) else Fraction(bound) for bound in bounds]
+    masses = dict(enumerate(masses))
+    whole = [sum(mass[k] for mass in masses.values()) for k in range(2)]
+
+    def worth(high):
+        total = Fraction(0)
+        one = [sum(masses[category][k] for category in high) for k in range(2)]
+        for w, m in (one, [whole[k] - one[k] for k in range(2)]):
+            best = min(max(Fraction(w - m, w + m + l2), bounds[0]), bounds[1])
+            total += (2 * (w - m) - (w + m + l2) * best) * best
+        return total
+
+    every = [worth(part) for part in plain.all_sets(masses)]
+    if every:
+        assert max(every) == max(map(worth, plain.sorted_sets(masses)))
+
+
+def test_a_leaf_of_very_many_categories():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 1000, size=(5000, 1)).astype(float)
+    won, lost = rng.random((2, 5000)) / 2500
+    mask = np.ones(1, dtype=bool)
+    found = grow(X, won, lost, Rules(2), max_bins=None, mask=mask)
+    assert found[:3] == plain.grow(X, won, lost, Rules(2), categorical={0})[:3]
+    with pytest.raises(ValueError, match="column 0 has .* more than max_bins=255: set max_bins"):
+        grow(X, won, lost, Rules(2), mask=mask)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -160,18 +237,26 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="differ in length"):
         tree_histograms.subtract(words, words[:9])
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_histograms.divide(columns, 0, 1, 0, fires, beyond, words, *spare)
+        tree_histograms.divide(columns, 0, 1, 0, None, fires, beyond, words, *spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_histograms.divide(columns, 2, 1, 0, fires, rows, words, *spare)
+        tree_histograms.divide(columns, 2, 1, 0, None, fires, rows, words, *spare)
+    with pytest.raises(ValueError, match="do not fit the columns"):
+        tree_histograms.divide(columns, 0, 1, 0, fires, fires, rows, words, *spare)
     room = np.empty(80, np.uint64), np.empty(80)
     out = np.empty(2), np.empty(2, np.int32), np.empty(2, np.uint8)
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_splits.search(
-            columns, features, np.array([0, 11, 22]), None, None, None, words, 1, 0.0, 1.0,
-            -np.inf, np.inf, None, 0, None, 10, 1, *room, np.empty(20, np.int32), *out,
+            columns, features, np.array([0, 11, 22]), None, None, None, None, words, 1, 0.0,
+            1.0, -np.inf, np.inf, None, 0, None, 10, 1, *room, np.empty(20, np.int32), *out,
         )  # fmt: skip
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_splits.search_counted(
-            columns, 0, 0, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0, None, *room,
-            np.empty(20, np.int32),
+            columns, 0, 0, False, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0, None,
+            *room, np.empty(20, np.int32),
         )  # fmt: skip
+    for odd_rows, n_codes in ((beyond, 11), (rows, 10)):
+        with pytest.raises(ValueError, match="do not fit the columns"):
+            tree_splits.mark_set(
+                columns, 0, 1, 0, odd_rows, words, 10, None, 0, None, room[0],
+                np.empty(20, np.int32), np.empty(n_codes, np.uint8),
+            )  # fmt: skip

@@ -350,38 +350,37 @@ def subtract(uint64_t[::1] sums not None, const uint64_t[::1] less not None):
             sums[i] -= less[i]
 
 
-cdef void _mark(
-    const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
-    uint8_t *fires,
+cdef inline bint _fires(
+    int64_t code, int64_t bin, int64_t missing, uint8_t side, const uint8_t *of_code
 ) noexcept nogil:
-    """Where the entries of a sparse column fire."""
-    cdef int64_t k, missing = binned.n_bins[feature]
-    for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
-        fires[binned.rows[k]] = side if codes[k] == missing else codes[k] >= bin
+    """Whether a code fires: by a table if there is one."""
+    if of_code != NULL:
+        return of_code[code]
+    return side if code == missing else code >= bin
 
 
 cdef int64_t _divide(
     const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
-    uint8_t *fires, int64_t n, int32_t *rows, uint64_t *words, int32_t *other_rows,
-    uint64_t *other_words,
+    const uint8_t *of_code, uint8_t *fires, int64_t n, int32_t *rows, uint64_t *words,
+    int32_t *other_rows, uint64_t *other_words,
 ) noexcept nogil:
-    cdef int64_t i, left = 0, right = 0, missing = binned.n_bins[feature]
+    cdef int64_t i, k, left = 0, right = 0, missing = binned.n_bins[feature]
     cdef bint goes
     cdef uint8_t implied
     if binned.bounds == NULL:
         codes += feature * binned.n_rows
     else:
         # First as if no row had an entry: other rows may hold anything.
-        i = binned.zero_bin[feature]
-        implied = side if i == missing else i >= bin
+        implied = _fires(binned.zero_bin[feature], bin, missing, side, of_code)
         for i in range(n):
             fires[rows[i]] = implied
-        _mark(binned, codes, feature, bin, side, fires)
+        for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
+            fires[binned.rows[k]] = _fires(codes[k], bin, missing, side, of_code)
     for i in range(n):
         if binned.bounds != NULL:
             goes = fires[rows[i]]
         else:
-            goes = side if codes[rows[i]] == missing else codes[rows[i]] >= bin
+            goes = _fires(codes[rows[i]], bin, missing, side, of_code)
         # Both are written, one is kept: there is no branch to mispredict.
         other_rows[right] = rows[left] = rows[i]
         other_words[right] = words[left] = words[i]
@@ -398,6 +397,7 @@ def divide(
     int64_t feature,
     int64_t bin,
     uint8_t side,
+    const uint8_t[::1] of_code,
     uint8_t[::1] fires not None,
     int32_t[::1] rows not None,
     uint64_t[::1] words not None,
@@ -414,6 +414,8 @@ def divide(
         In. The split fires in this bin of the column and in those above,
     side : int
         and where the value is missing if 1.
+    of_code : uint8 array, shape (n_bins + 1,), or None
+        In. Whether each bin fires, and the missing, instead of ``bin`` and ``side``.
     fires : uint8 array, shape (n_rows,)
         Scratch, for sparse columns.
     rows : int32 array, shape (n,)
@@ -433,10 +435,12 @@ def divide(
     O(n), and O(entries of the column) if it is sparse.
     """
     cdef const Binned *binned = binned_of(columns)
+    cdef const uint8_t *table = NULL
     cdef int64_t i, n = rows.shape[0], found = 0
     cdef bint fits = (
         0 <= feature < binned.n_features
         and side <= 1
+        and (of_code is None or of_code.shape[0] == binned.n_bins[feature] + 1)
         and fires.shape[0] == binned.n_rows
         and words.shape[0] == n
         and spare_rows.shape[0] >= n
@@ -448,11 +452,13 @@ def divide(
         raise ValueError("the rows do not fit the columns")
     if n == 0:
         return 0
+    if of_code is not None:
+        table = &of_code[0]
     with nogil:
         if binned.width == 1:
-            found = _divide(binned, <const uint8_t *> binned.codes, feature, bin, side, &fires[0],
-                            n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
+            found = _divide(binned, <const uint8_t *> binned.codes, feature, bin, side, table,
+                            &fires[0], n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
         else:
-            found = _divide(binned, <const int32_t *> binned.codes, feature, bin, side, &fires[0],
-                            n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
+            found = _divide(binned, <const int32_t *> binned.codes, feature, bin, side, table,
+                            &fires[0], n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
     return found

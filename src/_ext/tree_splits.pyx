@@ -5,6 +5,8 @@ worth (W - L)**2 / (W + L + l2), of the weights W and L that its rows win and lo
 weight of pairs that Newton's value leaves less, to second order. Sums are integers, worths are
 computed from them in one way: equal sums are equal splits, on every machine.
 
+Of categories, any set may fire; the best one is among those that are sorted by W / (W + L).
+
 Of sparse columns of few entries only one sum is kept. It bounds what any cut of the column is
 worth; the entries are only walked through if that may exceed the best of the others.
 """
@@ -29,6 +31,10 @@ cdef extern from "_tree_splits.h" nogil:
         int32_t bin
         uint8_t side
 
+    ctypedef struct rc_category:
+        uint64_t word
+        uint64_t code
+
     double rc_worth(uint64_t word, double l2) noexcept
     double rc_worth_of(uint64_t word, double l2, double value) noexcept
     double rc_value(uint64_t word, double l2, double low, double high) noexcept
@@ -36,6 +42,14 @@ cdef extern from "_tree_splits.h" nogil:
     rc_split rc_best_cut(
         const uint64_t *sums, const int32_t *counts, int64_t n_bins, const rc_leaf *leaf,
         int64_t n_rows, int64_t least_rows, uint64_t *firing, double *worths
+    ) noexcept
+    rc_split rc_best_set(
+        const uint64_t *sums, const int32_t *counts, int64_t n_bins, const rc_leaf *leaf,
+        int64_t n_rows, int64_t least_rows, rc_category *order, uint64_t *firing, double *worths
+    ) noexcept
+    void rc_mark_set(
+        const uint64_t *sums, int64_t n_bins, int64_t n_firing, uint8_t side, rc_category *order,
+        uint8_t *fires
     ) noexcept
 
 # Bounds are computed in another order than worths: they are raised by more than the rounding.
@@ -71,12 +85,22 @@ cdef inline void _imply(
     sums[binned.zero_bin[feature]] += word - held
 
 
-cdef rc_split _walk(
-    const Binned *binned, int64_t feature, const int32_t *leaf_of, int32_t leaf,
-    const uint64_t *row_words, const rc_leaf *made, int64_t n_rows, int64_t least_rows,
-    uint64_t *sums, double *worths, int32_t *counts,
+cdef inline rc_split _best(
+    bint categorical, const uint64_t *sums, const int32_t *counts, int64_t n_bins,
+    const rc_leaf *made, int64_t n_rows, int64_t least_rows, uint64_t *spare, double *worths,
 ) noexcept nogil:
-    """The best cut of a sparse column that leaves each child some rows, from its entries."""
+    """The best cut or set of categories; spare has room for four words per bin."""
+    if not categorical:
+        return rc_best_cut(sums, counts, n_bins, made, n_rows, least_rows, spare, worths)
+    return rc_best_set(sums, counts, n_bins, made, n_rows, least_rows, <rc_category *> spare,
+                       spare + 2 * (n_bins + 1), worths)
+
+
+cdef void _sum_column(
+    const Binned *binned, int64_t feature, const int32_t *leaf_of, int32_t leaf,
+    const uint64_t *row_words, uint64_t word, int64_t n_rows, uint64_t *sums, int32_t *counts,
+) noexcept nogil:
+    """Sums and counts by bin of a sparse column, the block of zeros included."""
     cdef int64_t b, held = 0, n = binned.n_bins[feature] + 1
     memset(sums, 0, n * sizeof(uint64_t))
     memset(counts, 0, n * sizeof(int32_t))
@@ -86,11 +110,21 @@ cdef rc_split _walk(
     else:
         _sum_entries(binned, <const int32_t *> binned.codes, feature, leaf_of, leaf, row_words,
                      sums, counts)
-    _imply(binned, feature, made.word, sums)
+    _imply(binned, feature, word, sums)
     for b in range(n):
         held += counts[b]
     counts[binned.zero_bin[feature]] += <int32_t> (n_rows - held)
-    return rc_best_cut(sums, counts, n - 1, made, n_rows, least_rows, sums + n, worths)
+
+
+cdef rc_split _walk(
+    const Binned *binned, int64_t feature, bint categorical, const int32_t *leaf_of, int32_t leaf,
+    const uint64_t *row_words, const rc_leaf *made, int64_t n_rows, int64_t least_rows,
+    uint64_t *sums, double *worths, int32_t *counts,
+) noexcept nogil:
+    """The best cut of a sparse column that leaves each child some rows, from its entries."""
+    cdef int64_t n = binned.n_bins[feature] + 1
+    _sum_column(binned, feature, leaf_of, leaf, row_words, made.word, n_rows, sums, counts)
+    return _best(categorical, sums, counts, n - 1, made, n_rows, least_rows, sums + n, worths)
 
 
 def search(
@@ -100,6 +134,7 @@ def search(
     const uint8_t[::1] whole,
     const uint8_t[::1] allowed,
     const int8_t[::1] signs,
+    const uint8_t[::1] categorical,
     const uint64_t[::1] sums not None,
     uint64_t word,
     double l2,
@@ -134,6 +169,8 @@ def search(
         In. Which columns may be used.
     signs : int8 array, shape (n_features,), or None
         In. By column, 1: the value must not fall as the column rises, -1: not rise, 0: either.
+    categorical : uint8 array, shape (n_features,), or None
+        In. By column, whether any set of its bins may fire. Their signs do not matter.
     sums : uint64 array
         In. Words of the rows of the leaf by bin; of sparse columns, of the entries only.
     word : int
@@ -151,11 +188,12 @@ def search(
     n_leaf, least_rows : int
         In. rows of the leaf, and of a child at least: other columns do not look at these.
     scratch : uint64 array, room : float64 array, counts : int32 array
-        Three and two times the most bins of a column and one more, and as many.
+        Five and two times the most bins of a column and one more, and as many.
     worths : float64 array, shape (m,)
         Out. Of both children together; negative if the column has no cut; or a bound on it,
     bins : int32 array, shape (m,)
-        Out. BOUNDED if it is a bound, and less than the worth of another column.
+        Out. BOUNDED if it is a bound, and less than the worth of another column. Of categories, how
+        many fire.
     sides : uint8 array, shape (m,)
         Out. Whether the split fires where the value is missing.
 
@@ -177,6 +215,7 @@ def search(
         ))
         and (allowed is None or allowed.shape[0] == m)
         and (signs is None or signs.shape[0] == binned.n_features)
+        and (categorical is None or categorical.shape[0] == binned.n_features)
         and worths.shape[0] == m
         and bins.shape[0] == m
         and sides.shape[0] == m
@@ -185,7 +224,7 @@ def search(
         fits = fits and 0 <= features[i] < binned.n_features
         if fits:
             n = binned.n_bins[features[i]] + 1
-            fits = scratch.shape[0] >= 3 * n and room.shape[0] >= 2 * n and counts.shape[0] >= n
+            fits = scratch.shape[0] >= 5 * n and room.shape[0] >= 2 * n and counts.shape[0] >= n
             if whole is not None and whole[i]:
                 n = 1
             fits = fits and 0 <= offsets[i] and offsets[i] + n <= sums.shape[0]
@@ -194,6 +233,7 @@ def search(
     cdef rc_leaf made
     cdef rc_split found
     cdef const uint64_t *here
+    cdef bint is_set = False
     cdef double best = 0.0
     made.word = word
     made.l2 = l2
@@ -221,8 +261,9 @@ def search(
                     scratch[b] = here[b]
                 here = &scratch[0]
                 _imply(binned, f, word, &scratch[0])
-            made.sign = 0 if signs is None else signs[f]
-            found = rc_best_cut(here, NULL, n - 1, &made, 0, 0, &scratch[n], &room[0])
+            is_set = categorical is not None and categorical[f]
+            made.sign = 0 if is_set or signs is None else signs[f]
+            found = _best(is_set, here, NULL, n - 1, &made, 0, 0, &scratch[n], &room[0])
             worths[i] = found.gain
             bins[i] = found.bin
             sides[i] = found.side
@@ -231,8 +272,10 @@ def search(
             for i in range(m):
                 if bins[i] != UNSEEN or worths[i] < best:
                     continue
-                made.sign = 0 if signs is None else signs[features[i]]
-                found = _walk(binned, features[i], &leaf_of[0], leaf, &row_words[0], &made, n_leaf,
+                f = features[i]
+                is_set = categorical is not None and categorical[f]
+                made.sign = 0 if is_set or signs is None else signs[f]
+                found = _walk(binned, f, is_set, &leaf_of[0], leaf, &row_words[0], &made, n_leaf,
                               least_rows, &scratch[0], &room[0], &counts[0])
                 worths[i] = found.gain
                 bins[i] = found.bin
@@ -251,10 +294,53 @@ cdef void _count_dense(
         counts[codes[rows[i]]] += 1
 
 
+cdef void _sum_dense(
+    const Binned *binned, int64_t feature, const int32_t[::1] rows, const uint64_t[::1] words,
+    uint64_t *sums, int32_t *counts,
+) noexcept nogil:
+    """Sums and counts by bin of a dense column."""
+    cdef int64_t n = binned.n_bins[feature] + 1
+    memset(sums, 0, n * sizeof(uint64_t))
+    memset(counts, 0, n * sizeof(int32_t))
+    if binned.width == 1:
+        _count_dense(binned, <const uint8_t *> binned.codes, feature, rows, words, sums, counts)
+    else:
+        _count_dense(binned, <const int32_t *> binned.codes, feature, rows, words, sums, counts)
+
+
+cdef int64_t _check_column(
+    const Binned *binned, int64_t feature, const int32_t[::1] rows, const uint64_t[::1] words,
+    const int32_t[::1] leaf_of, const uint64_t[::1] row_words, uint64_t[::1] scratch,
+    int32_t[::1] counts,
+) except -1:
+    """Raise unless the arrays fit a column; returns its number of bins and one more."""
+    cdef int64_t i, n = 0, n_rows = rows.shape[0]
+    cdef bint sparse = binned.bounds != NULL
+    cdef bint fits = (
+        0 <= feature < binned.n_features
+        and words.shape[0] == n_rows
+        and (not sparse or (
+            leaf_of is not None
+            and leaf_of.shape[0] == binned.n_rows
+            and row_words is not None
+            and row_words.shape[0] == binned.n_rows
+        ))
+    )
+    for i in range(n_rows if fits and not sparse else 0):
+        fits = fits and 0 <= rows[i] < binned.n_rows
+    if fits:
+        n = binned.n_bins[feature] + 1
+        fits = scratch.shape[0] >= 5 * n and counts.shape[0] >= n
+    if not fits:
+        raise ValueError("the arrays do not fit the columns")
+    return n
+
+
 def search_counted(
     object columns not None,
     int64_t feature,
     int32_t sign,
+    bint categorical,
     const int32_t[::1] rows not None,
     const uint64_t[::1] words not None,
     uint64_t word,
@@ -279,7 +365,9 @@ def search_counted(
     feature : int
         In. The column.
     sign : int
-        In. See ``signs`` of `search`.
+        In. See ``signs`` of `search`; 0 for categories.
+    categorical : bool
+        In. Whether any set of its bins may fire.
     rows : int32 array, shape (n,)
         In. Rows of the leaf,
     words : uint64 array, shape (n,)
@@ -298,24 +386,10 @@ def search_counted(
     O(n), or O(entries of the column) if it is sparse.
     """
     cdef const Binned *binned = binned_of(columns)
-    cdef int64_t i, n, n_rows = rows.shape[0]
-    cdef bint sparse = binned.bounds != NULL
-    cdef bint fits = (
-        0 <= feature < binned.n_features
-        and words.shape[0] == n_rows
-        and (not sparse or (
-            leaf_of is not None
-            and leaf_of.shape[0] == binned.n_rows
-            and row_words is not None
-            and row_words.shape[0] == binned.n_rows
-        ))
+    cdef int64_t n = _check_column(
+        binned, feature, rows, words, leaf_of, row_words, scratch, counts
     )
-    for i in range(n_rows if fits and not sparse else 0):
-        fits = fits and 0 <= rows[i] < binned.n_rows
-    if fits:
-        n = binned.n_bins[feature] + 1
-        fits = scratch.shape[0] >= 3 * n and room.shape[0] >= 2 * n and counts.shape[0] >= n
-    if not fits:
+    if room.shape[0] < 2 * n:
         raise ValueError("the arrays do not fit the columns")
     cdef rc_leaf made
     cdef rc_split found
@@ -325,23 +399,60 @@ def search_counted(
     made.sign = sign
     made.low = low
     made.high = high
-    n = binned.n_bins[feature] + 1
     with nogil:
-        if sparse:
-            found = _walk(binned, feature, &leaf_of[0], leaf, &row_words[0], &made, n_rows,
-                          least_rows, &scratch[0], &room[0], &counts[0])
+        if binned.bounds != NULL:
+            found = _walk(binned, feature, categorical, &leaf_of[0], leaf, &row_words[0], &made,
+                          rows.shape[0], least_rows, &scratch[0], &room[0], &counts[0])
         else:
-            memset(&scratch[0], 0, n * sizeof(uint64_t))
-            memset(&counts[0], 0, n * sizeof(int32_t))
-            if binned.width == 1:
-                _count_dense(binned, <const uint8_t *> binned.codes, feature, rows, words,
-                             &scratch[0], &counts[0])
-            else:
-                _count_dense(binned, <const int32_t *> binned.codes, feature, rows, words,
-                             &scratch[0], &counts[0])
-            found = rc_best_cut(&scratch[0], &counts[0], n - 1, &made, n_rows, least_rows,
-                                &scratch[n], &room[0])
+            _sum_dense(binned, feature, rows, words, &scratch[0], &counts[0])
+            found = _best(categorical, &scratch[0], &counts[0], n - 1, &made, rows.shape[0],
+                          least_rows, &scratch[n], &room[0])
     return found.gain, found.bin, found.side
+
+
+def mark_set(
+    object columns not None,
+    int64_t feature,
+    int64_t n_firing,
+    uint8_t side,
+    const int32_t[::1] rows not None,
+    const uint64_t[::1] words not None,
+    uint64_t word,
+    const int32_t[::1] leaf_of,
+    int32_t leaf,
+    const uint64_t[::1] row_words,
+    uint64_t[::1] scratch not None,
+    int32_t[::1] counts not None,
+    uint8_t[::1] fires not None,
+):
+    """Find again which categories fire in a split that `search` has found.
+
+    Parameters
+    ----------
+    columns, feature, rows, words, word, leaf_of, leaf, row_words, scratch, counts
+        As for `search_counted`.
+    n_firing, side : int
+        In. What was found: the number of categories that fire, and whether missing ones do.
+    fires : uint8 array, shape (n_bins + 1,)
+        Out. By bin, and for the missing: 1 if rows in it fire. Where rows weigh nothing, ``side``.
+
+    Notes
+    -----
+    O(n), or O(entries of the column) if it is sparse, and O(n_bins log n_bins).
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef int64_t n = _check_column(
+        binned, feature, rows, words, leaf_of, row_words, scratch, counts
+    )
+    if fires.shape[0] != n or side > 1:
+        raise ValueError("the arrays do not fit the columns")
+    with nogil:
+        if binned.bounds != NULL:
+            _sum_column(binned, feature, &leaf_of[0], leaf, &row_words[0], word, rows.shape[0],
+                        &scratch[0], &counts[0])
+        else:
+            _sum_dense(binned, feature, rows, words, &scratch[0], &counts[0])
+        rc_mark_set(&scratch[0], n - 1, n_firing, side, <rc_category *> &scratch[n], &fires[0])
 
 
 def worth(uint64_t word, double l2, double low, double high):

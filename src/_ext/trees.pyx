@@ -5,7 +5,7 @@ others. Sparse rows are spread out first, and swept up after.
 """
 
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from rankcore._ext._checked cimport checked_rows
@@ -24,7 +24,23 @@ cdef extern from "_tree_scores.h" nogil:
         const rc_trees *model, int64_t first, int64_t last, const int32_t *depths,
         const double *x, int64_t stride, int64_t n, double *scores
     ) noexcept
+    # The same of models that split categories.
+    void rc_trees_add_sets_f32(
+        const rc_trees *model, int64_t first, int64_t last, const int32_t *depths, const float *x,
+        int64_t stride, int64_t n, double *scores
+    ) noexcept
+    void rc_trees_add_sets_f64(
+        const rc_trees *model, int64_t first, int64_t last, const int32_t *depths,
+        const double *x, int64_t stride, int64_t n, double *scores
+    ) noexcept
 
+
+ctypedef void (*add_f32_t)(
+    const rc_trees *, int64_t, int64_t, const int32_t *, const float *, int64_t, int64_t, double *
+) noexcept nogil
+ctypedef void (*add_f64_t)(
+    const rc_trees *, int64_t, int64_t, const int32_t *, const double *, int64_t, int64_t, double *
+) noexcept nogil
 
 # Sparse rows of more columns than this are not spread out, but searched.
 cdef enum:
@@ -34,7 +50,7 @@ cdef enum:
 cdef bint _consistent(
     const int64_t[::1] offsets, const int32_t[::1] features, const int32_t[:, ::1] children,
     const uint8_t[::1] sides, const double[::1] thresholds, const double[::1] values,
-    int64_t n_features, int32_t[::1] depths,
+    const int64_t[::1] sets, const uint32_t[::1] words, int64_t n_features, int32_t[::1] depths,
 ) noexcept nogil:
     """Whether every node leads down to leaves of its own tree; writes the depth of each tree."""
     cdef int64_t t, i, k, first, n_nodes, n_trees = offsets.shape[0] - 1, n = features.shape[0]
@@ -49,8 +65,13 @@ cdef bint _consistent(
         or thresholds.shape[0] != n
         or values.shape[0] != n + n_trees
         or depths.shape[0] != n_trees
+        or (sets.shape[0] != n + 1 and (sets.shape[0] or words.shape[0]))
+        or (sets.shape[0] and (sets[0] != 0 or sets[n] != words.shape[0]))
     ):
         return False
+    for i in range(n if sets.shape[0] else 0):
+        if sets[i] > sets[i + 1]:
+            return False
     for t in range(n_trees):
         if offsets[t] > offsets[t + 1]:
             return False
@@ -76,6 +97,8 @@ def measure_depths(
     const uint8_t[::1] sides not None,
     const double[::1] thresholds not None,
     const double[::1] values not None,
+    const int64_t[::1] sets not None,
+    const uint32_t[::1] words not None,
     int64_t n_features,
     int32_t[::1] depths not None,
 ):
@@ -83,8 +106,8 @@ def measure_depths(
 
     Parameters
     ----------
-    offsets, features, children, sides, thresholds, values
-        In. As for ``rc_trees`` in rankcore.h.
+    offsets, features, children, sides, thresholds, values, sets, words
+        In. As for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories.
     n_features : int
         In.
     depths : int32 array, shape (n_trees,)
@@ -104,7 +127,8 @@ def measure_depths(
     cdef int64_t t, i, k, first, n_nodes
     cdef int32_t[::1] heights = array("i", bytes(4 * (features.shape[0] + 1)))
     cdef int32_t child, height
-    if not _consistent(offsets, features, children, sides, thresholds, values, n_features, depths):
+    if not _consistent(offsets, features, children, sides, thresholds, values, sets, words,
+                       n_features, depths):
         raise ValueError("the nodes are not those of trees")
     with nogil:
         for t in range(offsets.shape[0] - 1):
@@ -128,6 +152,8 @@ def add_scores(
     const uint8_t[::1] sides not None,
     const double[::1] thresholds not None,
     const double[::1] values not None,
+    const int64_t[::1] sets not None,
+    const uint32_t[::1] words not None,
     bint zero_missing,
     int64_t first,
     int64_t last,
@@ -139,8 +165,8 @@ def add_scores(
     ----------
     rows : Rows
         In.
-    offsets, features, children, sides, thresholds, values
-        In. As for ``rc_trees`` in rankcore.h.
+    offsets, features, children, sides, thresholds, values, sets, words
+        In. As for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories.
     zero_missing : bool
         In. Whether 0 is missing, as NaN is.
     first, last : int
@@ -163,7 +189,7 @@ def add_scores(
     cdef double background = NAN if zero_missing else 0.0
     if scores.shape[0] != X.n_rows or not 0 <= first <= last <= n_trees or not rows.canonical:
         raise ValueError("the scores, rows and trees do not fit together")
-    measure_depths(offsets, features, children, sides, thresholds, values, d, depths)
+    measure_depths(offsets, features, children, sides, thresholds, values, sets, words, d, depths)
     if first == last or X.n_rows == 0:
         return
     model.offsets = &offsets[0]
@@ -175,6 +201,10 @@ def add_scores(
     model.n_trees = n_trees
     model.n_features = d
     model.zero_missing = zero_missing
+    model.sets = &sets[0] if words.shape[0] else NULL
+    model.words = &words[0] if words.shape[0] else NULL
+    cdef add_f32_t add_f32 = rc_trees_add_f32 if model.sets == NULL else rc_trees_add_sets_f32
+    cdef add_f64_t add_f64 = rc_trees_add_f64 if model.sets == NULL else rc_trees_add_sets_f64
     if X.indptr == NULL and not zero_missing:
         with nogil:
             i = 0
@@ -182,11 +212,11 @@ def add_scores(
                 n = min(RC_TREE_ROWS, X.n_rows - i)
                 x = rc_rows_get(X, i)
                 if x.dtype:
-                    rc_trees_add_f32(&model, first, last, &depths[0], <const float *> x.data,
-                                     X.stride, n, &scores[i])
+                    add_f32(&model, first, last, &depths[0], <const float *> x.data, X.stride, n,
+                            &scores[i])
                 else:
-                    rc_trees_add_f64(&model, first, last, &depths[0], <const double *> x.data,
-                                     X.stride, n, &scores[i])
+                    add_f64(&model, first, last, &depths[0], <const double *> x.data, X.stride, n,
+                            &scores[i])
                 i += n
         return
     if X.indptr != NULL and d > WIDE:
@@ -212,7 +242,7 @@ def add_scores(
                 for k in range(x.n):
                     if not zero_missing or stored(&x, k) != 0:
                         spread[j * d + (k if x.indices == NULL else x.indices[k])] = stored(&x, k)
-            rc_trees_add_f64(&model, first, last, &depths[0], spread, d, n, &scores[i])
+            add_f64(&model, first, last, &depths[0], spread, d, n, &scores[i])
             for j in range(n):
                 x = rc_rows_get(X, i + j)
                 for k in range(x.n):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
         preference,
         progress,
     )
-    from rankcore.boosting.rankboost import BipartiteRankBoost, RankBoost
+    from rankcore.boosting.bipartite import BipartiteRankBoost
+    from rankcore.boosting.rankboost import RankBoost
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
     from rankcore.ordinal.cusum import CuSumRank

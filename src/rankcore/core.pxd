@@ -63,6 +63,8 @@ cdef extern from "rankcore.h" nogil:
         int64_t n_trees
         int64_t n_features
         int32_t zero_missing
+        const int64_t *sets
+        const uint32_t *words
 
     rc_row rc_row_f64(const double *data, const int32_t *indices, int64_t n) noexcept
     rc_row rc_row_f32(const float *data, const int32_t *indices, int64_t n) noexcept
@@ -81,6 +83,7 @@ cdef extern from "rankcore.h" nogil:
     double rc_stumps_value(const rc_stumps *model, int64_t f, double x) noexcept
     double rc_stumps_score(const rc_stumps *model, rc_row x) noexcept
     double rc_row_value(rc_row x, int64_t column) noexcept
+    int32_t rc_trees_has(const rc_trees *model, int64_t node, double value) noexcept
     int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x) noexcept
     double rc_trees_score(const rc_trees *model, rc_row x) noexcept
     void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scores) noexcept

@@ -82,6 +82,8 @@ int main(void)
     OFFSET(rc_trees, n_trees);
     OFFSET(rc_trees, n_features);
     OFFSET(rc_trees, zero_missing);
+    OFFSET(rc_trees, sets);
+    OFFSET(rc_trees, words);
 #ifdef LAYOUT_CAPI
     CONSTANT(RC_TIE_CRAMMER);
     CONSTANT(RC_TIE_STRICT);

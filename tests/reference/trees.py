@@ -7,6 +7,8 @@ the highest threshold, then default 1.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
 from math import exp, inf
 
 import numpy as np
@@ -59,7 +61,46 @@ def pair_worth(one, other, l2, sign, low, high):
 
 
 def goes_high(x, threshold, default, zero_missing):
+    if isinstance(threshold, frozenset):
+        return (x in threshold) != bool(default)
     return bool(default) if is_missing(x, zero_missing) else bool(x > threshold)
+
+
+def sorted_sets(masses):
+    """Categories of some weight that go high, the fewest first; masses are (won, lost) of each."""
+    order = sorted(
+        (category for category, (w, m) in masses.items() if w + m),
+        key=lambda category: (Fraction(masses[category][0], sum(masses[category])), category),
+    )
+    return [order[i:] for i in range(len(order) - 1, 0, -1)]
+
+
+def all_sets(masses):
+    """Every set of categories of some weight but none and all."""
+    heavy = [category for category, mass in masses.items() if sum(mass)]
+    return [part for n in range(1, len(heavy)) for part in combinations(heavy, n)]
+
+
+def category_cuts(column, leaf, W, L):
+    """Set and default of each split of categories; missing values are category inf."""
+    of_row = {i: column[i] if column[i] >= 0 else inf for i in leaf.rows}
+    masses = {}
+    for i, category in of_row.items():
+        w, m = masses.get(category, (0, 0))
+        masses[category] = (w + W[i], m + L[i])
+    for high in sorted_sets(masses):
+        low = [one for one in masses if sum(masses[one]) and one not in high]
+        heavier = sum(sum(masses[one]) for one in high) > sum(sum(masses[one]) for one in low)
+        default = inf in high if sum(masses.get(inf, (0, 0))) else heavier
+        yield frozenset(low if default else high), int(default)
+
+
+def numeric_cuts(column, leaf, W, L, thresholds, zero_missing):
+    missing = any(W[i] + L[i] for i in leaf.rows if is_missing(column[i], zero_missing))
+    for threshold in thresholds:
+        for default in (1, 0) if missing and threshold > -inf else (0,):
+            if threshold > -inf or missing:
+                yield threshold, default
 
 
 def best_cut(X, leaf, W, L, scale, thresholds, signs, features, rules, zero_missing):
@@ -70,37 +111,38 @@ def best_cut(X, leaf, W, L, scale, thresholds, signs, features, rules, zero_miss
     best, found = 0.0, None
     for f in features:
         column = X[:, f]
-        missing = any(W[i] + L[i] for i in leaf.rows if is_missing(column[i], zero_missing))
-        for threshold in thresholds[f]:
-            for default in (1, 0) if missing and threshold > -inf else (0,):
-                if threshold == -inf and not missing:
-                    continue
-                high = [
-                    i for i in leaf.rows if goes_high(column[i], threshold, default, zero_missing)
-                ]
-                one = (sum(W[i] for i in high), sum(L[i] for i in high))
-                other = (whole[0] - one[0], whole[1] - one[1])
-                if min(sum(one), sum(other)) < least:
-                    continue
-                n = len(high)
-                if rules.min_samples_leaf > 1 and (
-                    min(n, len(leaf.rows) - n) < rules.min_samples_leaf
-                ):
-                    continue
-                gained = pair_worth(one, other, l2, signs[f], leaf.low, leaf.high)
-                if gained > best:
-                    best, found = gained, (f, threshold, default)
+        if thresholds[f] is None:
+            cuts = category_cuts(column, leaf, W, L)
+        else:
+            cuts = numeric_cuts(column, leaf, W, L, thresholds[f], zero_missing)
+        for threshold, default in cuts:
+            high = [i for i in leaf.rows if goes_high(column[i], threshold, default, zero_missing)]
+            one = (sum(W[i] for i in high), sum(L[i] for i in high))
+            other = (whole[0] - one[0], whole[1] - one[1])
+            if min(sum(one), sum(other)) < least:
+                continue
+            n = len(high)
+            if rules.min_samples_leaf > 1 and min(n, len(leaf.rows) - n) < rules.min_samples_leaf:
+                continue
+            gained = pair_worth(one, other, l2, signs[f], leaf.low, leaf.high)
+            if gained > best:
+                best, found = gained, (f, threshold, default)
     return best, found
 
 
-def grow(X, won, lost, rules, taken=None, features=None, zero_missing=False):
+def grow(
+    X, won, lost, rules, taken=None, features=None, zero_missing=False, categorical=frozenset()
+):
     """Nodes, gains, leaf of each row, and the range of each leaf's value."""
     n, d = X.shape
     taken = range(n) if taken is None else np.flatnonzero(taken).tolist()
     features = range(d) if features is None else np.flatnonzero(features).tolist()
     signs = [0] * d if rules.signs is None else rules.signs.tolist()
     W, L, scale = rounded(won, lost, list(taken))
-    thresholds = [midpoints(column, zero_missing) for column in X.T]
+    thresholds = [
+        None if f in categorical else midpoints(column, zero_missing)
+        for f, column in enumerate(X.T)
+    ]
     l2 = rules.l2_leaf * scale
     leaves, nodes, gains, places = [Leaf(list(taken))], [], [], [None]
 

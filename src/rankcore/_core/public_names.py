@@ -1,7 +1,7 @@
 """Where each public name lives: modules are imported when a name of theirs is first used."""
 
 HOME = {
-    "BipartiteRankBoost": "rankcore.boosting.rankboost",
+    "BipartiteRankBoost": "rankcore.boosting.bipartite",
     "CuSumRank": "rankcore.ordinal.cusum",
     "KernelCuSumRank": "rankcore.ordinal.kernel.cusum",
     "KernelOAPBPM": "rankcore.ordinal.kernel.oap",

@@ -6,6 +6,7 @@
 #define RANKCORE_TREE_SPLITS_H
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "_vectors.h"
@@ -140,6 +141,106 @@ static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, 
     found.bin = (int32_t)(n_bins - 1 - (missing ? at / 2 : at));
     found.side = missing && at % 2 == 0 && found.bin > 0;
     return found;
+}
+
+/* A category, and the sum of the words of its rows. */
+typedef struct rc_category {
+    uint64_t word;
+    uint64_t code;
+} rc_category;
+
+/* By W / (W + L), then by code. The products are of 32-bit integers: exact. */
+static inline int rc_by_rate(const void *left, const void *right)
+{
+    const rc_category *a = (const rc_category *)left, *b = (const rc_category *)right;
+    const uint64_t x = (a->word >> 32) * (b->word & UINT64_C(0xffffffff));
+    const uint64_t y = (b->word >> 32) * (a->word & UINT64_C(0xffffffff));
+    if (x != y)
+        return x < y ? -1 : 1;
+    return (a->code > b->code) - (a->code < b->code);
+}
+
+/* The categories that weigh something, in that order, "missing" (n_bins) among them; how many. */
+static inline int64_t rc_sort_categories(const uint64_t *sums, int64_t n_bins, rc_category *order)
+{
+    int64_t b, n = 0;
+    for (b = 0; b <= n_bins; b++)
+        if (sums[b]) {
+            order[n].word = sums[b];
+            order[n++].code = (uint64_t)b;
+        }
+    qsort(order, (size_t)n, sizeof *order, rc_by_rate);
+    return n;
+}
+
+/* Where missing values go, and categories that weigh nothing, if the last n_firing of n fire. at is
+ * the place of "missing" among the n; if it is not there, they go to the child that weighs more. */
+static inline uint8_t rc_side_of_missing(int64_t at, int64_t n, int64_t n_firing, uint64_t firing,
+                                         uint64_t word)
+{
+    const uint64_t rest = word - firing;
+    if (at >= 0)
+        return at >= n - n_firing;
+    return rc_won(firing) + rc_lost(firing) > rc_won(rest) + rc_lost(rest);
+}
+
+/* Find the set of categories of most gain, see rc_best_cut; bin is the number of those that fire,
+ * the last ones of rc_sort_categories. What both children are worth is convex in W and L of one:
+ * it is greatest at a corner of what sets of categories can sum to, and these are, by W / (W + L),
+ * the first ones and the others (Fisher 1958; Breiman et al. 1984, section 4.2). Of equal sets, the
+ * one of fewest categories that fire. order has room for n_bins + 1. */
+static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, int64_t n_bins,
+                                   const rc_leaf *leaf, int64_t n_rows, int64_t least_rows,
+                                   rc_category *order, uint64_t *firing, double *worths)
+{
+    const int64_t n = rc_sort_categories(sums, n_bins, order);
+    uint64_t above = 0;
+    int64_t i, k, n_above = 0, n_light = 0, missing = n, at = -1;
+    double best = 0.0;
+    rc_split found = {-1.0, -1, 0};
+    for (i = 0; i + 1 < n; i++)
+        firing[i] = above += order[n - 1 - i].word;
+    do
+        missing--;
+    while (missing >= 0 && order[missing].code != (uint64_t)n_bins);
+    if (leaf->low > -1e300 || leaf->high < 1e300)
+        rc_constrained_worths(firing, n - 1, leaf, worths);
+    else
+        rc_worths(firing, n - 1, leaf->word, leaf->l2, leaf->least, worths);
+    if (counts) {
+        for (k = 0; k <= n_bins; k++)
+            n_light += sums[k] ? 0 : counts[k];
+        for (i = 0; i + 1 < n; i++) {
+            const uint8_t side = rc_side_of_missing(missing, n, i + 1, firing[i], leaf->word);
+            int64_t m;
+            n_above += counts[order[n - 1 - i].code];
+            m = n_above + (side ? n_light : 0);
+            if (m < least_rows || n_rows - m < least_rows)
+                worths[i] = -1.0;
+        }
+    }
+    for (i = 0; i + 1 < n; i++)
+        if (worths[i] > best) {
+            best = worths[i];
+            at = i;
+        }
+    if (at < 0)
+        return found;
+    found.gain = best;
+    found.bin = (int32_t)(at + 1);
+    found.side = rc_side_of_missing(missing, n, at + 1, firing[at], leaf->word);
+    return found;
+}
+
+/* Which codes fire in the set that rc_best_set found. */
+static inline void rc_mark_set(const uint64_t *sums, int64_t n_bins, int64_t n_firing, uint8_t side,
+                               rc_category *order, uint8_t *fires)
+{
+    const int64_t n = rc_sort_categories(sums, n_bins, order);
+    int64_t i;
+    memset(fires, side, (size_t)n_bins + 1);
+    for (i = 0; i < n; i++)
+        fires[order[i].code] = i >= n - n_firing;
 }
 
 /* No cut of entries that win with W and lose with L in all has more worth than this: the worth is

@@ -49,6 +49,7 @@ def divide(
     feature: int,
     bin: int,
     side: int,
+    of_code: NDArray[np.uint8] | None,
     fires: NDArray[np.uint8],
     rows: NDArray[np.int32],
     words: NDArray[np.uint64],

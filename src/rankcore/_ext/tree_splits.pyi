@@ -12,6 +12,7 @@ def search(
     whole: NDArray[np.uint8] | None,
     allowed: NDArray[np.uint8] | None,
     signs: NDArray[np.int8] | None,
+    categorical: NDArray[np.uint8] | None,
     sums: NDArray[np.uint64],
     word: int,
     l2: float,
@@ -34,6 +35,7 @@ def search_counted(
     columns: Columns,
     feature: int,
     sign: int,
+    categorical: bool,
     rows: NDArray[np.int32],
     words: NDArray[np.uint64],
     word: int,
@@ -49,5 +51,20 @@ def search_counted(
     room: NDArray[np.float64],
     counts: NDArray[np.int32],
 ) -> tuple[float, int, int]: ...
+def mark_set(
+    columns: Columns,
+    feature: int,
+    n_firing: int,
+    side: int,
+    rows: NDArray[np.int32],
+    words: NDArray[np.uint64],
+    word: int,
+    leaf_of: NDArray[np.int32] | None,
+    leaf: int,
+    row_words: NDArray[np.uint64] | None,
+    scratch: NDArray[np.uint64],
+    counts: NDArray[np.int32],
+    fires: NDArray[np.uint8],
+) -> None: ...
 def worth(word: int, l2: float, low: float, high: float) -> float: ...
 def value(word: int, l2: float, low: float, high: float) -> float: ...

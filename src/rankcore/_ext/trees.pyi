@@ -10,6 +10,8 @@ def measure_depths(
     sides: NDArray[np.uint8],
     thresholds: NDArray[np.float64],
     values: NDArray[np.float64],
+    sets: NDArray[np.int64],
+    words: NDArray[np.uint32],
     n_features: int,
     depths: NDArray[np.int32],
 ) -> None: ...
@@ -21,6 +23,8 @@ def add_scores(
     sides: NDArray[np.uint8],
     thresholds: NDArray[np.float64],
     values: NDArray[np.float64],
+    sets: NDArray[np.int64],
+    words: NDArray[np.uint32],
     zero_missing: bool,
     first: int,
     last: int,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from numbers import Integral
 from typing import Any, Self
 
@@ -13,15 +14,15 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import as_generator, check_flag, check_option, check_real
+from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.state import as_validation_log
-from rankcore._core.threads import check_n_jobs, n_threads
+from rankcore._core.threads import n_threads
 from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import MAX_BINS
 from rankcore.boosting._booster import Rounds
-from rankcore.boosting._focus import check_pair_weight
+from rankcore.boosting._categories import Categories
+from rankcore.boosting._params import check_params, grows_trees, monotone_signs
 from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
 from rankcore.boosting._tree_booster import Sampling, TreeRounds
@@ -30,17 +31,12 @@ from rankcore.boosting._tree_sum import TreeSum
 from rankcore.progress import Progress, report
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful
-from rankcore.ranking._validation import check_metric
 
 # What `history_` has of each round, beside what is measured on held-out rows.
 FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")
 BOUND = FIGURES.index("bound")
 # Bounds are kept below this: what a bound of more says is nothing, but infinity is no JSON.
 GREATEST = 1e300
-# Parameters that only stumps have, and what they are by default.
-OF_STUMPS = {"select": "edge", "smoothing": "auto", "search": "auto"}
-# More leaves are not needed to tell any rows apart that memory has room for.
-MAX_LEAVES = 2**24
 
 
 class PairBoosting(Ranker):
@@ -77,28 +73,62 @@ class PairBoosting(Ranker):
     subsample: float
     colsample: float
     monotonic_cst: Any
+    categorical_features: Any
     pair_weight: Any
     random_state: Any
 
     _steps: tuple[str, ...]
+    _categories: Categories | None = None
 
     # ---------------------------------------------------------------- learning
+
+    def _begin_fit(self, X: Any) -> tuple[Rows, Categories | None]:
+        """Check the rows of a fit, and number its categories."""
+        goes_on = self.warm_start and "_state" in self.__dict__
+        known = self._categories if goes_on else None
+        given = self.categorical_features
+        categories = Categories.of(X, given, known)
+        if categories is None:
+            return as_rows(X, nan=True), None
+        if not grows_trees(self):
+            column, name = next(iter(categories.names(X).items()))
+            what = (
+                f"has dtype {list(X.dtypes)[column]}" if name != str(column) else "is categorical"
+            )
+            raise ValueError(
+                f"column {name} {what}, but stumps have no categorical features: encode it, or set "
+                "max_leaf_nodes above 2 or weak='tree'"
+            )
+        if self.missing == "zero":
+            raise ValueError(
+                "missing='zero' and categorical features exclude each other: 0 is a category"
+            )
+        rows = as_rows(categories.encode(X), nan=True)
+        categories.check(rows, X)
+        return rows, categories
 
     def _fit(
         self,
         X: Any,
         rows: Rows,
+        categories: Categories | None,
         pairing: Pairing,
         largest: int,
         eval_sets: Sequence[Any],
         callbacks: Iterable[Callback] | None,
     ) -> Self:
         check_useful(pairing, rows.n_rows)
-        validation = self._validation(X, rows, largest > 0, *eval_sets)
+        learner = copy(self)
+        learner._categories = categories
+        validation = learner._validation(X, rows, largest > 0, *eval_sets)
         state = self._begin(rows.n_features)
-        shadow = self._shadow(X, rows.n_features, largest, state)
+        shadow = learner._shadow(X, rows.n_features, largest, state)
         self._check_columns(shadow)
-        run = self._rounds(rows, pairing, state.model, shadow._signs())
+        columns = None if categories is None else categories.columns
+        names = getattr(shadow, "feature_names_in_", None)
+        signs = monotone_signs(self.monotonic_cst, rows.n_features, names, columns)
+        called = None if categories is None else categories.names(X)
+        run = self._rounds(rows, pairing, state.model, signs, called)
         watch = Watch(shadow, validation, callbacks)
         try:
             held_out = HeldOut(watch, state.model)
@@ -131,6 +161,7 @@ class PairBoosting(Ranker):
         pairing: Pairing,
         model: StumpSum | TreeSum,
         signs: NDArray[np.int8] | None,
+        categorical: Mapping[int, str] | None,
     ) -> Rounds:
         """The rounds that add to a model."""
         n_jobs = min(n_threads(self.n_jobs), rows.n_features)  # threads share the features
@@ -172,34 +203,9 @@ class PairBoosting(Ranker):
             pair_weight=self.pair_weight,
             max_bins=self.max_bins,
             balanced=balanced,
+            categorical=categorical,
             n_jobs=n_jobs,
         )
-
-    def _grows_trees(self) -> bool:
-        """Whether the weak rankers are trees."""
-        return self.weak == "tree" or (self.weak == "auto" and self.max_leaf_nodes != 2)
-
-    def _signs(self) -> NDArray[np.int8] | None:
-        """Monotone constraints by column, 1, 0 or -1; None if there are none."""
-        given, d = self.monotonic_cst, self.n_features_in_
-        if given is None:
-            return None
-        if isinstance(given, dict):
-            names = getattr(self, "feature_names_in_", None)
-            columns = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
-            signs = np.zeros(d)
-            for name, sign in given.items():
-                if name not in columns:
-                    raise ValueError(f"monotonic_cst names a feature that X has not: {name!r}")
-                signs[columns[name]] = sign
-        else:
-            signs = np.asarray(given)
-        if signs.shape != (d,) or not np.isin(signs, (-1, 0, 1)).all():
-            raise ValueError(
-                f"monotonic_cst must be {d} of the numbers -1, 0 and 1, one per feature, or a dict "
-                f"from names of features to them; found {given!r}"
-            )
-        return signs.astype(np.int8) if signs.any() else None
 
     def _note(self, state: ModelState, figures: dict[str, float]) -> None:
         """Add a round to the log, and report it."""
@@ -215,7 +221,7 @@ class PairBoosting(Ranker):
         """A state that knows nothing, or what is to be continued."""
         settings: dict[str, Any] = {"zero_missing": self.missing == "zero"}
         kind: type[StumpSum | TreeSum] = StumpSum
-        if self._grows_trees():
+        if grows_trees(self):
             kind, settings["weak"] = TreeSum, "tree"
         if not self.warm_start or "_state" not in self.__dict__:
             model = kind(n_features, settings["zero_missing"])
@@ -250,74 +256,29 @@ class PairBoosting(Ranker):
                 "warm_start requires the columns that the model was fitted on, "
                 f"{known.tolist()}; found {names.tolist()}"
             )
+        if "_state" not in self.__dict__ or not len(self._state.model):
+            return
+        before, now = (
+            None if one is None else (np.flatnonzero(one.columns).tolist(), sorted(one.labels))
+            for one in (self._categories, shadow._categories)
+        )
+        if before != now:
+            raise ValueError(
+                "warm_start requires the categorical features that the model was fitted on, all of "
+                "them again as numbers or as columns of a frame"
+            )
 
     def _as_rows(self, X: Any) -> Rows:
-        return as_rows(X, nan=True)
+        return as_rows(X if self._categories is None else self._categories.encode(X), nan=True)
 
     def _check_params(self) -> None:
-        check_option(self.step, "step", self._steps)
-        check_option(self.select, "select", ("edge", "normalizer"))
-        check_option(self.missing, "missing", ("learn", "zero"))
-        check_option(self.search, "search", ("auto", "plain"))
-        if self.balance is not None:
-            check_option(self.balance, "balance", ("query",))
-        check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
-        check_scalar(self.verbose, "verbose", Integral, min_val=0)
-        if self.max_bins is not None:
-            check_scalar(self.max_bins, "max_bins", Integral, min_val=2, max_val=MAX_BINS)
-        if self.early_stopping_rounds is not None:
-            check_scalar(self.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
-        if not (isinstance(self.smoothing, str) and self.smoothing == "auto"):
-            if isinstance(self.smoothing, str):
-                raise ValueError(
-                    f"smoothing must be 'auto' or a number from 0 on, found {self.smoothing!r}"
-                )
-            check_real(self.smoothing, "smoothing", 0, 1e100)
-        check_flag(self.warm_start, "warm_start")
-        check_n_jobs(self.n_jobs)
-        check_metric(self.eval_metric, "eval_metric")
-        self._check_tree_params()
-
-    def _check_tree_params(self) -> None:
-        check_option(self.weak, "weak", ("auto", "stump", "tree"))
-        check_option(self.leaf_step, "leaf_step", ("search", "newton"))
-        if self.max_leaf_nodes is not None:
-            check_scalar(
-                self.max_leaf_nodes, "max_leaf_nodes", Integral, min_val=2, max_val=MAX_LEAVES
-            )
-        elif self.max_depth is None:
-            raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
-        if self.max_depth is not None:
-            unlimited = self.max_leaf_nodes is None
-            most = MAX_LEAVES.bit_length() - 1 if unlimited else None
-            check_scalar(self.max_depth, "max_depth", Integral, min_val=1, max_val=most)
-        check_scalar(self.min_samples_leaf, "min_samples_leaf", Integral, min_val=1)
-        check_real(self.min_pair_weight, "min_pair_weight", 0, 2)
-        check_real(self.l2_leaf, "l2_leaf", 0, 1e100)
-        for name in ("learning_rate", "subsample", "colsample"):
-            check_real(getattr(self, name), name, 0, 1)
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0; found 0")
-        check_pair_weight(self.pair_weight)
-        trees = self._grows_trees()
-        if self.weak == "stump" and self.max_leaf_nodes != 2:
-            raise ValueError(
-                f"stumps have two leaves; found weak='stump' and max_leaf_nodes="
-                f"{self.max_leaf_nodes}: leave weak out, or set it to 'tree'"
-            )
-        for name in ("monotonic_cst", "pair_weight"):
-            if not trees and getattr(self, name) is not None:
-                raise ValueError(f"{name} requires weak='tree'; found stumps")
-        for name, value in {**OF_STUMPS, "step": self._steps[0]}.items():
-            if trees and getattr(self, name) != value:
-                raise ValueError(
-                    f"{name} is for stumps; found {name}={getattr(self, name)!r} with trees"
-                )
+        check_params(self)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        state = self._state
+        state, categories = self._state, self._categories
         return {
             "settings": state.settings,
+            "categories": None if categories is None else categories.facts(),
             "largest_query": self._largest_query,
             "log": state.log,
             "validation": state.validation,
@@ -330,10 +291,17 @@ class PairBoosting(Ranker):
         zero_missing, trees = settings.get("zero_missing"), settings.get("weak") == "tree"
         if not isinstance(zero_missing, bool) or len(settings) != 1 + trees:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
-        if trees != self._grows_trees():
+        if trees != grows_trees(self):
             raise ValueError("it holds trees where its parameters say stumps, or the reverse")
         kind: type[StumpSum | TreeSum] = TreeSum if trees else StumpSum
         model = kind.from_arrays(spec.arrays, n_features, zero_missing)
+        categories = None
+        if spec.facts["categories"] is not None:
+            categories = Categories.restored(spec.facts["categories"], n_features)
+        if isinstance(model, TreeSum):
+            model.check_categories(None if categories is None else categories.columns)
+        elif categories is not None:
+            raise ValueError("it holds stumps, which have no categorical features")
         log = [list(map(float, figures)) for figures in log]
         if any(len(figures) != len(FIGURES) for figures in log) or np.isnan(log).any():
             raise ValueError("its log is not that of a boosted model")
@@ -342,6 +310,7 @@ class PairBoosting(Ranker):
         validation = as_validation_log(spec.facts["validation"], len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
         self.n_features_in_, self._largest_query = n_features, int(spec.facts["largest_query"])
+        self._categories = categories
         if best is not None:
             self.best_iteration_ = int(best)
 
@@ -410,6 +379,19 @@ class PairBoosting(Ranker):
         """The stumps, a record each, or all nodes of the trees."""
         records: NDArray[np.void] = self._fitted_state().model.records()
         return records
+
+    @property
+    def is_categorical_(self) -> NDArray[np.bool_] | None:
+        """Which features are categorical, shape (n_features,); None if there are none."""
+        self._fitted_state()
+        return None if self._categories is None else self._categories.columns.copy()
+
+    @property
+    def categories_(self) -> dict[int, list[Any]]:
+        """By column of a frame, its categories in the order of their numbers."""
+        self._fitted_state()
+        found = {} if self._categories is None else self._categories.labels
+        return {column: list(labels) for column, labels in found.items()}
 
     @property
     def n_iter_(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -32,10 +32,15 @@ class Binning:
         At most 255; None for a bin for each distinct value.
     zero_missing : bool
         Whether 0 is missing, as NaN is.
+    categorical : dict of int to str, optional
+        Columns that hold numbers of categories, each of which has a bin, and what errors call them.
+        Numbers below 0 are missing.
 
     Attributes
     ----------
     columns : Columns
+    categories : dict of int to ndarray of int64
+        The category in each bin of those columns.
     n_entries : ndarray of int64, shape (n_features,), or None
         Values stored in each column of sparse rows.
     n_bins, zero_bin : ndarray of int32, shape (n_features,)
@@ -50,9 +55,16 @@ class Binning:
     """
 
     def __init__(
-        self, rows: Rows, taken: NDArray[np.int64], max_bins: int | None, zero_missing: bool
+        self,
+        rows: Rows,
+        taken: NDArray[np.int64],
+        max_bins: int | None,
+        zero_missing: bool,
+        categorical: Mapping[int, str] | None = None,
     ) -> None:
         self.rows, self.taken = rows, taken
+        self.categories: dict[int, NDArray[np.int64]] = {}
+        self._categorical = categorical or {}
         n, d = taken.size, rows.n_features
         if n > MAX_ROWS:
             raise ValueError(f"boosting takes {MAX_ROWS} rows at most; found {n} to compare")
@@ -111,6 +123,7 @@ class Binning:
         kernels.gather(
             self.rows, self.taken, here.start, here.stop, offsets[:-1].copy(), values, places
         )
+        self._number_categories(here, offsets, values, max_bins)
         ascending = values.astype(self.rows.arrays[0].dtype)  # float32 sorts in half the time
         for first, last in pairwise(offsets.tolist()):
             ascending[first:last].sort()
@@ -132,6 +145,30 @@ class Binning:
             self._places[here],
         )
         return thresholds[:n_kept].copy()
+
+    def _number_categories(
+        self,
+        here: slice,
+        offsets: NDArray[np.int64],
+        values: NDArray[np.float64],
+        max_bins: int,
+    ) -> None:
+        """Note the categories of some columns, and make those below 0 missing."""
+        for column, name in self._categorical.items():
+            if not here.start <= column < here.stop:
+                continue
+            at = column - here.start
+            part = values[offsets[at] : offsets[at + 1]]
+            part[part < 0] = np.nan
+            found = np.unique(part[part == part]).astype(np.int64)
+            if part.size < self.taken.size:  # of sparse rows
+                found = np.union1d(found, [0])
+            if found.size > max_bins:
+                raise ValueError(
+                    f"categorical column {name} has {found.size} categories in the rows to learn "
+                    f"from, more than max_bins={max_bins}: set max_bins=None"
+                )
+            self.categories[column] = found
 
     def threshold(self, feature: int, bin: int) -> float:
         """The threshold below a bin; -inf below the lowest."""

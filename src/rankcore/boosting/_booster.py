@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf, log
 from typing import Any
 
@@ -36,6 +37,8 @@ class Rounds:
     max_bins : int or None
     balanced : bool
         Whether queries weigh alike at first.
+    categorical : dict of int to str, optional
+        Columns of categories, see `Binning`.
 
     Attributes
     ----------
@@ -44,10 +47,17 @@ class Rounds:
     """
 
     def __init__(
-        self, rows: Rows, pairing: Pairing, state: Any, *, max_bins: int | None, balanced: bool
+        self,
+        rows: Rows,
+        pairing: Pairing,
+        state: Any,
+        *,
+        max_bins: int | None,
+        balanced: bool,
+        categorical: Mapping[int, str] | None = None,
     ) -> None:
         self.state = state
-        self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing)
+        self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing, categorical)
         n = pairing.docs.size
         scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import exp, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._focus import Focus
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
-from rankcore.boosting._tree_sum import Tree, TreeSum
+from rankcore.boosting._tree_sum import NONE, Tree, TreeSum, pack_set
 from rankcore.ranking._pairs import Pairing
 
 # The line search finds its step to within a change of the scores by this.
@@ -43,7 +44,7 @@ class TreeRounds(Rounds):
 
     Parameters
     ----------
-    rows, pairing, max_bins, balanced, n_jobs
+    rows, pairing, max_bins, balanced, categorical, n_jobs
         As for `Rounds`.
     state : TreeSum
         In and out. Trees are added to those it has.
@@ -71,6 +72,7 @@ class TreeRounds(Rounds):
         pair_weight: Any,
         max_bins: int | None,
         balanced: bool,
+        categorical: Mapping[int, str] | None,
         n_jobs: int,
     ) -> None:
         self._focus: Focus | None = None
@@ -79,7 +81,14 @@ class TreeRounds(Rounds):
                 raise ValueError("pair_weight requires labels; found pairs")
             scores = state.score(rows)[pairing.docs]
             self._focus = Focus(pairing, pairing.steps(balanced), pair_weight, scores)
-        super().__init__(rows, pairing, state, max_bins=max_bins, balanced=balanced)
+        super().__init__(
+            rows,
+            pairing,
+            state,
+            max_bins=max_bins,
+            balanced=balanced,
+            categorical=categorical,
+        )
         self._rules, self._sampling = rules, sampling
         self._rate, self._line_search = learning_rate, line_search
         self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
@@ -177,14 +186,21 @@ class TreeRounds(Rounds):
         return self._rate * values
 
     def _tree(self, grown: Grown, values: NDArray[np.float64]) -> Tree:
-        cuts = zip(grown.features, grown.bins, strict=True)
+        nodes = range(len(grown.features))
+        thresholds = [
+            inf if node in grown.sets else self._binning.threshold(*cut)
+            for node, cut in enumerate(zip(grown.features, grown.bins, strict=True))
+        ]
+        words = [pack_set(grown.sets[node]) if node in grown.sets else NONE for node in nodes]
         return Tree(
             np.array(grown.features, dtype=np.int32),
-            np.array([self._binning.threshold(*cut) for cut in cuts], dtype=np.float64),
+            np.array(thresholds, dtype=np.float64),
             np.array(grown.sides, dtype=np.uint8),
             np.array(grown.children, dtype=np.int32).reshape(-1, 2),
             np.array(grown.gains, dtype=np.float64),
             values,
+            np.concatenate([[0], np.cumsum([part.size for part in words])]).astype(np.int64),
+            np.concatenate([NONE, *words]),
         )
 
 

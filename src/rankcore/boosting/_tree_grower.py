@@ -27,6 +27,9 @@ class Grown:
     features, bins, sides : list of int
         Of each node. Rows fire in this bin and those above, and if the side is 1, where the value
         is missing.
+    sets : dict of int to ndarray of int64
+        Nodes that split categories, and those of them that take the other side than missing values.
+        Bins do not matter there.
     children : list of list of int
         Where rows go that do not fire, and that do: a node, or ``~leaf``.
     gains : list of float
@@ -40,6 +43,7 @@ class Grown:
     features: list[int] = field(default_factory=list)
     bins: list[int] = field(default_factory=list)
     sides: list[int] = field(default_factory=list)
+    sets: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     children: list[list[int]] = field(default_factory=list)
     gains: list[float] = field(default_factory=list)
     lows: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
@@ -218,10 +222,16 @@ class TreeGrower:
     def _split(self, tree: Grown, leaf: Leaf, number: int) -> list[Leaf]:
         """Divide the rows of a leaf; returns both children."""
         cut, node = leaf.cut, len(tree.features)
-        middle = leaf.start + self._divide(cut, self._rows, self._words, leaf.start, leaf.stop)
+        fires = None
+        if cut.feature in self.binning.categories:
+            fires = self._find_set(leaf)
+            others = np.flatnonzero(fires[:-1] != cut.side)
+            tree.sets[node] = self.binning.categories[cut.feature][others]
+        here = (leaf.start, leaf.stop)
+        middle = leaf.start + self._divide(cut, fires, self._rows, self._words, *here)
         rest = leaf.rest[0]
         if self._rest.size:
-            rest += self._divide(cut, self._rest, self._rest_words, *leaf.rest)
+            rest += self._divide(cut, fires, self._rest, self._rest_words, *leaf.rest)
         if leaf.parent >= 0:
             tree.children[leaf.parent][leaf.side] = node
         tree.features.append(cut.feature)
@@ -240,9 +250,31 @@ class TreeGrower:
             self._leaf_of[self._rows[middle : leaf.stop]] = number
         return [low, high]
 
+    def _find_set(self, leaf: Leaf) -> NDArray[np.uint8]:
+        """Which bins of a categorical column fire in the cut of a leaf."""
+        n = int(self.binning.n_bins[leaf.cut.feature]) + 1
+        fires, here = np.empty(n, dtype=np.uint8), slice(leaf.start, leaf.stop)
+        tree_splits.mark_set(
+            self.binning.columns,
+            leaf.cut.feature,
+            leaf.cut.bin,
+            leaf.cut.side,
+            self._rows[here],
+            self._words[here],
+            leaf.word,
+            self._leaf_of,
+            leaf.number,
+            self._row_words,
+            np.empty(5 * n, dtype=np.uint64),
+            np.empty(n, dtype=np.int32),
+            fires,
+        )
+        return fires
+
     def _divide(
         self,
         cut: Cut,
+        fires: NDArray[np.uint8] | None,
         rows: NDArray[np.int32],
         words: NDArray[np.uint64],
         start: int,
@@ -254,6 +286,7 @@ class TreeGrower:
             cut.feature,
             cut.bin,
             cut.side,
+            fires,
             self._fires,
             rows[here],
             words[here],

@@ -25,7 +25,8 @@ class Cut(NamedTuple):
     worth : float
         What both children are worth together; negative if there is no cut.
     feature, bin, side : int
-        Rows fire in this bin and those above and, if ``side``, where the value is missing.
+        Rows fire in this bin and those above and, if ``side``, where the value is missing. Of
+        categories, this number of them fire: `tree_splits.mark_set` says which.
     """
 
     worth: float = -1.0
@@ -121,6 +122,10 @@ class Shard:
 
     def __init__(self, binning: Binning, features: NDArray[np.int32]) -> None:
         self.columns, self.features = binning.columns, features
+        self._categorical: NDArray[np.uint8] | None = None
+        if binning.categories:
+            self._categorical = np.zeros(binning.n_bins.size, dtype=np.uint8)
+            self._categorical[list(binning.categories)] = 1
         self._n_rows = binning.taken.size
         n_bins = binning.n_bins[features].astype(np.int64)
         self._whole: NDArray[np.uint8] | None = None
@@ -148,7 +153,7 @@ class Shard:
             size = n_blocks * lanes * tree_histograms.CODES
         self._size = size
         most = int(n_bins.max()) + 1
-        self._scratch = np.empty(3 * most, dtype=np.uint64)
+        self._scratch = np.empty(5 * most, dtype=np.uint64)
         self._room = np.empty(2 * most)
         self._counts = np.empty(most, dtype=np.int32)
         self._spare: list[NDArray[np.uint64]] = []
@@ -216,6 +221,7 @@ class Shard:
             self._whole,
             self.allowed,
             rules.signs,
+            self._categorical,
             sums,
             leaf.word,
             l2,
@@ -251,6 +257,7 @@ class Shard:
                 self.columns,
                 feature,
                 0 if rules.signs is None else int(rules.signs[feature]),
+                self._categorical is not None and bool(self._categorical[feature]),
                 rows,
                 words,
                 leaf.word,

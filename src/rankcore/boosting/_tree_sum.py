@@ -30,6 +30,12 @@ class Tree(NamedTuple):
         Twice the weight that the split leaves less, to second order.
     values : ndarray of float64, shape (n_nodes + 1,)
         What each leaf adds to the score.
+    sets : ndarray of int64, shape (n_nodes + 1,)
+        Where the set of each node begins in ``words``. If it is not empty, the node splits
+        categories: those in it take the other child than missing values, all others the same. The
+        threshold is infinite.
+    words : ndarray of uint32
+        32 categories each, the first in the lowest bit.
     """
 
     features: NDArray[np.int32]
@@ -38,10 +44,41 @@ class Tree(NamedTuple):
     children: NDArray[np.int32]
     gains: NDArray[np.float64]
     values: NDArray[np.float64]
+    sets: NDArray[np.int64]
+    words: NDArray[np.uint32]
+
+    def categories(self, node: int) -> list[int]:
+        """The categories in the set of a node, ascending; none if it has a threshold."""
+        words = self.words[self.sets[node] : self.sets[node + 1]]
+        bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits).tolist()
+
+    def goes_above(self, node: int, value: float) -> bool:
+        """Whether a value takes the second child of a node."""
+        if self.sets[node] < self.sets[node + 1]:
+            return (value in self.categories(node)) != bool(self.sides[node])
+        if value != value:
+            return bool(self.sides[node])
+        return bool(value > self.thresholds[node])
+
+
+# No set.
+NONE = np.empty(0, dtype=np.uint32)
+
+
+def pack_set(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """A set of categories, some at least, as the words of a tree."""
+    bits = np.zeros(32 * (int(categories.max()) // 32 + 1), dtype=np.uint8)
+    bits[categories] = 1
+    words = np.packbits(bits, bitorder="little").view("<u4")
+    return words.astype(np.uint32)
 
 
 class Packed(NamedTuple):
-    """All trees, as ``rc_trees`` in rankcore.h describes them."""
+    """All trees, as ``rc_trees`` in rankcore.h describes them.
+
+    Without categories, ``sets`` and ``words`` are empty.
+    """
 
     offsets: NDArray[np.int64]
     features: NDArray[np.int32]
@@ -49,6 +86,8 @@ class Packed(NamedTuple):
     sides: NDArray[np.uint8]
     thresholds: NDArray[np.float64]
     values: NDArray[np.float64]
+    sets: NDArray[np.int64]
+    words: NDArray[np.uint32]
 
 
 # Arrays of a model file: dtype, and values per node.
@@ -107,8 +146,18 @@ class TreeSum:
         packed = _pack(self.trees[i : i + 1])
         kernels.add_scores(rows, *packed, self.zero_missing, 0, 1, scores)
 
+    def check_categories(self, columns: NDArray[np.bool_] | None) -> None:
+        """Raise ValueError unless sets are of these columns, and thresholds of the others."""
+        for tree in self.trees:
+            split = np.diff(tree.sets) > 0
+            if (split if columns is None else split != columns[tree.features]).any():
+                raise ValueError("its trees split categories where it has none, or the reverse")
+
     def contribution(self, feature: int) -> Contribution:
-        """What a feature adds to the score, if no tree joins it with another one."""
+        """What a feature adds to the score, if no tree joins it with another one.
+
+        Of categories, thresholds lie between their numbers.
+        """
         thresholds = [tree.thresholds[tree.features == feature] for tree in self.trees]
         for tree in self.trees:
             used = np.unique(tree.features)
@@ -123,14 +172,22 @@ class TreeSum:
         probes = (
             np.concatenate([cuts[:1], np.nextafter(cuts, np.inf)]) if cuts.size else np.zeros(1)
         )
+        if np.isposinf(cuts).any():
+            nodes = [
+                tree.categories(node)
+                for tree in self.trees
+                for node in np.flatnonzero(tree.features == feature).tolist()
+            ]
+            most = max(max(categories, default=0) for categories in nodes)
+            probes = np.arange(most + 2.0)  # the last one is in no set
+            cuts = probes[:-1] + 0.5
         values = np.zeros(probes.size + 1)
         for tree in self.trees:
             if feature in tree.features:
                 for k, probe in enumerate([*probes, np.nan]):
                     at = 0
                     while at >= 0:
-                        above = tree.sides[at] if probe != probe else probe > tree.thresholds[at]
-                        at = int(tree.children[at, int(above)])
+                        at = int(tree.children[at, int(tree.goes_above(at, probe))])
                     values[k] += tree.values[~at]
         return Contribution(cuts, values[:-1], float(values[-1]))
 
@@ -147,6 +204,7 @@ class TreeSum:
         kinds: list[Any] = [("tree", np.int32), ("node", np.int32), ("feature", np.int32)]
         kinds += [("threshold", np.float64), ("missing", np.uint8), ("gain", np.float64)]
         kinds += [("children", np.int32, (2,)), ("values", np.float64, (2,))]
+        kinds += [("categories", object)]
         records = np.empty(sum(tree.features.size for tree in self.trees), dtype=kinds)
         at = 0
         for number, tree in enumerate(self.trees):
@@ -157,6 +215,8 @@ class TreeSum:
             part["missing"], part["gain"], part["children"] = tree.sides, tree.gains, tree.children
             leaves = tree.children < 0
             part["values"] = np.where(leaves, tree.values[~tree.children * leaves], 0.0)
+            for node in range(n):
+                part["categories"][node] = tuple(tree.categories(node))
             at += n
         return records
 
@@ -194,17 +254,34 @@ class TreeSum:
             raise ValueError("its trees have splits of negative gain")
         arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         packed = Packed(**{name: arrays[name] for name in Packed._fields})
+        for name, kind in (("sets", "int64"), ("words", "uint32")):
+            if arrays[name].ndim != 1 or arrays[name].dtype != kind:
+                raise ValueError(f"its array {name} is not {kind} of one axis")
         kernels.measure_depths(*packed, n_features, np.empty(n_trees, dtype=np.int32))
         _check_leaves(packed)
+        sets = packed.sets if packed.sets.size else np.zeros(n + 1, dtype=np.int64)
+        if np.any((np.diff(sets) > 0) != np.isposinf(arrays["thresholds"])):
+            raise ValueError("its trees must have sets of categories or finite thresholds")
         trees = []
         for number, (first, last) in enumerate(pairwise(packed.offsets.tolist())):
             parts = {name: arrays[name][first:last] for name in KINDS}
-            trees.append(Tree(**parts, values=values[first + number : last + number + 1]))
+            begins = sets[first : last + 1]
+            trees.append(
+                Tree(
+                    **parts,
+                    values=values[first + number : last + number + 1],
+                    sets=begins - begins[0],
+                    words=packed.words[begins[0] : begins[-1]],
+                )
+            )
         return cls(n_features, zero_missing, trees)
 
 
 def _pack(trees: list[Tree]) -> Packed:
     offsets = np.concatenate([[0], np.cumsum([tree.features.size for tree in trees])])
+    words = np.concatenate([NONE, *(tree.words for tree in trees)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(tree.sets) for tree in trees)])
+    sets = np.concatenate([[0], np.cumsum(lengths)]) if words.size else lengths[:0]
     return Packed(
         offsets.astype(np.int64),
         np.concatenate([np.empty(0, np.int32), *(tree.features for tree in trees)]),
@@ -212,6 +289,8 @@ def _pack(trees: list[Tree]) -> Packed:
         np.concatenate([np.empty(0, np.uint8), *(tree.sides for tree in trees)]),
         np.concatenate([np.empty(0), *(tree.thresholds for tree in trees)]),
         np.concatenate([np.empty(0), *(tree.values for tree in trees)]),
+        sets.astype(np.int64),
+        words,
     )
 
 

@@ -94,7 +94,12 @@ typedef struct rc_trees {
     const double *values;     /* what each leaf adds to the score */
     int64_t n_trees;
     int64_t n_features;
-    int32_t zero_missing; /* whether a zero, stored or not, is missing as a NaN is */
+    int32_t zero_missing;  /* whether a zero, stored or not, is missing as a NaN is */
+    const int64_t *sets;   /* one more than nodes, or NULL: the set of a node of all trees, counted
+                            * through, begins at words[sets[node]]. Where it is not empty, the node
+                            * splits categories, 0, 1, 2 ..: those in it take the other child than a
+                            * NaN, any other value takes the same */
+    const uint32_t *words; /* 32 categories each, the first in the lowest bit */
 } rc_trees;
 
 /* Which of several equal best ranks wins. */
@@ -408,6 +413,19 @@ static inline double rc_row_value(rc_row x, int64_t column)
                                  : ((const double *)x.data)[at];
 }
 
+/* Whether a value is in the set of a node, counted through all trees; sets must not be NULL. O(1).
+ */
+static inline int32_t rc_trees_has(const rc_trees *model, int64_t node, double value)
+{
+    const int64_t first = model->sets[node], n = model->sets[node + 1] - first;
+    int64_t category;
+    if (!(value >= 0.0 && value < 32.0 * (double)n))
+        return 0;
+    category = (int64_t)value;
+    return (double)category == value &&
+           (model->words[first + category / 32] >> (category % 32) & 1u);
+}
+
 /* Leaf of tree t (0 <= t < n_trees) that a row comes to, from 0. The columns of a sparse row must
  * ascend. O(depth), times O(log x.n) if it is sparse. */
 static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
@@ -417,8 +435,10 @@ static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
     while (at >= 0) {
         const double value = rc_row_value(x, model->features[first + at]);
         const int32_t is_missing = value != value || (model->zero_missing && value == 0.0);
-        const int32_t above =
+        int32_t above =
             is_missing ? model->missing[first + at] : value > model->thresholds[first + at];
+        if (model->sets && model->sets[first + at] < model->sets[first + at + 1])
+            above = model->missing[first + at] ^ rc_trees_has(model, first + at, value);
         at = model->children[2 * (first + at) + above];
     }
     return -1 - at;

@@ -299,10 +299,14 @@ def _encode_param(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return encode_generator(value)
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return list(value)  # names of measures
-    if isinstance(value, dict) and name == "class_weight":
-        pairs = [[_encode_param("a label", part) for part in pair] for pair in value.items()]
+    # Names of measures, or one value for each feature.
+    named = name in ("eval_metric", "monotonic_cst", "categorical_features")
+    if named and (isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1):
+        return [_encode_param(f"an entry of {name}", one) for one in value]
+    if isinstance(value, dict) and name in ("class_weight", "monotonic_cst"):
+        pairs = [
+            [_encode_param(f"an entry of {name}", one) for one in pair] for pair in value.items()
+        ]
         return {"mapping": pairs}
     raise TypeError(
         f"the parameter {name}={value!r} cannot be written to a model file; replace it with "

@@ -1,0 +1,243 @@
+"""Categorical features: which columns they are, and the numbers of their categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext.rows import Rows
+
+# Categories are numbered up to here: a set of them takes a bit for each.
+MAX_CATEGORIES = 2**16
+# What the categories of a frame may be.
+LABELS = (str, int, float, bool)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categorical columns of a feature matrix.
+
+    Attributes
+    ----------
+    columns : ndarray of bool, shape (n_features,)
+    labels : dict of int to list
+        Categories of columns of frames, in the order of their numbers. Others are numbers already.
+    """
+
+    columns: NDArray[np.bool_]
+    labels: dict[int, list[Any]] = field(default_factory=dict)
+
+    def names(self, X: Any) -> dict[int, str]:
+        """What errors call the columns of a matrix or frame."""
+        known = _names(X)
+        where = np.flatnonzero(self.columns).tolist()
+        return {column: str(column) if known is None else repr(known[column]) for column in where}
+
+    @classmethod
+    def of(cls, X: Any, given: Any, known: Categories | None) -> Categories | None:
+        """The categorical columns of rows to learn from; None if there are none.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame
+        given : array-like of bool, int or str, or "from_dtype", or None
+            The parameter ``categorical_features``.
+        known : Categories or None
+            Of a fit that goes on: its numbers are kept, new categories come after them.
+
+        Raises
+        ------
+        ValueError
+            If there are no such columns, or their categories are not strings or numbers.
+        """
+        names = _names(X)
+        if given is None or (names is None and isinstance(given, str) and given == "from_dtype"):
+            return None
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        if len(shape) != 2:  # `as_rows` says what is wrong
+            return None
+        columns = _mask(given, shape[1], names, X)
+        if not columns.any():
+            return None
+        labels = {}
+        if names is None:
+            return cls(columns)
+        for column in np.flatnonzero(columns).tolist():
+            found = _labels(X, column)
+            if found is None:
+                continue
+            before = known.labels.get(column, []) if known is not None else []
+            labels[column] = before + [label for label in found if label not in set(before)]
+            if len(labels[column]) > MAX_CATEGORIES:
+                raise ValueError(
+                    f"column {names[column]!r} has {len(labels[column])} categories; at most "
+                    f"{MAX_CATEGORIES} are supported"
+                )
+        return cls(columns, labels)
+
+    def encode(self, X: Any) -> Any:
+        """A frame with numbers in place of its categories: -1 of an unknown one is missing."""
+        names = _names(X)
+        if not self.labels or names is None or len(names) != self.columns.size:
+            return X
+        for column, labels in self.labels.items():
+            X = _encoded(X, column, labels)
+        return X
+
+    def check(self, rows: Rows, X: Any) -> None:
+        """Raise ValueError unless the rows of a matrix X have numbers of categories there."""
+        values, where = rows.arrays[0], rows.columns
+        for column, name in self.names(X).items():
+            part = values[where == column] if where is not None else values[:, column]
+            bad = (part >= MAX_CATEGORIES) | ((part != np.floor(part)) & (part == part))
+            if bad.any():
+                raise ValueError(
+                    f"categorical column {name} must hold integers from 0 to {MAX_CATEGORIES - 1} "
+                    f"(NaN or below 0: missing); found {part[bad][0]:g}: number the categories, or "
+                    "pass a DataFrame whose column has a categorical dtype"
+                )
+
+    def facts(self) -> dict[str, Any]:
+        """As a model file holds it."""
+        labels = {str(column): values for column, values in self.labels.items()}
+        return {"columns": np.flatnonzero(self.columns).tolist(), "labels": labels}
+
+    @classmethod
+    def restored(cls, facts: Mapping[str, Any], n_features: int) -> Self:
+        """From a model file; raises ValueError unless it is what `facts` wrote."""
+        where = np.array(facts["columns"], dtype=np.int64)
+        columns = np.zeros(n_features, dtype=bool)
+        columns[where] = True
+        labels = {int(column): list(values) for column, values in facts["labels"].items()}
+        whole = np.flatnonzero(columns).tolist() == facts["columns"] != []
+        for column, values in labels.items():
+            whole &= column in facts["columns"] and len(set(values)) == len(values)
+            whole &= len(values) <= MAX_CATEGORIES and all(type(v) in LABELS for v in values)
+        if not whole:
+            raise ValueError("its categorical features are not those of a model")
+        return cls(columns, labels)
+
+
+def _names(X: Any) -> list[Any] | None:
+    """Names of the columns of a frame; None of anything else."""
+    return list(X.columns) if hasattr(X, "dtypes") and hasattr(X, "columns") else None
+
+
+def _mask(given: Any, d: int, names: list[Any] | None, X: Any) -> NDArray[np.bool_]:
+    """``categorical_features`` as a mask."""
+    mask = np.zeros(d, dtype=bool)
+    if isinstance(given, str):
+        if given != "from_dtype":
+            raise ValueError(
+                "categorical_features must be None, 'from_dtype' or a list of columns; found "
+                f"{given!r}"
+            )
+        return np.array([_is_categorical(dtype) for dtype in X.dtypes], dtype=bool)
+    columns = np.asarray(given)
+    if columns.ndim != 1 or (columns.size and columns.dtype.kind not in "biuUO"):
+        raise ValueError(
+            f"categorical_features must be a mask, numbers or names of columns; found {given!r:.60}"
+        )
+    if columns.dtype.kind == "b":
+        if columns.size != d:
+            raise ValueError(
+                f"categorical_features is a mask of {columns.size} columns, but X has {d}"
+            )
+        return columns.copy()
+    for column in columns.tolist():
+        if isinstance(column, str):
+            if names is None or column not in names:
+                raise ValueError(f"categorical_features names a feature that X has not: {column!r}")
+            mask[names.index(column)] = True
+        elif isinstance(column, int) and 0 <= column < d:
+            mask[column] = True
+        else:
+            raise ValueError(
+                f"categorical_features must be numbers of columns from 0 to {d - 1}, or their "
+                f"names; found {column!r}"
+            )
+    return mask
+
+
+def _is_categorical(dtype: Any) -> bool:
+    """Whether a column of a frame has a categorical dtype: pandas', or one of polars' two."""
+    return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum")
+
+
+def _column(X: Any, column: int) -> Any:
+    return X.iloc[:, column] if hasattr(X, "iloc") else X.to_series(column)
+
+
+def _is_number(dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):  # polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    return getattr(dtype, "kind", "O") in "fiub"
+
+
+def _labels(X: Any, column: int) -> list[Any] | None:
+    """Categories of a column of a frame: as its dtype declares them, else in ascending order.
+
+    None if it holds numbers: those are the numbers of the categories.
+    """
+    series = _column(X, column)
+    dtype = series.dtype
+    if _is_categorical(dtype) and type(dtype).__name__ != "Categorical":
+        found = dtype.categories.to_list()
+    elif _is_number(dtype):
+        return None
+    else:
+        try:
+            found = sorted(_present(series))
+        except TypeError:
+            found = [None]
+    found = [one.item() if isinstance(one, np.generic) else one for one in found]
+    if any(type(label) not in LABELS for label in found):
+        raise ValueError(
+            f"categories must be strings or numbers; column {list(X.columns)[column]!r} has others"
+        )
+    return found
+
+
+def _present(series: Any) -> set[Any]:
+    """Distinct values that are not missing."""
+    kept = series.dropna() if hasattr(series, "dropna") else series.drop_nulls()
+    return set(kept.to_list())
+
+
+def _encoded(X: Any, column: int, labels: list[Any]) -> Any:
+    """A frame with the numbers of the categories in one column."""
+    series = _column(X, column)
+    if _is_number(series.dtype) and any(isinstance(label, str) for label in labels):
+        raise ValueError(
+            f"column {list(X.columns)[column]!r} must hold categories such as {labels[0]!r}; found "
+            f"dtype {series.dtype}"
+        )
+    if hasattr(X, "iloc"):
+        X = X.copy(deep=False)
+        X.isetitem(column, _pandas_numbers(series, labels).astype(np.float32))
+        return X
+    import polars
+
+    if any(isinstance(label, str) for label in labels):
+        series = series.cast(polars.String)
+    numbers = dict(zip(labels, range(len(labels)), strict=True))
+    if numbers:
+        series = series.replace_strict(numbers, default=-1, return_dtype=polars.Float32)
+    else:
+        series = polars.repeat(-1, len(series), dtype=polars.Float32, eager=True)
+    return X.with_columns(series.fill_null(-1).alias(X.columns[column]))
+
+
+def _pandas_numbers(series: Any, labels: list[Any]) -> NDArray[Any]:
+    """Places of the values of a pandas Series among labels; -1 for others."""
+    import pandas
+
+    index = pandas.Index(labels, dtype=object)
+    if not _is_categorical(series.dtype):
+        return index.get_indexer(series.astype(object))
+    places = np.append(index.get_indexer(series.cat.categories.astype(object)), -1)
+    return places[series.cat.codes]
