@@ -7,7 +7,16 @@ import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 # Guides whose code has no prompts; that of the others is run as doctests.
-GUIDES = ["bounds", "files", "kernels", "ordinal", "pair_measures", "pairwise", "ranksvm"]
+GUIDES = [
+    "bounds",
+    "files",
+    "kernels",
+    "ordinal",
+    "pair_measures",
+    "pairwise",
+    "ranksvm",
+    "scikit_learn",
+]
 
 
 def test_the_code_runs(tmp_path, monkeypatch, capsys):
@@ -31,6 +40,8 @@ def test_the_code_of_guides_runs(name, tmp_path, monkeypatch):
     if not guide.exists():
         pytest.skip("the guides are not here")
     monkeypatch.chdir(tmp_path)
+    if name == "scikit_learn":
+        pytest.importorskip("pandas")
     names = {}
     for block in re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL):
         if ">>>" not in block:

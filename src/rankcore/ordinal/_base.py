@@ -48,6 +48,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     calls is here, once.
     """
 
+    # scikit-learn hands these on by itself, with metadata routing.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
     # The settings of the paper, where they differ from the defaults.
     _published: ClassVar[dict[str, Any]] = {}
     # What the weight of an example means: the length of its step, or how often it is visited.

@@ -100,7 +100,7 @@ def train(
             rankcore.save(with_scaler(scaler, estimator), output)
         except TypeError as error:  # a parameter of a wrong type
             raise ValueError(str(error)) from error
-    facts = {"model": learner.name}
+    facts: dict[str, Any] = {"model": learner.name}
     if model is None:
         facts["chosen_since"] = "no line has qid:" if qid is None else "every line has qid:"
     facts |= {"examples": X.shape[0], "features": X.shape[1]}
