@@ -119,7 +119,7 @@ def test_listed_pairs(problem, select):
 
 
 def test_the_worked_run():
-    for model in (rc.RankBoost(3, step="discrete"), rc.BipartiteRankBoost(3)):
+    for model in (rc.RankBoost(3, step="discrete"), rc.BipartiteRankBoost(3, step="exact")):
         model.fit(X_GOLDEN, Y_GOLDEN)
         np.testing.assert_array_equal(model.estimators_["threshold"], [0.5, 2.25, 2.75])
         np.testing.assert_allclose(
@@ -262,7 +262,7 @@ def test_exact_bipartite_steps_are_rank_boost_on_all_pairs():
     pairs, _ = plain.label_pairs(y)
     listed = rc.RankBoost(40, step="discrete").fit(X, pairs=pairs)
     by_label = rc.RankBoost(40, step="discrete").fit(X, y)
-    bipartite = rc.BipartiteRankBoost(40).fit(X, y)
+    bipartite = rc.BipartiteRankBoost(40, step="exact").fit(X, y)
     assert_same(by_label, bipartite)
     for name in ("edge", "alpha", "normalizer"):
         np.testing.assert_allclose(listed.history_[name], bipartite.history_[name], rtol=1e-7)

@@ -194,6 +194,7 @@ def held_while_learning(model, X, y, **more):
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:fit was given no qid")
 def test_memory_is_what_the_docs_say(model, a_value, a_row):
     rng = np.random.default_rng(0)
     n, d = 30000, 4
@@ -248,6 +249,7 @@ def test_a_stump_on_no_pair_takes_no_step():
     assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, LONGEST, -LONGEST]
 
 
+@pytest.mark.filterwarnings("ignore:fit was given no qid")
 def test_memory_of_labels_that_all_differ():
     rng = np.random.default_rng(0)
     n = 30000

@@ -33,7 +33,7 @@ ORDINAL = [
     rc.OAPVoting.published(9, random_state=0, n_jobs=2),
 ]
 PAIRWISE = [
-    rc.PairwisePerceptron("voted", random_state=0),
+    rc.PairwisePerceptron("voted", combine="rank", random_state=0),
     rc.PairwisePerceptron("committee", random_state=0),
     rc.PairwisePerceptron("averaged", combine="score", random_state=0),
 ]
@@ -102,9 +102,17 @@ def moments(model, look):
     return answers
 
 
+QUERIES = rc.PairwisePerceptron
+
+
+def by_rank(model):
+    return getattr(model, "combine", "score") == "rank"
+
+
 LOOKS = [
-    lambda model: model.predict(X),
-    lambda model: model.coef_,
+    lambda model: model.predict(X, **({"qid": QID} if isinstance(model, QUERIES) else {})),
+    # Ranks are voted on by members, of which there is no one vector.
+    lambda model: model.committee_.weights if by_rank(model) else model.coef_,
     lambda model: np.array(model.history_.popitem()[1]),
 ]
 
@@ -188,7 +196,7 @@ def test_an_estimator_refuses_to_learn_or_be_saved_from_within(tmp_path):
 
 def test_a_kernel_compares_hypotheses_with_their_room_at_each_call():
     """The array is shared with whoever made it, so that it may have changed since it was bound."""
-    model = learn(rc.PairwisePerceptron("voted", random_state=0))
+    model = learn(rc.PairwisePerceptron("voted", combine="rank", random_state=0))
     bound = model._state.bind(1.0)
     rows = as_rows(X)
     pairing = pair_by_label(Y.astype(float), group_rows(QID, len(X)), None, False)

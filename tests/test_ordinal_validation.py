@@ -212,8 +212,8 @@ def test_a_callback_that_fails_leaves_the_model_as_it_was():
 @pytest.mark.parametrize(
     ("params", "given", "error", "message"),
     [
-        ({"early_stopping_rounds": 3}, {}, ValueError, "requires held-out rows; found no eval_set"),
-        ({}, {"callbacks": [EarlyStopping(2)]}, ValueError, "found no eval_set"),
+        ({"early_stopping_rounds": 3}, {}, ValueError, "requires eval_set; found no held-out rows"),
+        ({}, {"callbacks": [EarlyStopping(2)]}, ValueError, "found no held-out rows"),
         ({"early_stopping_rounds": 0}, {"eval_set": (X, Y)}, ValueError, "early_stopping_rounds"),
         ({"eval_metric": "rankloss"}, {}, ValueError, "eval_metric must be one or a list of"),
         ({"eval_metric": []}, {"eval_set": (X, Y)}, ValueError, "at least one measure"),

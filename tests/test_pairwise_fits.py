@@ -67,10 +67,11 @@ def test_built_in_parameters_cannot_change():
         "count": "query",
         "shuffle": True,
         "quality": len,
-        "variant": "voted",
     }.items():
         with pytest.raises(ValueError, match=f"{name}.*set it back"):
             as_variant(model, "committee").set_params(**{name: value}).partial_fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="variant.*set it back"):
+        as_variant(model, "voted", combine="rank").partial_fit(X, y, qid=qid)
     as_variant(model, "averaged").set_params(margin=0.5, solver="plain").partial_fit(X, y, qid=qid)
 
 
@@ -163,11 +164,12 @@ def test_voters_of_very_many_features_take_room_as_they_come():
 def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
     X, y, qid = real_data()
     monkeypatch.setattr("rankcore.ranking._perceptron_state.ROOM", 4)
+    every = perceptron("voted", combine="rank", max_hypotheses=None)
     for limit in [200, 3 * 4 * 64 - 1]:  # 64 bytes a hypothesis; 4 old ones while 8 new are made
         with pytest.raises(ValueError, match="4 so far.*set max_hypotheses"):
-            perceptron("voted", memory_limit=limit).fit(X, y, qid=qid)
+            every.set_params(memory_limit=limit).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="8 so far"):
-        perceptron("voted", memory_limit=3 * 4 * 64).fit(X, y, qid=qid)
+        every.set_params(memory_limit=3 * 4 * 64).fit(X, y, qid=qid)
 
 
 # ---------------------------------------------------------------------------- validation
@@ -216,7 +218,7 @@ def test_what_was_measured_is_kept_and_saved(tmp_path):
         return 0.5
 
     model = perceptron(eval_metric=pairs).fit(X, y, qid=qid, **held)
-    assert model.history_["validation"] == [0.5, 0.5]
+    assert model.history_["valid_pairs"] == [0.5, 0.5]
     assert model.history_["pairs"] == history["pairs"]
 
 
@@ -244,22 +246,25 @@ def test_metrics_of_ones_own_and_callbacks_that_stop(capsys):
         return np.sum(np.sign(labels[:, None] - labels) == np.sign(scores[:, None] - scores))
 
     model = perceptron(eval_metric=count_pairs, verbose=1, max_iter=9)
-    model.fit(X, y, qid=qid, eval_set=(X, y), callbacks=[lambda now: now.number == 2])
+    held = {"eval_set": (X, y), "eval_qid": qid}
+    model.fit(X, y, qid=qid, **held, callbacks=[lambda now: now.number == 2])
     assert model.n_iter_ == 2
     assert len(model.history_["count_pairs"]) == 2
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("[PairwisePerceptron] epoch 1 of 9: ")
     assert "count_pairs" in out[0]
     with pytest.raises(ValueError, match="gave nan"):
-        perceptron(eval_metric=lambda *_: np.nan).fit(X, y, qid=qid, eval_set=(X, y))
-    with pytest.raises(ValueError, match="require eval_set"):
+        perceptron(eval_metric=lambda *_: np.nan).fit(X, y, qid=qid, **held)
+    with pytest.raises(ValueError, match="requires eval_set"):
         perceptron().fit(X, y, qid=qid, eval_qid=qid)
     with pytest.raises(ValueError, match="3 features"):
-        perceptron().fit(X, y, qid=qid, eval_set=(X[:, :3], y))
+        perceptron().fit(X, y, qid=qid, eval_set=(X[:, :3], y), eval_qid=qid)
     with pytest.raises(TypeError, match="eval_set must be a pair"):
         perceptron().fit(X, y, qid=qid, eval_set=X)
-    with pytest.raises(ValueError, match="eval_set must be one pair"):
-        perceptron().fit(X, y, qid=qid, eval_set=[(X, y), (X, y)])
+    with pytest.raises(ValueError, match="eval_set requires eval_qid"):
+        perceptron().fit(X, y, qid=qid, eval_set=(X, y))
+    both = perceptron().fit(X, y, qid=qid, eval_set=[(X, y), (X, y)], eval_qid=[qid, qid])
+    assert both.history_["valid_0_ndcg@10"] == both.history_["valid_1_ndcg@10"]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -312,7 +317,7 @@ def test_values_without_order_are_an_error(value):
     with pytest.raises(ValueError, match=f"gave {value}"):
         perceptron("committee", quality=lambda _: value).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match=f"gave {value}"):
-        perceptron(eval_metric=lambda *_: value).fit(X, Y, qid=QID, eval_set=(X, Y))
+        perceptron(eval_metric=lambda *_: value).fit(X, Y, qid=QID, eval_set=(X, Y), eval_qid=QID)
 
 
 # ---------------------------------------------------------------------------- answers
@@ -330,7 +335,8 @@ def test_ranks_and_scores():
     for rows in queries_of(qid):
         expected = sorted(rows, key=lambda row: (-scores[row], row))
         assert places[expected].tolist() == list(range(1, len(rows) + 1))
-    assert sorted(model.predict_rank(X)) == list(range(1, len(y) + 1))
+    with pytest.warns(UserWarning, match="no qid: all .* rows are taken for one query"):
+        assert sorted(model.predict_rank(X)) == list(range(1, len(y) + 1))
     assert model.score(X, y, qid=qid) == ndcg_score(y, scores, qid=qid, k=10)
     with pytest.raises(ValueError, match="score requires qid"):
         model.score(X, y)
@@ -380,7 +386,8 @@ def test_data_frames():
     pd = pytest.importorskip("pandas")
     X, y, qid = real_data()
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    model = perceptron().fit(frame, pd.Series(y), qid=pd.Series(qid), eval_set=(frame, y))
+    ids = pd.Series(qid)
+    model = perceptron().fit(frame, pd.Series(y), qid=ids, eval_set=(frame, y), eval_qid=ids)
     assert model.feature_names_in_.tolist() == list("abcdef")
     np.testing.assert_array_equal(model.coef_, perceptron().fit(X, y, qid=qid).coef_)
     with pytest.raises(ValueError, match="feature names"):
@@ -433,8 +440,8 @@ def test_the_guide_runs():
     names = {}
     for block in blocks:
         exec(block.split("```")[0], names)
-    assert len(blocks) > 6
-    assert names["search"].best_score_ > 0.5
+    assert len(blocks) > 5
+    assert names["model"].n_iter_ >= 1
 
 
 # ---------------------------------------------------------------------------- data and memory
@@ -459,6 +466,7 @@ def test_letor_like_data():
             make_letor(*wrong)
 
 
+@pytest.mark.filterwarnings("ignore:the features differ in scale")
 def test_working_memory_is_small_without_kept_matrices():
     import tracemalloc
 

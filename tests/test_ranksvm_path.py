@@ -164,8 +164,9 @@ class OfTwoQueries(rc.RankSVMCV):
     def fit(self, X, y, sample_weight=None):
         return super().fit(X, y, qid=np.arange(_num_samples(X)) % 2, sample_weight=sample_weight)
 
-    def score(self, X, y):
-        return super().score(X, y, qid=np.arange(_num_samples(X)) % 2)
+    def score(self, X, y, sample_weight=None):
+        qid = np.arange(_num_samples(X)) % 2
+        return super().score(X, y, sample_weight, qid=qid)
 
 
 REPEATED = "repeated rows are of other queries here"
@@ -177,7 +178,8 @@ DIFFERENCES = {
 
 
 @parametrize_with_checks(
-    [OfTwoQueries([0.1, 1.0], cv=2)], expected_failed_checks=lambda _: DIFFERENCES
+    [OfTwoQueries([0.1, 1.0], cv=2, scoring="misranking")],
+    expected_failed_checks=lambda _: DIFFERENCES,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):

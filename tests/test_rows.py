@@ -244,7 +244,7 @@ def test_kernels_check_lengths_at_the_door():
             np.zeros(d), np.zeros(2, np.int64), np.zeros(2), None, None, 1.0, False
         )
         counts = np.zeros(counts, np.int64)
-        return learn(bound, rows, ranks, order, start, stop, counts, none, losses)
+        return learn(bound, rows, ranks, order, None, start, stop, counts, none, losses)
 
     assert run() == 3
     assert run(order=order) == 1  # there is no row 99
@@ -286,10 +286,13 @@ STATES = {
     ordinal.PRankState: ([(3, F8), (2, I8), (2, F8), (3, F8), (2, I8)], (1.0, False)),
     ordinal.CuSumState: (
         [(6, F8), (2, F8), (6, F8), (2, F8), (6, F8)],
-        (1.0, 1.0, 0.0, False, 0, False, True),
+        (1.0, 1.0, 0.0, False, 0, False, 1.0),
     ),
-    ordinal.WidrowHoffState: ([(3, F8), (1, F8)], (0.1, 3, True)),
-    ordinal.MulticlassState: ([(9, F8), (9, F8), (3, F8)], (False,)),
+    ordinal.WidrowHoffState: ([(3, F8), (1, F8), (3, F8), (1, F8)], (0.1, 3, True, 1.0)),
+    ordinal.MulticlassState: (
+        [(9, F8), (3, F8), (9, F8), (3, F8), (3, F8)],
+        (False, 1.0),
+    ),
 }
 
 

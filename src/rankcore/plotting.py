@@ -13,6 +13,7 @@ import numpy as np
 from rankcore._core.numbers import as_vector
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.names import greater_is_better
+from rankcore.metrics.scorers import ranking_scores
 
 if TYPE_CHECKING:
     from rankcore.bounds import MarginCurve
@@ -219,7 +220,7 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
         If Matplotlib is not installed.
     """
     learner = _learner(model)
-    scores = np.asarray(model.project(X)) if hasattr(learner, "thresholds_") else None
+    scores = np.asarray(ranking_scores(model, X, None)) if hasattr(learner, "thresholds_") else None
     if scores is None or scores.ndim != 1:
         raise TypeError(
             f"{type(learner).__name__} has not one score a row with thresholds between the ranks, "

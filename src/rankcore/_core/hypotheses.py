@@ -30,7 +30,7 @@ def limited(value: int | str | None, n_features: int) -> int | None:
 
 def warn_of_dropped_votes(kept: int, seen: int, share: float) -> None:
     """Warn if the hypotheses that are kept hold less than half of the votes."""
-    if share < 0.5:
+    if kept < seen and share < 0.5:
         warnings.warn(
             f"max_hypotheses='auto' keeps {kept} of {seen} hypotheses, which hold {share:.0%} of "
             "the votes. Set max_hypotheses to a number to keep more of them, or to None for all "

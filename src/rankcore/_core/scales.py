@@ -11,6 +11,8 @@ from rankcore._ext.rows import Rows
 
 # A feature is off the scale if it is so many times as large as half of the others.
 ORDERS = 1000.0
+# Values looked at a time, so that no copy of the data is made.
+BLOCK = 2**16
 
 
 def magnitudes(rows: Rows) -> NDArray[np.float64]:
@@ -18,20 +20,22 @@ def magnitudes(rows: Rows) -> NDArray[np.float64]:
     if len(rows.arrays) == 1:
         values = rows.arrays[0]
         return np.maximum(values.max(axis=0), -values.min(axis=0)).astype(np.float64)
-    from scipy.sparse import csr_array
-    from sklearn.utils.sparsefuncs import min_max_axis
-
     data, indices, starts = rows.arrays
-    matrix = csr_array((data, indices, starts), shape=(rows.n_rows, rows.n_features))
-    low, high = min_max_axis(matrix, axis=0)
-    return np.maximum(high, -low).astype(np.float64)
+    sizes = np.zeros(rows.n_features)
+    for first in range(int(starts[0]), int(starts[-1]), BLOCK):
+        block = slice(first, min(first + BLOCK, int(starts[-1])))
+        np.maximum.at(sizes, indices[block], np.abs(data[block]))
+    return sizes
 
 
 def differ(rows: Rows) -> bool:
     """Whether the features differ in scale by orders of magnitude."""
     sizes = magnitudes(rows)
     sizes = sizes[sizes > 0]
-    return bool(sizes.size > 1 and sizes.max() > ORDERS * np.median(sizes))
+    if sizes.size < 2:
+        return False
+    middle = (sizes.size - 1) // 2
+    return bool(sizes.max() / ORDERS > np.partition(sizes, middle)[middle])
 
 
 def warn_of_scales(rows: Rows, learner: str) -> None:

@@ -72,7 +72,7 @@ class Watch:
             patience.append(model.early_stopping_rounds)
         self.patience: int | None = min(patience, default=None)
         if self.patience is not None and not self.held_out:
-            raise ValueError("early stopping requires held-out rows; found no eval_set")
+            raise ValueError("early_stopping_rounds requires eval_set; found no held-out rows")
         self.best, self._best_merit, self._number = 0, -np.inf, 0
         known, self._logs = model._state.validation, {}
         self._directions: dict[str, bool] = {}

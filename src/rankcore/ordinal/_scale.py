@@ -101,7 +101,7 @@ def mean_square_length(rows: Rows) -> float:
         return 1.0
     shift = math.frexp(greatest)[1]
     total = 0.0
-    n_each = max(1, 2**20 // max(1, values[:1].size))
+    n_each = max(1, 2**16 // max(1, values[:1].size))
     for start in range(0, len(values), n_each):  # scaled, so that no square leaves float64
         block = np.ldexp(values[start : start + n_each].astype(np.float64), -shift)
         total += float(np.square(block, out=block).sum())

@@ -191,12 +191,13 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         if self.kernel == "precomputed":
             own = np.diagonal(columns_of(block, state.visit[0] + np.arange(n)))
         elif self.kernel == "poly":
-            lengths = np.asarray((block * block).sum(axis=1), dtype=np.float64).reshape(-1)
             with np.errstate(over="ignore"):
+                lengths = np.asarray((block * block).sum(axis=1), dtype=np.float64).reshape(-1)
                 own = (state.others["gamma"][0] * lengths + self.coef0) ** self.degree
         else:
             own = np.diagonal(call_kernel(self.kernel, block, block))
-        mean = float(np.mean(own))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(np.mean(own))
         return power_of_two(mean) if np.isfinite(mean) else 1.0
 
     def _check_precomputed(self, rows: Rows, first: int) -> None:
