@@ -102,15 +102,14 @@ def moments(model, look):
     return answers
 
 
-QUERIES = rc.PairwisePerceptron
-
-
 def by_rank(model):
     return getattr(model, "combine", "score") == "rank"
 
 
 LOOKS = [
-    lambda model: model.predict(X, **({"qid": QID} if isinstance(model, QUERIES) else {})),
+    lambda model: model.predict(
+        X, **({"qid": QID} if isinstance(model, rc.PairwisePerceptron) else {})
+    ),
     # Ranks are voted on by members, of which there is no one vector.
     lambda model: model.committee_.weights if by_rank(model) else model.coef_,
     lambda model: np.array(model.history_.popitem()[1]),

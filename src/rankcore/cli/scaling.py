@@ -46,7 +46,7 @@ def scaler_for(scale: str, learner: Learner, X: Any) -> Any:
     return MaxAbsScaler() if scale == "maxabs" else None
 
 
-def scaled(scaler: Any, X: Any) -> Any:
-    """Rows as a fitted scaler leaves them; dense where it centres."""
-    dense = getattr(scaler, "with_mean", False)
-    return scaler.transform(X.toarray() if dense else X)
+def scaled(scaler: Any, X: Any, *, fit: bool = False) -> Any:
+    """Rows as a scaler leaves them, fitted to them if asked for; dense where it centres."""
+    rows = X.toarray() if getattr(scaler, "with_mean", False) else X
+    return scaler.fit_transform(rows) if fit else scaler.transform(rows)

@@ -67,7 +67,7 @@ def save(
     >>> import os, tempfile, rankcore as rc
     >>> X, y = [[1, 0], [0, 1], [1, 1]], [3, 1, 2]
     >>> path = os.path.join(tempfile.mkdtemp(), "stars.rankcore")
-    >>> rc.save(rc.PRank().fit(X, y), path)
+    >>> rc.save(rc.PRank(max_iter=1).fit(X, y), path)
     >>> rc.load(path).partial_fit([[2, 0]], [3]).t_
     4
     """

@@ -55,7 +55,7 @@ def describe_scaler(
         "class": type(scaler).__name__,
         "steps": [name for name, _ in model.steps],
         "params": scaler.get_params(),
-        "n_samples_seen": np.asarray(seen).tolist(),
+        "n_samples_seen": np.asarray(seen).astype(np.int64).tolist(),
         "arrays": sorted(arrays),
     }
     return facts, arrays
@@ -89,7 +89,7 @@ def restore_scaled(
             raise ValueError(f"its array {key} is not that of a scaler of {d} features")
         setattr(scaler, attribute, array)
     seen = facts["n_samples_seen"]
-    scaler.n_samples_seen_ = np.array(seen) if isinstance(seen, list) else int(seen)
+    scaler.n_samples_seen_ = np.array(seen, dtype=np.int64)[()]
     scaler.n_features_in_ = d
     if hasattr(learner, "feature_names_in_"):
         scaler.feature_names_in_ = learner.feature_names_in_

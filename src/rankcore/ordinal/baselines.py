@@ -279,7 +279,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     Examples
     --------
     >>> import rankcore as rc
-    >>> model = rc.MulticlassPerceptron(max_iter=5).fit([[1, 0], [0, 1], [1, 1]], [3, 1, 2])
+    >>> model = rc.MulticlassPerceptron(random_state=0).fit([[1, 0], [0, 1], [1, 1]], [3, 1, 2])
     >>> model.predict([[1, 0], [0, 1], [1, 1]])
     array([3, 1, 2])
     """

@@ -109,7 +109,7 @@ class CuSumRank(ProjectingClassifier):
     --------
     >>> import rankcore as rc
     >>> X, y = [[0, 0], [0, 1], [1, 1], [1, 0]], [1, 2, 2, 3]  # not separable by one direction
-    >>> model = rc.CuSumRank(max_iter=4).fit(X, y)
+    >>> model = rc.CuSumRank.published(max_iter=4).fit(X, y)
     >>> model.predict(X)
     array([1, 2, 2, 3])
     >>> model.coef_, model.intercept_

@@ -275,7 +275,7 @@ class OAPBPM(OAP):
     --------
     >>> import rankcore as rc
     >>> X, y = [[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3]
-    >>> model = rc.OAPBPM(max_iter=20, random_state=0).fit(X, y)
+    >>> model = rc.OAPBPM(max_iter=50, random_state=0).fit(X, y)
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
@@ -348,7 +348,7 @@ loss_curve_
 
     Notes
     -----
-    Trained as `OAPBPM`; a prediction costs n_estimators times PRank's. ``decision_function`` is the
+    Trained as `OAPBPM`; a prediction costs n_estimators times PRank's. ``project`` is the
     mean of the members' ranks, on the scale 1 .. n_classes, which is what Harrington's tables
     (ICML 2003) evaluate.
 

@@ -123,7 +123,7 @@ class VotedPRank(VotesRanks):
 
     Notes
     -----
-    Voting after [1]_. ``decision_function`` is the mean rank, on the scale 1 .. n_classes. If no
+    Voting after [1]_. ``project`` is the mean rank, on the scale 1 .. n_classes. If no
     hypothesis has a vote, all have one. A prediction costs O(non-zeros * n_hypotheses), the first
     after an example also a copy of the hypotheses, which is kept.
 
@@ -136,10 +136,10 @@ class VotedPRank(VotesRanks):
     --------
     >>> import rankcore as rc
     >>> X, y = [[1, 0], [0, 1], [1, 1], [1, -1], [0, 1]], [2, 1, 3, 2, 3]
-    >>> model = rc.VotedPRank().fit(X, y)
+    >>> model = rc.VotedPRank.published().fit(X, y)
     >>> model.votes_
     array([0, 1, 1, 1, 2])
-    >>> model.decision_function([[2, 1]])
+    >>> model.project([[2, 1]])
     array([2.4])
     """
 

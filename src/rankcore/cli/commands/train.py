@@ -93,7 +93,7 @@ def train(
         queries = {"qid": needed_queries(qid, data)} if learner.ranks_queries else {}
         start = perf_counter()
         scaler = scaler_for(scale, learner, X)
-        rows = X if scaler is None else scaled(scaler.fit(X), X)
+        rows = X if scaler is None else scaled(scaler, X, fit=True)
         try:
             _fit(estimator, rows, y, bar, **queries)
             seconds = perf_counter() - start

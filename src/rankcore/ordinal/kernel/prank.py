@@ -139,7 +139,7 @@ default="oldest"
     --------
     >>> import rankcore as rc
     >>> X, y = [[0, 0], [1, 1], [0, 1], [1, 0]], [1, 1, 2, 2]  # no direction orders these
-    >>> model = rc.KernelPRank(kernel="poly", gamma=1.0, max_iter=10).fit(X, y)
+    >>> model = rc.KernelPRank.published(kernel="poly", gamma=1.0, max_iter=10).fit(X, y)
     >>> model.predict(X)
     array([1, 1, 2, 2])
     """

@@ -1,0 +1,244 @@
+"""Folds of whole queries, cross-validation in one line, and queries that nobody may lose."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import rankcore as rc
+from rankcore.metrics import evaluate
+from rankcore.model_selection import QueryKFold, cross_validate_queries
+from strategies import examples
+
+
+@given(
+    qid=st.lists(st.integers(0, 12), min_size=8, max_size=60),
+    n_splits=st.integers(2, 4),
+    shuffle=st.booleans(),
+    stratify=st.booleans(),
+)
+@settings(max_examples=examples(100), deadline=None)
+def test_folds_are_of_whole_queries_and_of_all_rows(qid, n_splits, shuffle, stratify):
+    qid = np.array(qid)
+    y = (qid * 7) % 5
+    seed = 0 if shuffle else None
+    folds = QueryKFold(n_splits, shuffle=shuffle, stratify=stratify, random_state=seed)
+    if np.unique(qid).size < n_splits:
+        with pytest.raises(ValueError, match="is more than the"):
+            list(folds.split(np.zeros((qid.size, 1)), y, qid=qid))
+        return
+    parts = list(folds.split(np.zeros((qid.size, 1)), y, qid=qid))
+    assert len(parts) == n_splits == folds.get_n_splits()
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([test for _, test in parts])), range(len(y))
+    )
+    sizes = []
+    for train, test in parts:
+        assert not set(qid[train]) & set(qid[test])
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), range(len(y)))
+        sizes.append(np.unique(qid[test]).size)
+    assert max(sizes) - min(sizes) <= 1
+    again = list(folds.split(np.zeros((qid.size, 1)), y, qid))  # as groups
+    for (_, one), (_, other) in zip(parts, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_stratified_folds_have_the_same_labels():
+    qid = np.repeat(np.arange(40), 5)
+    y = np.where(qid < 10, 1, 0)  # the first ten queries have all that is relevant
+    spreads = {True: [], False: []}
+    for stratify, found in spreads.items():
+        for seed in range(10):
+            folds = QueryKFold(4, shuffle=True, stratify=stratify, random_state=seed)
+            parts = [test for _, test in folds.split(qid, y, qid)]
+            relevant = [np.unique(qid[test][y[test] > 0]).size for test in parts]
+            found.append(max(relevant) - min(relevant))
+    assert max(spreads[True]) <= 1
+    assert max(spreads[False]) > 1
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: QueryKFold(1), ValueError, "n_splits"),
+        (lambda: QueryKFold(2, random_state=1), ValueError, "shuffle=True alone"),
+        (lambda: next(QueryKFold(2).split(np.zeros((4, 1)))), ValueError, "query of each row"),
+        (
+            lambda: next(QueryKFold(2, stratify=True).split(np.zeros((4, 1)), qid=[1, 1, 2, 2])),
+            ValueError,
+            "requires y",
+        ),
+    ],
+)
+def test_bad_folds(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def data(n_queries=30, seed=0):
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n_queries), 10)
+    X = rng.normal(size=(qid.size, 3))
+    return X, np.digitize(X @ [1, -1, 0] + 0.5 * rng.normal(size=qid.size), [-1, 1]), qid
+
+
+@pytest.mark.parametrize("kind", ["alone", "piped", "ordinal"])
+def test_cross_validation_is_the_loop_it_stands_for(kind):
+    X, y, qid = data()
+    learner = rc.PRank(random_state=0) if kind == "ordinal" else rc.RankBoost(20)
+    model = make_pipeline(StandardScaler(), learner) if kind == "piped" else learner
+    metrics = ["ndcg@5", "map", "misranking"]
+    found = cross_validate_queries(model, X, y, qid, metrics=metrics, cv=3)
+    assert found.names == metrics
+    for fold, (train, test) in enumerate(QueryKFold(3).split(X, y, qid)):
+        steps = StandardScaler().fit(X[train])
+        left, right = X[train], X[test]
+        if kind == "piped":
+            left, right = steps.transform(left), steps.transform(right)
+        fitted = clone(learner)
+        if kind == "ordinal":
+            scores = fitted.fit(X[train], y[train]).project(X[test])
+        else:
+            fitted.fit(left, y[train], qid=qid[train])
+            scores = fitted.predict(right)
+        expected = evaluate(y[test], scores, qid=qid[test], metrics=metrics)
+        np.testing.assert_allclose(found.values[fold], [expected[name] for name in metrics])
+    assert found.mean() == dict(zip(metrics, found.values.mean(axis=0).tolist(), strict=True))
+    text = str(found).splitlines()
+    assert text[0].split() == ["fold", *metrics]
+    assert [line.split()[0] for line in text[1:6]] == ["1", "2", "3", "mean", "deviation"]
+    assert "<table>" in found._repr_html_()
+    assert len(found.estimators) == 3
+
+
+def test_folds_that_cut_queries_are_refused():
+    X, y, qid = data()
+    with pytest.raises(ValueError, match="both sides of a fold"):
+        cross_validate_queries(rc.RankBoost(3), X, y, qid, cv=KFold(4, shuffle=True))
+    with pytest.raises(ValueError, match="requires qid"):
+        cross_validate_queries(rc.RankBoost(3), X, y)
+
+
+# ---------------------------------------------------------- queries that came with the rows
+
+
+def test_columns_of_frames_are_queries():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    X, y, qid = data()
+    plain = rc.PairwisePerceptron(random_state=0).fit(X, y, qid=qid)
+    of_pandas = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
+    of_polars = pl.DataFrame(of_pandas.to_dict("list"))
+    for frame in (of_pandas, of_polars):
+        model = clone(plain).fit(frame, y)
+        np.testing.assert_array_equal(model.coef_, plain.coef_)
+        assert model.feature_names_in_.tolist() == list("abc")
+        np.testing.assert_array_equal(model.predict_rank(frame), plain.predict_rank(X, qid=qid))
+        assert model.score(frame, y) == plain.score(X, y, qid=qid)
+        held = clone(plain).fit(frame, y, eval_set=(frame, y))
+        assert held.history_["ndcg@10"][-1] == pytest.approx(plain.score(X, y, qid=qid))
+        stream = clone(plain).partial_fit(frame, y)
+        assert stream.n_features_in_ == 3
+    renamed = of_pandas.rename(columns={"qid": "session"})
+    named = clone(plain).fit(renamed, y, qid="session")
+    np.testing.assert_array_equal(named.coef_, plain.coef_)
+    assert named.score(renamed, y, qid="session") == plain.score(X, y, qid=qid)
+    with pytest.raises(ValueError, match="no column named 'query'"):
+        clone(plain).fit(renamed, y, qid="query")
+    with pytest.raises(TypeError, match="requires X to be a frame"):
+        clone(plain).fit(X, y, qid="session")
+    with pytest.raises(ValueError, match="both group and a column"):
+        clone(plain).fit(of_pandas, y, group=[10] * 30)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [rc.PairwisePerceptron(max_iter=1), rc.RankSVM(max_iter=2, tol=0.9), rc.RankBoost(1)],
+    ids=["perceptron", "svm", "boost"],
+)
+def test_many_rows_without_queries_are_warned_of(ranker):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6000, 2)), rng.integers(0, 2, size=6000)
+    with pytest.warns(UserWarning, match=r"fit was given no qid: all 6000 rows .* qid=np.zeros"):
+        clone(ranker).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        clone(ranker).fit(X, y, qid=np.zeros(6000))
+        clone(ranker).fit(X[:4000], y[:4000])
+        rc.BipartiteRankBoost(1).fit(X, y)  # one query is what its theory is about
+
+
+def test_places_without_queries_are_warned_of():
+    X, y, qid = data()
+    for ranker in (rc.RankBoost(5), rc.PairwisePerceptron("committee", combine="rank")):
+        model = ranker.fit(X, y, qid=qid)
+        with pytest.warns(UserWarning, match="largest that this model learned from has 10"):
+            model.predict_rank(X)
+        with pytest.raises(ValueError, match="score requires qid"):
+            model.score(X, y)
+        with pytest.raises(ValueError, match="eval_set requires eval_qid"):
+            clone(ranker).fit(X, y, qid=qid, eval_set=(X, y))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            model.predict_rank(X[:10])  # a query, as it may come
+            model.predict_rank(X, qid=qid)
+    with pytest.warns(UserWarning, match="predict was given no qid"):
+        model.predict(X)  # ranks are voted on within queries
+
+
+def test_the_largest_query_is_saved(tmp_path):
+    X, y, qid = data()
+    for ranker in (rc.RankBoost(3), rc.PairwisePerceptron(), rc.RankSVM(C=0.01)):
+        rc.save(ranker.fit(X, y, qid=qid), tmp_path / "model")
+        with pytest.warns(UserWarning, match="has 10"):
+            rc.load(tmp_path / "model").predict_rank(X)
+
+
+def test_weights_of_queries_in_a_score():
+    X, y, qid = data()
+    model = rc.RankBoost(3).fit(X, y, qid=qid)
+    scores = model.predict(X)
+    values = [rc.metrics.ndcg_score(y[qid == q], scores[qid == q], k=10) for q in range(30)]
+    weights = np.random.default_rng(0).random(30)
+    expected = np.average(values, weights=weights)
+    assert model.score(X, y, weights, qid=qid) == pytest.approx(expected)
+    assert model.score(X, y, np.repeat(weights, 10), qid=qid) == pytest.approx(expected)
+    shuffled = np.random.default_rng(1).permutation(len(y))
+    assert model.score(
+        X[shuffled], y[shuffled], np.repeat(weights, 10)[shuffled], qid=qid[shuffled]
+    ) == pytest.approx(expected)
+
+
+def test_a_pipeline_transforms_held_out_rows():
+    X, y, qid = data()
+    X = 1000 * X + 5000
+    train, held = qid < 20, qid >= 20
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(
+            StandardScaler(), rc.PairwisePerceptron(random_state=0), transform_input=["eval_X"]
+        )
+        pipeline.fit(
+            X[train], y[train], qid=qid[train],
+            eval_X=X[held], eval_y=y[held], eval_qid=qid[held],
+        )  # fmt: skip
+    scaler = StandardScaler().fit(X[train])
+    alone = rc.PairwisePerceptron(random_state=0).fit(
+        scaler.transform(X[train]), y[train], qid=qid[train],
+        eval_set=(scaler.transform(X[held]), y[held]), eval_qid=qid[held],
+    )  # fmt: skip
+    assert pipeline[-1].history_ == alone.history_
+
+
+def test_searches_in_pipelines_score_by_default():
+    X, y, qid = data()
+    pipeline = make_pipeline(StandardScaler(), rc.PairwisePerceptron(random_state=0))
+    grid = {"pairwiseperceptron__margin": [0.1, 1.0]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(pipeline, grid, cv=QueryKFold(3)).fit(X, y, qid=qid)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -1,0 +1,251 @@
+"""Scales: of thresholds and intercepts, of features, and scalers that are kept with a model."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+import rankcore as rc
+from rankcore._core.inputs import as_rows
+from rankcore._core.scales import differ, magnitudes
+from rankcore.ordinal._scale import mean_square_length
+
+
+def data(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, np.digitize(X @ [1, 2, -1, 0] + 0.5 * rng.normal(size=n), [-2, 0, 2])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csr_matrix], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("factor", [1e-30, 1e-3, 1.0, 77.0, 1e30])
+def test_the_mean_square_is_the_nearest_power_of_two(form, dtype, factor):
+    X = (data()[0] * factor * (np.random.default_rng(1).random((300, 4)) < 0.6)).astype(dtype)
+    found = mean_square_length(as_rows(form(X)))
+    exact = np.log2(np.square(X.astype(np.longdouble)).sum() / 300)
+    assert np.log2(found) == round(float(exact))
+
+
+def test_scales_of_odd_rows():
+    assert mean_square_length(as_rows(np.zeros((3, 2)))) == 1.0
+    assert mean_square_length(as_rows(sp.csr_array((3, 2)))) == 1.0
+    huge, tiny = (mean_square_length(as_rows(np.full((3, 2), v))) for v in (1e308, 1e-308))
+    assert 1e199 < huge < 1e201  # what a threshold_scale may be
+    assert 1e-201 < tiny < 1e-199
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.PRank(random_state=0),
+        rc.VotedPRank(random_state=0),
+        rc.CuSumRank(random_state=0),
+        rc.WidrowHoff(random_state=0),
+        rc.MulticlassPerceptron(random_state=0),
+        rc.OAPBPM(10, random_state=0),
+        rc.KernelPRank(kernel="linear", random_state=0),
+        rc.KernelCuSumRank(kernel="linear", margin=0.0, random_state=0),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_the_unit_of_the_features_does_not_matter(learner):
+    X, y = data()
+    for factor in [2.0**-20, 1024.0]:
+        one, other = clone(learner).fit(X, y), clone(learner).fit(factor * X, y)
+        np.testing.assert_array_equal(one.predict(X), other.predict(factor * X))
+        assert one.history_ == other.history_
+
+
+def test_what_auto_is():
+    X, y = data()
+    square = mean_square_length(as_rows(X))
+    model = rc.PRank(random_state=0).fit(X, y)
+    assert model.threshold_scale_**2 == pytest.approx(4 * square, rel=1e-12)
+    given = rc.PRank(threshold_scale=2 * np.sqrt(square), random_state=0).fit(X, y)
+    np.testing.assert_allclose(given.coef_, model.coef_, rtol=1e-12)
+    np.testing.assert_allclose(given.thresholds_, model.thresholds_, rtol=1e-12)
+    stream = rc.PRank().partial_fit(X[:50], y[:50], range(4)).partial_fit(1000 * X[50:], y[50:])
+    assert stream.threshold_scale_**2 == 4 * mean_square_length(as_rows(X[:50]))
+    bpm = rc.OAPBPM(5, random_state=0).fit(X, y)
+    assert bpm.threshold_scale_ == model.threshold_scale_
+    assert {one.threshold_scale_ for one in bpm.estimators_} == {model.threshold_scale_}
+
+
+def test_models_of_other_scales_are_not_mixed():
+    X, y = data()
+    one, other = (rc.PRank(random_state=0).fit(f * X, y) for f in (1.0, 100.0))
+    with pytest.raises(ValueError, match="different scales of their thresholds"):
+        rc.merge([one, other])
+
+
+def test_saved_scales_are_checked(tmp_path):
+    X, y = data()
+    model = rc.PRank(random_state=0).fit(X, y)
+    model._state.others["scale"][0] = -3.0
+    with pytest.raises(ValueError, match="squared scale -3.0"):
+        rc.save(model, tmp_path / "model")
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_features_that_drown_others_are_named(form):
+    X, y = data()
+    X[:, 2] *= 1e5
+    np.testing.assert_allclose(magnitudes(as_rows(form(X))), np.abs(X).max(axis=0))
+    for learner in (rc.PRank(), rc.CuSumRank(), rc.PairwisePerceptron()):
+        name = type(learner).__name__
+        with pytest.warns(
+            UserWarning, match=rf"column 2 being the largest.*behind a scaler.*{name}"
+        ):
+            learner.fit(form(X), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        make_pipeline(MaxAbsScaler(), rc.PRank()).fit(form(X), y)
+        rc.RankBoost(2).fit(form(X), y)  # cuts features at thresholds
+        rc.PRank().partial_fit(form(X), y)  # a stream is not looked at twice
+    assert not differ(as_rows(form(data()[0])))
+
+
+@pytest.mark.parametrize(
+    "scaler", [StandardScaler(), StandardScaler(with_mean=False), MaxAbsScaler()]
+)
+def test_scalers_are_saved_with_their_learner(scaler, tmp_path):
+    X, y = data()
+    X = 50 * X + 7
+    pipeline = make_pipeline(scaler, rc.PRank(random_state=0)).fit(X, y)
+    rc.save(pipeline, tmp_path / "model")
+    loaded = rc.load(tmp_path / "model")
+    assert [name for name, _ in loaded.steps] == [name for name, _ in pipeline.steps]
+    assert repr(loaded[0]) == repr(pipeline[0])
+    np.testing.assert_array_equal(loaded.decision_function(X), pipeline.decision_function(X))
+    assert loaded[0].n_samples_seen_ == pipeline[0].n_samples_seen_
+    rc.save(loaded, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    loaded[0].partial_fit(X)  # it goes on, too
+    document, _ = json_of(tmp_path / "model")
+    assert document["scaler"]["class"] == type(scaler).__name__
+
+
+def json_of(path):
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("model.json")), archive.namelist()
+
+
+def test_other_pipelines_are_refused(tmp_path):
+    X, y = data()
+    for pipeline in [
+        make_pipeline(MinMaxScaler(), rc.PRank()),
+        make_pipeline(StandardScaler(), MaxAbsScaler(), rc.PRank()),
+    ]:
+        with pytest.raises(TypeError, match="or a pipeline of a StandardScaler or MaxAbsScaler"):
+            rc.save(pipeline.fit(X, y), tmp_path / "model")
+
+
+def test_scalers_of_crafted_files_are_checked(tmp_path):
+    import zipfile
+
+    X, y = data()
+    rc.save(make_pipeline(StandardScaler(), rc.PRank()).fit(X, y), tmp_path / "model")
+    for change in [
+        lambda d: d["scaler"].update({"class": "Pipeline"}),
+        lambda d: d["scaler"].update({"class": "FunctionTransformer"}),
+        lambda d: d["scaler"].update({"arrays": []}),
+        lambda d: d["scaler"].update({"params": {"func": 1}}),
+    ]:
+        with zipfile.ZipFile(tmp_path / "model") as old:
+            parts = {name: old.read(name) for name in old.namelist()}
+        document = json.loads(parts["model.json"])
+        change(document)
+        parts["model.json"] = json.dumps(document).encode()
+        with zipfile.ZipFile(tmp_path / "bad", "w", zipfile.ZIP_STORED) as new:
+            for name, content in parts.items():
+                new.writestr(name, content)
+        with pytest.raises(ValueError, match="damaged"):
+            rc.load(tmp_path / "bad")
+
+
+# ------------------------------------------------------------------------------ the command line
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    pytest.importorskip("typer", reason="the command line needs the cli extra")
+    from typer.testing import CliRunner
+
+    from rankcore.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        return CliRunner().invoke(app, [str(arg) for arg in args])
+
+    return run
+
+
+def write(path, X, y, qid=None):
+    lines = [
+        f"{label} "
+        + ("" if qid is None else f"qid:{qid[i]} ")
+        + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row))
+        for i, (label, row) in enumerate(zip(y.tolist(), X.tolist(), strict=True))
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_the_file_says_which_learner(command, tmp_path):
+    X, y = data(120)
+    write(tmp_path / "labels", X, y)
+    write(tmp_path / "queries", X, y, np.repeat(np.arange(12), 10))
+    for name, learner, why in [
+        ("labels", "prank", "no line has qid:"),
+        ("queries", "pairwise", "every line has qid:"),
+    ]:
+        done = command("train", name, "-o", "model", "--json")
+        assert done.exit_code == 0, done.output
+        facts = json.loads(done.stdout)
+        assert (facts["model"], facts["chosen_since"]) == (learner, why)
+        found = json.loads(command("evaluate", "model", name, "--json").stdout)
+        assert found.get("ndcg@10", 1 - found.get("rank_loss", 0)) > 0.6
+    named = json.loads(
+        command("train", "queries", "-o", "model", "--model", "prank", "--json").stdout
+    )
+    assert "chosen_since" not in named
+
+
+@pytest.mark.parametrize("scale", ["standard", "maxabs", "auto", "none"])
+def test_train_scales_and_keeps_the_scaler(command, tmp_path, scale):
+    X, y = data(200)
+    X[:, 1] *= 1e5
+    write(tmp_path / "data", X, y)
+    done = command("train", "data", "-o", "model", "--scale", scale)
+    assert done.exit_code == 0, done.output
+    warned = "the features differ in scale" in done.stderr
+    assert warned == (scale == "none")
+    assert ("--scale auto" in done.stderr) == warned
+    model = rc.load(tmp_path / "model")
+    if scale == "none":
+        assert isinstance(model, rc.PRank)
+        return
+    kind = MaxAbsScaler if scale == "maxabs" else StandardScaler
+    expected = make_pipeline(kind(), rc.PRank(random_state=0)).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    predicted = command("predict", "model", "data").stdout.split()
+    assert list(map(int, predicted)) == expected.predict(X).tolist()
+    found = json.loads(command("evaluate", "model", "data", "--json").stdout)
+    assert found["rank_loss"] == pytest.approx(-expected.score(X, y))
+    assert json.loads(command("info", "model", "--json").stdout)["scaler"] == repr(kind())
+
+
+def test_unknown_scales_are_refused(command, tmp_path):
+    X, y = data(20)
+    write(tmp_path / "data", X, y)
+    done = command("train", "data", "-o", "model", "--scale", "log")
+    assert done.exit_code == 2
+    assert "none, auto, standard, maxabs" in done.stderr
