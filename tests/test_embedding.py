@@ -180,7 +180,6 @@ def test_two_ranks_and_many(trainer):
 
 @pytest.mark.parametrize("second", [(1e300, 1e300), (1e300, -1e300)], ids=["infinity", "nan"])
 @pytest.mark.parametrize("tie", ["crammer", "strict"])
-@pytest.mark.filterwarnings("ignore:the features differ in scale")
 def test_overflow_changes_nothing(trainer, tie, second):
     X, y = problem(4, n=30)
     # Two columns that nothing was learned about yet: row 30 scores 0 and, ranked wrongly, makes
@@ -605,7 +604,6 @@ def test_overflow_changes_no_learner(ordinal_trainer, kind, options, second):
 
 @OVERFLOWS
 @pytest.mark.parametrize(("kind", "options"), [p for p in LEARNERS if "pa" not in p.id])
-@pytest.mark.filterwarnings("ignore:the features differ in scale")
 def test_overflow_comes_where_python_reports_it(ordinal_trainer, kind, options, second):
     # As in the test of PRank: row 30 makes the weights of two columns huge, row 31 overflows.
     X, y = problem(74, n=30)

@@ -466,7 +466,6 @@ def test_letor_like_data():
             make_letor(*wrong)
 
 
-@pytest.mark.filterwarnings("ignore:the features differ in scale")
 def test_working_memory_is_small_without_kept_matrices():
     import tracemalloc
 

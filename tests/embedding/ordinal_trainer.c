@@ -99,8 +99,7 @@ static PyObject *train_cusum(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OOOOOOidddiipd", &what, &weights, &thresholds, &weight_sums,
                           &threshold_sums, &scores, &state.n_ranks, &state.C, &state.delta,
-                          &state.margin, &state.tie, &state.update, &state.zero_one,
-                          &state.scale))
+                          &state.margin, &state.tie, &state.update, &state.zero_one, &state.scale))
         return NULL;
     if (open_job(&it, what) == 0) {
         tasks = state.n_ranks - 1;

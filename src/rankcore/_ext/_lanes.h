@@ -302,9 +302,9 @@ typedef struct rc_lesson {
     const uint64_t *cumulative; /* see rc_lane_draws */
     int64_t n_cumulative;
     int64_t per_row; /* entries from the table of one row to that of the next; 0: one for all */
-    int64_t first;  /* member of the first lane */
-    int64_t n;      /* members; the lanes beyond are padding */
-    int32_t *moved; /* (stop - start) * (n_ranks - 1) */
+    int64_t first;   /* member of the first lane */
+    int64_t n;       /* members; the lanes beyond are padding */
+    int32_t *moved;  /* (stop - start) * (n_ranks - 1) */
 } rc_lesson;
 
 /* Asks for the weights of a sparse row's columns, while the row before it is being learned. A tile
