@@ -352,16 +352,17 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
                 )
             ranks = encode(labels, known)
         weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=False)
-        by_visits = self._weighs == "visits"
         with changing(state, state.snapshot(rows.columns)):
             if not first:
                 self._forget_later(state)
             state.stream([0, 0, 0])
-            # Fractions of visits are drawn from a generator that depends on where the stream is.
-            seed = np.random.default_rng((0 if first else state.t) + 1)
-            visits = Visits(rows.n_rows, weights if by_visits else None, False, seed)
+            order = None
+            if weights is not None and self._weighs == "visits":
+                # Fractions of visits are drawn by how far the stream has come.
+                generator = np.random.default_rng(state.t + 1)
+                order = Visits(rows.n_rows, weights, False, generator).next()
             with state.weighted(self._of_kernel(state, weights)):
-                self._run_pass(state, rows, ranks, visits.next(), 1, 1)
+                self._run_pass(state, rows, ranks, order, 1, 1)
         if first:
             self.__dict__ = dict(vars(self._shadow(X, known, state, rows.n_features)))
         else:

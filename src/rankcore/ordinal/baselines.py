@@ -241,9 +241,9 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     intercept_scaling : "auto" or float, default="auto"
         Equivalent to a constant feature of this value behind the intercepts; "auto" is twice
         the length of the rows, as ``threshold_scale`` of `PRank`.
-    max_iter : int, default=1
+    max_iter : int, default=10
         Passes over the data in ``fit``.
-    shuffle : bool, default=False
+    shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
         Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,

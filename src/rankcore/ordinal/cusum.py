@@ -94,7 +94,9 @@ class CuSumRank(ProjectingClassifier):
     The update of [1]_, and its passive-aggressive form with the loss ``delta * |y - z|`` that the
     paper's text means (its figure prints ``delta``); steps as in [2]_. An update costs
     O(non-zeros * ranks off), a prediction O(non-zeros * n_classes); the model has
-    (n_classes - 1) * (n_features + 1) numbers, twice that with ``average``.
+    (n_classes - 1) * (n_features + 1) numbers, twice that with ``average``. The weight of a row
+    multiplies its perceptron step, and C of "pa1" and "pa2"; a step of "pa" is as long as it takes
+    already.
 
     If unit weights separate every task of every example by d and no row, with its constant, is
     longer than R, the total rank loss of "perceptron" and of "pa" is at most ``R**2 / d**2``; with

@@ -266,6 +266,10 @@ class OAPBPM(OAP):
     take it, and one more for the mean; a prediction costs what PRank's does. Memory: n_estimators
     times PRank's.
 
+    The weight of a row multiplies the number of times that a member is expected to take it: ``tau``
+    times the weight, the whole part for sure and the rest by chance, or the mean of the Poisson
+    variable.
+
     References
     ----------
     .. [1] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron

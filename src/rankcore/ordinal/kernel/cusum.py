@@ -37,7 +37,8 @@ class KernelCuSumRank(KernelClassifier):
         As in `KernelPRank`.
     update, C, delta, pa_loss, margin, average, tie_break, decision, fit_intercept, \
 intercept_scaling
-        As in `CuSumRank`; the squared length of a row is ``K(x, x)``, and 1 more with an intercept.
+        As in `CuSumRank`, with a margin of 1 by default; the squared length of a row is
+        ``K(x, x)``, and with an intercept as much more as ``intercept_scaling`` squared.
     budget, budget_policy, decay, projection_tol
         As in `KernelPRank`; coefficients of all tasks count together.
     max_iter, shuffle, tol, n_jobs, random_state, verbose
@@ -60,6 +61,8 @@ best_iteration_, t_, history_, loss_curve_
     -----
     Figure 5 of [1]_ for this task, with the example's index that it leaves out and one sign where
     it has two. Costs as `KernelPRank`, and O(n_support * n_classes) per row more.
+
+    Weights are those of `CuSumRank`.
 
     References
     ----------

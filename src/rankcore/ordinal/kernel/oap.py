@@ -65,6 +65,8 @@ best_iteration_, t_, history_, loss_curve_
     prediction costs what that of `KernelPRank` does. Memory: the pool, and 12 bytes per coefficient
     of a member that is not zero (20 with ``average_members``).
 
+    Weights are visits, as in `PRank`.
+
     References
     ----------
     .. [1] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron

@@ -121,6 +121,8 @@ default="oldest"
     blocks and calls, dense or CSR, on every CPU. Memory: n_support * (n_features + 6) numbers,
     and n_support**2 more with "forgetron" and "projectron".
 
+    Weights are visits, as in `PRank`.
+
     In later passes a row that is a support vector already adds to its coefficient.
 
     References
