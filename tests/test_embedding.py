@@ -481,8 +481,10 @@ LEARNERS = [
     pytest.param(CuSumState, {"update": "pa1", "C": 0.1, "tie_break": "low"}, id="cusum-pa1"),
     pytest.param(CuSumState, {"update": "pa2", "pa_loss": "zero_one"}, id="cusum-pa2"),
     pytest.param(WidrowHoffState, {}, id="widrow-hoff"),
+    pytest.param(WidrowHoffState, {"step": "normalized", "eta0": 0.5}, id="widrow-hoff-normalized"),
     pytest.param(MulticlassState, {}, id="multiclass"),
     pytest.param(MulticlassState, {"update": "uniform"}, id="multiclass-uniform"),
+    pytest.param(MulticlassState, {"fit_intercept": False}, id="multiclass-plain"),
 ]
 
 
@@ -603,7 +605,9 @@ def test_overflow_changes_no_learner(ordinal_trainer, kind, options, second):
 
 
 @OVERFLOWS
-@pytest.mark.parametrize(("kind", "options"), [p for p in LEARNERS if "pa" not in p.id])
+@pytest.mark.parametrize(
+    ("kind", "options"), [p for p in LEARNERS if "pa" not in p.id and "normal" not in p.id]
+)
 def test_overflow_comes_where_python_reports_it(ordinal_trainer, kind, options, second):
     # As in the test of PRank: row 30 makes the weights of two columns huge, row 31 overflows.
     X, y = problem(74, n=30)

@@ -59,7 +59,9 @@ def test_widrow_hoff_rounds_half_up_and_clips():
 
 def test_widrow_hoff_that_diverges_says_what_to_do():
     X = np.full((2000, 1), 10.0)
-    with pytest.raises(ValueError, match="overflowed: the step size is too large.*lower eta0"):
+    with pytest.raises(
+        ValueError, match="overflowed: rows are too long, or constant steps too large.*lower eta0"
+    ):
         rc.WidrowHoff.published(eta0=1.0).fit(X, np.tile([1, 2], 1000))
 
 

@@ -62,6 +62,46 @@ def test_the_unit_of_the_features_does_not_matter(learner):
         assert one.history_ == other.history_
 
 
+@pytest.mark.parametrize("average", [False, True], ids=["last", "averaged"])
+@pytest.mark.parametrize("constant", [1.0, 0.5, 7.0])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.CuSumRank.published(max_iter=3),
+        rc.CuSumRank.published(max_iter=3, update="pa1", C=0.1, margin=0.5),
+        rc.WidrowHoff.published(max_iter=3, eta0=1e-3),
+        rc.WidrowHoff.published(max_iter=3, step="normalized", eta0=0.7),
+        rc.MulticlassPerceptron.published(max_iter=3, fit_intercept=True),
+        rc.MulticlassPerceptron.published(max_iter=3, fit_intercept=True, update="uniform"),
+    ],
+    ids=str,
+)
+def test_intercepts_are_the_weights_of_a_constant_feature(learner, constant, average):
+    X, y = data()
+    learner = clone(learner).set_params(average=average)
+    model = clone(learner).set_params(intercept_scaling=constant).fit(X, y)
+    augmented = np.column_stack([X, np.full(len(y), constant)])
+    other = clone(learner).set_params(fit_intercept=False).fit(augmented, y)
+    close = {"rtol": 1e-9, "atol": 1e-9}  # the constant is added to another place in a sum
+    np.testing.assert_allclose(model.coef_, other.coef_[..., :4], **close)
+    np.testing.assert_allclose(model.intercept_, constant * other.coef_[..., 4], **close)
+    assert model.history_ == other.history_
+
+
+def test_normalised_steps_are_the_plain_rule():
+    X, y = data(60)
+    w, b, sums = np.zeros(4), 0.0, np.zeros(5)
+    for x, label in zip(X, y, strict=True):
+        step = 0.4 * (label + 1 - (w @ x + b)) / (x @ x + 9.0)
+        w, b = w + step * x, b + 9.0 * step
+        sums += [*w, b]
+    params = {"eta0": 0.4, "intercept_scaling": 3.0, "max_iter": 1, "shuffle": False}
+    model = rc.WidrowHoff(**params, average=False).fit(X, y, classes=range(4))
+    np.testing.assert_allclose([*model.coef_, model.intercept_], [*w, b], rtol=1e-10)
+    mean = rc.WidrowHoff(**params).fit(X, y, classes=range(4))
+    np.testing.assert_allclose([*mean.coef_, mean.intercept_], sums / 60, rtol=1e-10)
+
+
 def test_what_auto_is():
     X, y = data()
     square = mean_square_length(as_rows(X))

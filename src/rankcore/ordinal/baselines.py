@@ -95,8 +95,8 @@ class WidrowHoff(ProjectingClassifier):
     """
 
     _overflow_hint = (
-        "the step size is too large for rows of this length: take step='normalized', lower eta0, "
-        "or scale X"
+        "rows are too long, or constant steps too large for them: scale X, take "
+        "step='normalized', or lower eta0"
     )
     _published: ClassVar[dict[str, Any]] = {
         "eta0": 0.1,

@@ -125,7 +125,8 @@ class VotedPRank(VotesRanks):
     -----
     Voting after [1]_. ``project`` is the mean rank, on the scale 1 .. n_classes. If no
     hypothesis has a vote, all have one. A prediction costs O(non-zeros * n_hypotheses), the first
-    after an example also a copy of the hypotheses, which is kept. Weights are visits, as in `PRank`.
+    after an example also a copy of the hypotheses, which is kept. Weights are visits, as in
+    `PRank`.
 
     References
     ----------
