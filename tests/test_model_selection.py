@@ -153,6 +153,16 @@ def test_columns_of_frames_are_queries():
         clone(plain).fit(renamed, y, qid="query")
     with pytest.raises(TypeError, match="requires X to be a frame"):
         clone(plain).fit(X, y, qid="session")
+    with pytest.raises(ValueError, match="both qid and a column"):
+        clone(plain).fit(of_pandas, y, qid=qid)
+    boosted = rc.RankBoost(5)
+    by_name = cross_validate_queries(boosted, renamed, y, "session", cv=3)
+    np.testing.assert_array_equal(
+        by_name.values, cross_validate_queries(boosted, of_pandas, y, cv=3).values
+    )
+    two = [(renamed, y), (renamed[:100], y[:100])]
+    boosted.fit(renamed, y, qid="session", eval_set=two, eval_qid="session")
+    assert len(boosted.history_["valid_1_ndcg@10"]) == 5
     with pytest.raises(ValueError, match="both group and a column"):
         clone(plain).fit(of_pandas, y, group=[10] * 30)
 
@@ -170,7 +180,7 @@ def test_many_rows_without_queries_are_warned_of(ranker):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         clone(ranker).fit(X, y, qid=np.zeros(6000))
-        clone(ranker).fit(X[:4000], y[:4000])
+        clone(ranker).fit(X[:2000], y[:2000])
         rc.BipartiteRankBoost(1).fit(X, y)  # one query is what its theory is about
 
 

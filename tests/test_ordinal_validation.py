@@ -191,6 +191,14 @@ def test_callbacks_of_rankers():
         assert len(values) == min(30, learner.best_iteration_ + 4)
 
 
+def test_callbacks_answer_yes_no_or_nothing():
+    alone = rc.PRank(max_iter=5, random_state=0).fit(X, Y, callbacks=lambda now: now.number == 2)
+    assert alone.n_iter_ == 2
+    for answer in (1, "yes", np.ones(2), rc.PRank()):
+        with pytest.raises(TypeError, match="a callback must return True, to end the fit"):
+            rc.PRank().fit(X, Y, callbacks=[lambda now, answer=answer: answer])
+
+
 def test_time_limits_end_fits():
     model = rc.PRank(max_iter=10**6, random_state=0).fit(X, Y, callbacks=[TimeLimit(1e-6)])
     assert model.n_iter_ == 1

@@ -171,6 +171,26 @@ def test_scalers_are_saved_with_their_learner(scaler, tmp_path):
     assert document["scaler"]["class"] == type(scaler).__name__
 
 
+def test_names_and_types_of_scalers_are_kept(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    rc.save(make_pipeline(StandardScaler(), rc.PRank()).fit(frame, y), tmp_path / "model")
+    loaded = rc.load(tmp_path / "model")
+    assert loaded[0].feature_names_in_.tolist() == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[list("abdc")])
+    single = sp.csr_array(X.astype(np.float32))
+    pipeline = make_pipeline(MaxAbsScaler(), rc.PRank()).fit(single, y)
+    rc.save(pipeline, tmp_path / "model")
+    found = rc.load(tmp_path / "model").decision_function(single)
+    np.testing.assert_array_equal(found, pipeline.decision_function(single))
+    frame["qid"] = np.repeat(np.arange(30), 10)
+    mixed = make_pipeline(StandardScaler().set_output(transform="pandas"), rc.RankBoost(3))
+    with pytest.raises(ValueError, match="keep a column of queries out of the scaler"):
+        rc.save(mixed.fit(frame, y), tmp_path / "model")
+
+
 def json_of(path):
     import zipfile
 

@@ -125,12 +125,10 @@ def test_aggressiveness_is_weighted_in_passive_aggressive_steps():
         direct = scaled.set_params(C=0.03).fit(X, y, classes=[1, 2, 3, 4])
         assert direct.coef_.any()
         np.testing.assert_allclose(weighted.coef_, direct.coef_, rtol=1e-15)
-    # A step of "pa" is as long as it takes already: a weight leaves it alone.
-    hard = rc.CuSumRank.published(update="pa")
-    np.testing.assert_array_equal(
-        clone(hard).fit(X, y, classes=[1, 2, 3, 4], sample_weight=[9.0]).coef_,
-        hard.fit(X, y, classes=[1, 2, 3, 4]).coef_,
-    )
+    for learner in (rc.CuSumRank(update="pa"), rc.KernelCuSumRank(update="pa")):
+        for method in (learner.fit, learner.partial_fit):
+            with pytest.raises(ValueError, match="take 'pa1' or 'pa2', whose C is multiplied"):
+                method(X, y, classes=[1, 2, 3, 4], sample_weight=[9.0])
 
 
 @pytest.mark.parametrize("sampling", ["bernoulli", "poisson"])
@@ -229,9 +227,44 @@ def test_weights_below_one_are_shares():
         one = clone(learner).fit(X, y, sample_weight=shares)
         other = clone(learner).fit(X, y, sample_weight=shares / shares.mean())
         np.testing.assert_array_equal(decided(one, X), decided(other, X))
-    # A part of a stream has no mean to speak of.
-    with pytest.raises(ValueError, match="that a pass visits none: scale them"):
-        rc.PRank().partial_fit(X, y, sample_weight=np.full(len(y), 1e-9))
+    with pytest.raises(ValueError, match="weights must be at most 100; found 1e"):
+        rc.OAPBPM(5).fit(X, y, sample_weight=np.where(y == 0, 1e5, 1.0))
+
+
+def test_fractions_in_a_stream_of_single_rows():
+    X, y = data()
+    model = rc.PRank().partial_fit(X[:20], y[:20], range(4))
+    for i in range(20, 120):
+        model.partial_fit(X[[i]], y[[i]], sample_weight=[0.4])
+    # 100 draws, five standard errors; a part of a stream has no mean to be scaled by.
+    assert abs(model.t_ - 20 - 40) < 5 * np.sqrt(100 * 0.4 * 0.6)
+    seen, before = model.t_, model.coef_
+    for learner in (model, rc.CuSumRank().fit(X, y)):
+        seen, before = learner.t_, learner.coef_
+        learner.partial_fit(X[:5], y[:5], sample_weight=np.zeros(5))  # nothing to learn
+        assert learner.t_ == seen
+        np.testing.assert_array_equal(learner.coef_, before)
+
+
+@pytest.mark.parametrize("learner", BY_STEPS, ids=str)
+def test_rows_without_weight_are_as_if_they_were_not_there(learner):
+    X, y = data()
+    there = np.arange(len(y)) % 3 > 0
+    fixed = clone(learner).set_params(max_iter=2, shuffle=False, intercept_scaling=1.0)
+    if "gamma" in fixed.get_params():
+        fixed.set_params(gamma=0.3)
+    one = clone(fixed).fit(X, y, sample_weight=there.astype(float))
+    other = clone(fixed).fit(X[there], y[there])
+    np.testing.assert_allclose(decided(one, X), decided(other, X), rtol=1e-9, atol=1e-9)
+    assert one.history_["rank_loss"] == other.history_["rank_loss"]
+
+
+def test_labels_that_a_fold_lacks_may_have_weights():
+    X, y = data()
+    some = y < 3
+    one = rc.PRank(class_weight={1: 2, 3: 5}, random_state=0).fit(X[some], y[some])
+    other = rc.PRank(class_weight={1: 2}, random_state=0).fit(X[some], y[some])
+    np.testing.assert_array_equal(one.coef_, other.coef_)
 
 
 def test_balanced_classes_need_all_rows():

@@ -1,6 +1,6 @@
 """What a fit calls after each pass, round or step: to stop, to log, to save.
 
-A callback is any function of one `Iteration`; a true answer ends the fit. Those here compose with
+A callback is any function of one `Iteration`; True ends the fit. Those here compose with
 each other and with one's own: ``fit(..., callbacks=[LogEvaluation(10), TimeLimit(60)])``.
 """
 
@@ -42,8 +42,9 @@ class Iteration:
     results : mapping of str to Result
         What was measured on held-out rows after it, by the names of ``history_``.
     model : estimator
-        A copy of the model as it is now, to predict with, to look at or to save. Its arrays go on
-        learning when the callback has returned: copy or save what is to be kept.
+        A copy of the model as it is now, to predict with, to look at or to save, not to go on
+        learning with. Its arrays go on learning when the callback has returned: save what is to be
+        kept.
     """
 
     number: int

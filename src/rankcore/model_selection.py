@@ -17,6 +17,7 @@ from rankcore._core.params import as_generator, check_flag
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.tables import Table
+from rankcore.ranking._queries import take_queries
 
 __all__ = ["QueryKFold", "QueryScores", "cross_validate_queries"]
 
@@ -81,8 +82,8 @@ class QueryKFold:
             Only its length matters; a frame may have the queries in a column named "qid".
         y : array-like of numbers, shape (n_samples,), optional
             Labels, for ``stratify``.
-        groups, qid : array-like, shape (n_samples,)
-            The query of each row, under either name.
+        groups, qid : array-like, shape (n_samples,), or str
+            The query of each row, under either name; a string names a column of a frame X.
 
         Yields
         ------
@@ -96,14 +97,14 @@ class QueryKFold:
         """
         if qid is None:
             qid = groups
-        if qid is None and "qid" in list(getattr(X, "columns", ())):
-            qid = X["qid"]
+        if qid is None or isinstance(qid, str):
+            _, qid = take_queries(X, qid, None)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if qid is None:
             raise ValueError(
-                "QueryKFold requires the query of each row: split(X, y, qid=qid); in a search "
-                "fit(X, y, groups=qid), or with sklearn.set_config(enable_metadata_routing=True) "
-                "fit(X, y, qid=qid)"
+                "QueryKFold requires the query of each row: split(X, y, qid=qid). In a search turn "
+                "on sklearn.set_config(enable_metadata_routing=True) and call fit(X, y, qid=qid), "
+                "or give X as a frame with a column named 'qid', so that the learner gets them too"
             )
         queries = group_rows(qid, n)
         fold_of = self._folds(queries, y)
@@ -214,8 +215,8 @@ def cross_validate_queries(
     X : array-like or scipy sparse, shape (n_samples, n_features)
         A frame may have the queries in a column named "qid".
     y : array-like of numbers, shape (n_samples,)
-    qid : array-like, shape (n_samples,)
-        The query of each row.
+    qid : array-like, shape (n_samples,), or str
+        The query of each row, or the name of a column of a frame X.
     metrics : str or sequence of str, default=("ndcg@10", "map")
         Names that `rankcore.metrics.evaluate` knows, each with one cut-off.
     cv : int, splitter or iterable, default=5
@@ -248,9 +249,7 @@ def cross_validate_queries(
     import sklearn
     from sklearn.model_selection import cross_validate
 
-    if qid is None and "qid" in list(getattr(X, "columns", ())):
-        qid = X["qid"]
-        X = X.drop(columns=["qid"]) if hasattr(X, "iloc") else X.drop("qid")
+    X, qid = take_queries(X, qid, None)
     if qid is None:
         raise ValueError("cross_validate_queries requires qid, the query of each row; found None")
     names = [metrics] if isinstance(metrics, str) else list(metrics)

@@ -113,6 +113,8 @@ class OnlineState(LearnerState):
         Examples seen, their total rank loss, mistakes. So are the figures of a pass.
     curve : list of (int, int)
         Examples seen and total rank loss, at the marks of `checkpoints`.
+    offered : int
+        Rows with weights that `partial_fit` was given, whether visited or not.
     weights : ndarray or None
         Of the examples that are being learned, as the kernel takes them.
     averaged_at : (int, object) or None
@@ -124,6 +126,7 @@ class OnlineState(LearnerState):
     others: dict[str, NDArray[Any]]
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
     curve: list[tuple[int, int]] = field(default_factory=list)
+    offered: int = 0
     averaged_at: tuple[int, Any] | None = field(default=None, repr=False, compare=False)
     weights: NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
@@ -221,6 +224,7 @@ class OnlineState(LearnerState):
                 kept = array.copy(order="K") if changed is ... else array[changed]
                 saved.append((array, changed, kept))
         counts, n_curve, put_back_log = self.counts.copy(), len(self.curve), self.keep_log()
+        offered = self.offered
 
         def restore() -> None:
             self.by_feature, self.others = by_feature, others  # in place of any that grew
@@ -228,6 +232,7 @@ class OnlineState(LearnerState):
                 array[changed] = values
             self.counts[:] = counts
             del self.curve[n_curve:]
+            self.offered = offered
             put_back_log()
 
         return restore
@@ -260,6 +265,7 @@ def described(state: OnlineState) -> tuple[dict[str, Any], dict[str, NDArray[Any
         "settings": state.settings,
         "streaming": state.streaming,
         "validation": state.validation,
+        "offered": state.offered,
     }
     return facts, arrays
 
@@ -280,7 +286,9 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
     state.counts = array_like(arrays, "counts", state.counts)
     state.curve = [tuple(point) for point in integer_table(arrays, "curve", 2)]
     state.log = integer_table(arrays, "log", 3)
-    state.streaming = bool(spec.facts["streaming"])
+    state.streaming, state.offered = bool(spec.facts["streaming"]), int(spec.facts["offered"])
+    if state.offered < 0:
+        raise ValueError("its number of weighted rows is impossible")
     log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
     state.validation = as_validation_log(spec.facts["validation"], len(log))
     best = spec.facts["best_iteration"]

@@ -60,7 +60,7 @@ class Watch:
         self, model: Any, held_out: Sequence[HeldOut], callbacks: Iterable[Callback] | None
     ) -> None:
         self._model, self.held_out = model, list(held_out)
-        self._callbacks = list(callbacks or ())
+        self._callbacks = [callbacks] if callable(callbacks) else list(callbacks or ())
         for callback in self._callbacks:
             if not callable(callback):
                 raise TypeError(
@@ -124,7 +124,13 @@ class Watch:
             results = self._results()
             for callback in self._callbacks:
                 # A copy: what a callback sets is not for the user's estimator.
-                stop |= bool(callback(Iteration(number, results, copy(self._model))))
+                answer = callback(Iteration(number, results, copy(self._model)))
+                if not isinstance(answer, bool | np.bool_ | None):
+                    raise TypeError(
+                        "a callback must return True, to end the fit, False or nothing; found "
+                        f"{type(answer).__name__}"
+                    )
+                stop |= bool(answer)
         if self.patience is None:
             return stop
         return stop or len(self.values) - self.best >= self.patience
@@ -204,7 +210,11 @@ def as_eval_sets(
         return []
     sets = eval_set if isinstance(eval_set, list) else [eval_set]
     if not sets or not all(isinstance(one, tuple) and len(one) == 2 for one in sets):
-        raise TypeError("eval_set must be a pair (X, y), or a list of such pairs")
+        kinds = ", ".join(type(one).__name__ for one in sets[:3])
+        raise TypeError(
+            "eval_set must be a pair (X, y), a tuple, or a list of such pairs; found a "
+            f"{type(eval_set).__name__} of {len(sets)}: {kinds}"
+        )
     found: list[dict[str, Any]] = [{} for _ in sets]
     for name, values in more.items():
         each = _for_each(values, len(sets), name)
@@ -220,8 +230,8 @@ def _are_tables(values: Any) -> bool:
 
 def _for_each(values: Any, n: int, name: str) -> list[Any]:
     """One array for each set; a single set may have it as it is or in a list of one."""
-    if values is None:
-        return [None] * n
+    if values is None or isinstance(values, str):  # a string names a column of each
+        return [values] * n
     listed = isinstance(values, list | tuple) and all(
         one is None or np.ndim(one) == 1 for one in values
     )

@@ -41,12 +41,17 @@ def split_scaler(model: Any) -> tuple[Any, Any]:
     return steps[0], steps[1]
 
 
-def describe_scaler(
-    model: Any, scaler: Any
-) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Facts and arrays of a fitted scaler and of the pipeline it is in."""
+    learner = model[-1]
+    if scaler.n_features_in_ != learner.n_features_in_:
+        raise ValueError(
+            f"the scaler has {scaler.n_features_in_} features and the learner "
+            f"{learner.n_features_in_}: keep a column of queries out of the scaler"
+        )
+    names = getattr(scaler, "feature_names_in_", None)
     arrays = {
-        f"scaler.{name}": np.asarray(getattr(scaler, name), dtype=np.float64)
+        f"scaler.{name}": np.asarray(getattr(scaler, name))
         for name in LEARNED[type(scaler).__name__]
         if getattr(scaler, name, None) is not None
     }
@@ -57,6 +62,7 @@ def describe_scaler(
         "params": scaler.get_params(),
         "n_samples_seen": np.asarray(seen).astype(np.int64).tolist(),
         "arrays": sorted(arrays),
+        "feature_names": None if names is None else [*map(str, names)],
     }
     return facts, arrays
 
@@ -85,13 +91,15 @@ def restore_scaled(
             setattr(scaler, attribute, None)
             continue
         array = arrays[key]
-        if array.shape != (d,) or array.dtype != np.float64 or not np.isfinite(array).all():
+        if array.shape != (d,) or array.dtype.kind != "f" or not np.isfinite(array).all():
             raise ValueError(f"its array {key} is not that of a scaler of {d} features")
         setattr(scaler, attribute, array)
     seen = facts["n_samples_seen"]
     scaler.n_samples_seen_ = np.array(seen, dtype=np.int64)[()]
     scaler.n_features_in_ = d
-    if hasattr(learner, "feature_names_in_"):
-        scaler.feature_names_in_ = learner.feature_names_in_
+    if facts["feature_names"] is not None:
+        scaler.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+        if scaler.feature_names_in_.shape != (d,):
+            raise ValueError("its feature names do not fit its scaler")
     first, second = map(str, facts["steps"])
     return Pipeline([(first, scaler), (second, learner)])

@@ -174,9 +174,19 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """What an automatic scale is the square root of, by the first rows."""
         return mean_square_length(rows)
 
+    def _check_weighable(self) -> None:
+        """Raise if weights would have no meaning with these parameters."""
+
     def _as_learned(self, state: OnlineState, weights: np.ndarray) -> np.ndarray:
         """Weights of the rows as the kernel takes them."""
         return weights
+
+    def _visits_of(self, weights: np.ndarray | None) -> np.ndarray | None:
+        """How often each row is visited by its weight; None if all are visited once."""
+        if weights is None or self._weighs == "visits":
+            return weights
+        # Rows of weight 0 are as if they were not there.
+        return None if weights.all() else (weights > 0).astype(np.float64)
 
     def _of_kernel(self, state: OnlineState, weights: np.ndarray | None) -> np.ndarray | None:
         """What the kernel is given of the weights; None if rows are visited by them instead."""
@@ -240,7 +250,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             ascending.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows, not negative; what they do is in the notes of each learner. If all
-            are below 1 they are taken for shares, and multiplied so that their mean is 1.
+            are at most 1, fractions among them, they are taken for shares, and multiplied so that
+            their mean is 1.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each pass.
         eval_X, eval_y : array-like, or lists of them, optional
@@ -263,6 +274,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         rows, ranks, known = self._first_examples(X, y, classes)
         warn_of_scales(rows, type(self).__name__)
         weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=True)
+        if weights is not None:
+            self._check_weighable()
         state = self._new_state(rows.n_features, len(known))
         fitted = self._shadow(X, known, state, rows.n_features)
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
@@ -270,7 +283,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         watch = Watch(fitted, held_out, callbacks)
         visits = Visits(
             rows.n_rows,
-            weights if self._weighs == "visits" else None,
+            self._visits_of(weights),
             self.shuffle,
             as_generator(self.random_state),
         )
@@ -316,7 +329,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             Every label, lowest rank first. The first call needs them unless its y shows them all;
             later calls may repeat them.
         sample_weight : array-like, shape (n_samples,), optional
-            As for `fit`.
+            As for `fit`, but never taken for shares.
 
         Returns
         -------
@@ -352,17 +365,22 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
                 )
             ranks = encode(labels, known)
         weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=False)
+        if weights is not None:
+            self._check_weighable()
         with changing(state, state.snapshot(rows.columns)):
             if not first:
                 self._forget_later(state)
-            state.stream([0, 0, 0])
             order = None
-            if weights is not None and self._weighs == "visits":
+            visits = self._visits_of(weights)
+            if visits is not None:
                 # Fractions of visits are drawn by how far the stream has come.
-                generator = np.random.default_rng(state.t + 1)
-                order = Visits(rows.n_rows, weights, False, generator).next()
-            with state.weighted(self._of_kernel(state, weights)):
-                self._run_pass(state, rows, ranks, order, 1, 1)
+                generator = np.random.default_rng(state.offered)
+                state.offered += rows.n_rows
+                order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
+            if order is None or order.size:
+                state.stream([0, 0, 0])
+                with state.weighted(self._of_kernel(state, weights)):
+                    self._run_pass(state, rows, ranks, order, 1, 1)
         if first:
             self.__dict__ = dict(vars(self._shadow(X, known, state, rows.n_features)))
         else:

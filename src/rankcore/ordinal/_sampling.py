@@ -15,6 +15,9 @@ from rankcore._core.state import OnlineState
 from rankcore.ordinal._scale import scale_setting
 from rankcore.ordinal.prank import check_rule, scale_of
 
+# Times that a weight may ask a member to take a row: a table of the draws has a column for each.
+MOST_TIMES = 100
+
 
 def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
     """For each further time a member takes an example, the least 32-bit draw that means it.
@@ -31,6 +34,11 @@ def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> 
     ndarray of uint64, shape (1 or n_rows, any)
     """
     expected = np.ones(1) if weights is None else weights
+    if expected.max() > MOST_TIMES:
+        raise ValueError(
+            "members take a row as often as its weight says: weights must be at most "
+            f"{MOST_TIMES}; found {expected.max():.3g}: scale them"
+        )
     if settings["sampling"] == "bernoulli":
         # The whole times for sure, the rest by chance.
         expected = settings["tau"] * expected

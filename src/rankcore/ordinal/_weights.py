@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.inputs import encode
 from rankcore._core.numbers import as_weights
 
 # Visits that weights may ask for, per row on average.
@@ -34,8 +33,8 @@ def row_weights(
 ) -> np.ndarray | None:
     """The weight of each row: that of the sample times that of its class.
 
-    Weights that are all below 1 are shares, as boosting has them: with all rows at hand they are
-    multiplied so that their mean is 1.
+    Weights of at most 1, fractions among them, are shares, as boosting has them: with all rows at
+    hand they are multiplied so that their mean is 1.
 
     Parameters
     ----------
@@ -56,6 +55,8 @@ def row_weights(
         For weights that are negative, not finite, all 0 or of another length, and for labels that
         are no classes.
     """
+    if not all_rows and np.shape(sample_weight) == ranks.shape and not np.any(sample_weight):
+        return np.zeros(ranks.size)  # a part of a stream may be left out
     weights = as_weights(sample_weight, "sample_weight", {"row": ranks.size})
     if class_weight is not None:
         of_class = _class_weights(class_weight, ranks, classes)[ranks]
@@ -64,7 +65,7 @@ def row_weights(
         return None
     if not weights.any():
         raise ValueError("class_weight leaves every row without weight")
-    if all_rows and weights.max() < 1:
+    if all_rows and weights.max() <= 1 and ((weights > 0) & (weights < 1)).any():
         weights = weights / weights.mean()
     return weights
 
@@ -75,14 +76,20 @@ def _class_weights(class_weight: Any, ranks: np.ndarray, classes: np.ndarray) ->
         return ranks.size / (np.count_nonzero(counts) * np.maximum(counts, 1))
     weights = np.ones(classes.size)
     if class_weight:
-        labels = np.array(list(class_weight))
-        values = as_weights(list(class_weight.values()), "class_weight", {"class": labels.size})
-        try:
-            weights[encode(labels, classes)] = values
-        except ValueError as error:
+        values = as_weights(
+            list(class_weight.values()), "class_weight", {"class": len(class_weight)}
+        )
+        assert values is not None
+        places = {label: rank for rank, label in enumerate(classes.tolist())}
+        # A fold of a cross-validation may lack a label that is named.
+        known = [place for place, label in enumerate(class_weight) if label in places]
+        if not known:
             raise ValueError(
                 f"class_weight must name classes, {classes.tolist()}; found {list(class_weight)}"
-            ) from error
+            )
+        for place, (label, value) in enumerate(zip(class_weight, values, strict=True)):
+            if place in known:
+                weights[places[label]] = value
     return weights
 
 
@@ -96,6 +103,8 @@ class Visits:
         How often a row is visited; a fraction is made up for at random, pass by pass. None: once.
     shuffle : bool
     generator : numpy Generator
+    in_part : bool
+        Whether these are some of the rows of a stream, of which none may be visited.
     """
 
     def __init__(
@@ -104,7 +113,9 @@ class Visits:
         weights: np.ndarray | None,
         shuffle: bool,
         generator: np.random.Generator,
+        in_part: bool = False,
     ) -> None:
+        self._in_part = in_part
         self._n, self._weights, self._shuffle = n_rows, weights, shuffle
         self._generator = generator
         if weights is not None and weights.sum() > MOST_VISITS * n_rows:
@@ -125,7 +136,7 @@ class Visits:
         times = whole.astype(np.int64)
         if part.any():
             times += self._generator.random(self._n) < part
-        if not times.any():
+        if not times.any() and not self._in_part:
             raise ValueError(
                 "this learner visits a row as often as its weight says, and these weights are so "
                 f"small, {self._weights.mean():.3g} on average, that a pass visits none: scale them"

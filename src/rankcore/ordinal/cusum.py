@@ -96,7 +96,7 @@ class CuSumRank(ProjectingClassifier):
     O(non-zeros * ranks off), a prediction O(non-zeros * n_classes); the model has
     (n_classes - 1) * (n_features + 1) numbers, twice that with ``average``. The weight of a row
     multiplies its perceptron step, and C of "pa1" and "pa2"; a step of "pa" is as long as it takes
-    already.
+    already, so that weights are refused. Averages count each row that is learned once.
 
     If unit weights separate every task of every example by d and no row, with its constant, is
     longer than R, the total rank loss of "perceptron" and of "pa" is at most ``R**2 / d**2``; with
@@ -186,6 +186,13 @@ class CuSumRank(ProjectingClassifier):
         if not state.settings["average"]:
             return state.by_feature["weights"], state.others["thresholds"]
         return state.averaged(lambda: (state.mean("weights"), state.mean("thresholds")))
+
+    def _check_weighable(self) -> None:
+        if self.update == "pa":
+            raise ValueError(
+                "update='pa' takes steps as long as they have to be, whatever a weight says: take "
+                "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
+            )
 
     def _check_params(self) -> None:
         self._check_common_params()

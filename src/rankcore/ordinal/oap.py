@@ -332,7 +332,7 @@ class OAPBagging(VotesRanks, OAP):
     Parameters
     ----------
     n_estimators, tau, sampling, average_members, tie, threshold_scale, max_iter, shuffle, tol, \
-n_jobs, random_state, verbose
+early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose
         As in `OAPBPM`.
     output : {"round", "mean", "median", "plurality"}, default="round"
         What is predicted: the mean of the votes rounded (halves up), the real mean, the smallest
@@ -439,7 +439,7 @@ class OAPVoting(OAPBagging):
     Parameters
     ----------
     n_estimators, tau, sampling, average_members, output, tie, threshold_scale, max_iter, shuffle, \
-tol, n_jobs, random_state, verbose
+tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose
         As in `OAPBagging`.
     weight : {"total", "survival"}, default="total"
         Count all examples that a member took and ranked rightly, or those since its last mistake.

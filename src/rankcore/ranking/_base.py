@@ -161,6 +161,8 @@ class Ranker(Specified, BaseEstimator):
                 "as a frame with a column named 'qid')"
             )
         rows = self._more_rows(X)
+        if qid is None and group is None:
+            warn_of_one_query(rows.n_rows, None, "score")
         queries = queries_of(qid, group, rows.n_rows)
         labels = as_relevance(y, rows.n_rows)
         weights = query_weights(sample_weight, queries)

@@ -15,7 +15,7 @@ from rankcore._core.queries import Queries, group_rows
 # The column of a frame that is taken for queries.
 QUERY_COLUMN = "qid"
 # A query of more rows than this is a forgotten qid.
-PLAUSIBLE_ROWS = 5000
+PLAUSIBLE_ROWS = 2000
 
 
 def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
@@ -44,10 +44,16 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
         if named:
             raise TypeError(f"qid={qid!r} names a column, which requires X to be a frame")
         return X, qid
-    if qid is not None and not named:
-        return X, qid
     name = qid if named else QUERY_COLUMN
-    if not any(isinstance(one, str) and one == name for one in columns):
+    there = any(isinstance(one, str) and one == name for one in columns)
+    if qid is not None and not named:
+        if there:
+            raise ValueError(
+                f"found both qid and a column named {name!r}, which have the same meaning: drop "
+                "the column, or leave qid out"
+            )
+        return X, qid
+    if not there:
         if named:
             raise ValueError(f"X has no column named {qid!r}; it has {list(columns)}")
         return X, qid

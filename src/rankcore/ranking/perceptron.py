@@ -372,12 +372,17 @@ class PairwisePerceptron(Ranker):
             state.check_settings(self._settings(rows.n_features), SETTINGS)
             state.own()
         with changing(state, state.snapshot()):
+            best = getattr(self, "best_iteration_", None)
+            if best is not None:  # the passes after it are not of this model
+                state.log = state.log[:best]
+                state.validation = {name: log[:best] for name, log in state.validation.items()}
             state.stream([0] * len(FIGURES))
             state.log[-1][4] += skipped
             data = self._bind_data(pairing, rows, state, 1)
             run_pass(self, state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
         if first:
             self._become(self._shadow(X, rows.n_features, largest, state))
+        self.__dict__.pop("best_iteration_", None)
         self._largest_query = max(self._largest_query, largest)
         return self
 

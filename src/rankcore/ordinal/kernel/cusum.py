@@ -41,7 +41,8 @@ intercept_scaling
         ``K(x, x)``, and with an intercept as much more as ``intercept_scaling`` squared.
     budget, budget_policy, decay, projection_tol
         As in `KernelPRank`; coefficients of all tasks count together.
-    max_iter, shuffle, tol, n_jobs, random_state, verbose
+    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, \
+random_state, verbose
         As in `KernelPRank`.
 
     Attributes
@@ -149,6 +150,13 @@ best_iteration_, t_, history_, loss_curve_
     def intercept_(self) -> np.ndarray:
         """Intercepts of the tasks, shape (n_classes - 1,)."""
         return -self._thresholds(self._fitted_state())
+
+    def _check_weighable(self) -> None:
+        if self.update == "pa":
+            raise ValueError(
+                "update='pa' takes steps as long as they have to be, whatever a weight says: take "
+                "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
+            )
 
     def _check_params(self) -> None:
         self._check_kernel_params()

@@ -38,7 +38,8 @@ class KernelOAPBPM(KernelThresholdClassifier):
     budget, budget_policy, decay, projection_tol
         As in `KernelPRank`, for the pool: what leaves it leaves all members. "smallest" compares
         the root of the sum over members of squared coefficients.
-    max_iter, shuffle, tol, n_jobs, random_state, verbose
+    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, \
+random_state, verbose
         As in `KernelPRank`; ``random_state`` also seeds the sampling. The same seed draws the same
         examples as in `OAPBPM`.
 

@@ -104,7 +104,7 @@ default="oldest"
     support_vectors_ : ndarray or CSR, shape (n_support, n_features)
         A copy; float32 where X was. Empty with ``kernel="precomputed"``.
     dual_coef_ : ndarray of float64, shape (1, n_support)
-        Coefficients to predict with (a copy): ``decision_function`` is
+        Coefficients to predict with (a copy): ``project`` is
         ``K(X, support_vectors_) @ dual_coef_[0]``.
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending and finite (a copy).
