@@ -329,21 +329,34 @@ def test_searches_over_rankers(ranker, piped):
     grid = {f"{type(ranker).__name__.lower()}__{name}" if piped else name: ["query", None]}
     folds = rc.model_selection.QueryKFold(3)
     chance = random_order(y, qid)
+    # Before 1.7 scikit-learn passed no metadata on to the default score of a pipeline.
+    scoring = rc.metrics.make_scorer("ndcg@10") if piped else None
     with sklearn.config_context(enable_metadata_routing=True), warnings.catch_warnings():
         warnings.simplefilter("error")
         for search in [
-            GridSearchCV(learner, grid, cv=folds, error_score="raise"),
-            RandomizedSearchCV(learner, grid, n_iter=2, cv=folds, error_score="raise"),
-            HalvingGridSearchCV(learner, grid, cv=folds, error_score="raise", min_resources=150),
+            GridSearchCV(learner, grid, cv=folds, scoring=scoring, error_score="raise"),
+            RandomizedSearchCV(
+                learner, grid, n_iter=2, cv=folds, scoring=scoring, error_score="raise"
+            ),
+            HalvingGridSearchCV(
+                learner, grid, cv=folds, scoring=scoring, error_score="raise", min_resources=150
+            ),
         ]:
             search.fit(X, y, qid=qid)
             assert search.best_score_ > chance + 0.2 * (1 - chance)
-        found = cross_validate(learner, X, y, cv=folds, params={"qid": qid}, error_score="raise")[
-            "test_score"
-        ]
+        found = cross_validate(
+            learner, X, y, cv=folds, params={"qid": qid}, scoring=scoring, error_score="raise"
+        )["test_score"]
         assert found.min() > chance + 0.2 * (1 - chance)
         _, _, scores = learning_curve(
-            learner, X, y, cv=folds, params={"qid": qid}, train_sizes=[1.0], error_score="raise"
+            learner,
+            X,
+            y,
+            cv=folds,
+            params={"qid": qid},
+            train_sizes=[1.0],
+            scoring=scoring,
+            error_score="raise",
         )
         assert scores.mean() > chance + 0.2 * (1 - chance)
 

@@ -245,6 +245,10 @@ def test_a_pipeline_transforms_held_out_rows():
     assert pipeline[-1].history_ == alone.history_
 
 
+@pytest.mark.skipif(
+    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7),
+    reason="before 1.7 scikit-learn passed no metadata on to the default score of a pipeline",
+)
 def test_searches_in_pipelines_score_by_default():
     X, y, qid = data()
     pipeline = make_pipeline(StandardScaler(), rc.PairwisePerceptron(random_state=0))
