@@ -173,7 +173,7 @@ def changing(state: Versioned, restore: Callable[[], None]) -> Iterator[None]:
     restore : callable
         Puts the state back. No signal interrupts it.
     """
-    with _signals_held():
+    with signals_held():
         state.version += 1
         try:
             yield
@@ -218,7 +218,7 @@ def _put_back(handlers: dict[int, Any], hold: Any) -> BaseException | None:
 
 
 @contextmanager
-def _signals_held() -> Iterator[None]:
+def signals_held() -> Iterator[None]:
     """Hold signals until `raise_signals`, or until the end. Only the main thread gets any."""
     global _pending
     if threading.current_thread() is not threading.main_thread() or _pending is not None:

@@ -1,9 +1,13 @@
-"""How many threads ``n_jobs`` asks for."""
+"""How many threads ``n_jobs`` asks for, and short work that threads share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from typing import Any
+
+from rankcore._core.concurrency import signals_held
 
 
 def check_n_jobs(n_jobs: Any) -> None:
@@ -29,3 +33,22 @@ def n_threads(n_jobs: Any) -> int:
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(n_jobs))
+
+
+def shared_out(
+    pool: ThreadPoolExecutor, run: Callable[..., Any], *items: Iterable[Any]
+) -> list[Any]:
+    """What a function gives for each item, in turn; some milliseconds' worth of work.
+
+    Signals wait until it is done. A handler that raises between two steps of the pool could leave
+    a lock of it taken, for which the whole process would wait for ever.
+    """
+    with signals_held():
+        return list(pool.map(run, *items))
+
+
+def end_threads(pool: ThreadPoolExecutor | None) -> None:
+    """End the threads of a pool, if there is one."""
+    if pool is not None:
+        with signals_held():
+            pool.shutdown()

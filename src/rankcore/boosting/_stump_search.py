@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.threads import end_threads, shared_out
 from rankcore._ext import incremental_histograms, normalizer_search, stumps
 from rankcore._ext.columns import Columns
 from rankcore._ext.listed_weights import ListedWeights
@@ -76,8 +77,7 @@ class Search:
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        end_threads(self._pool)
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
         """The stump of greatest |edge|; of equal ones the first feature, then highest threshold.
@@ -108,10 +108,11 @@ class Search:
         if self._pool is None or len(parts) == 1:
             self._evaluate(potentials, features, 0)
             return
-        for _ in self._pool.map(
-            lambda job: self._evaluate(potentials, parts[job], job), range(len(parts))
-        ):
-            pass
+        shared_out(
+            self._pool,
+            lambda job: self._evaluate(potentials, parts[job], job),
+            range(len(parts)),
+        )
 
     def _evaluate(
         self,

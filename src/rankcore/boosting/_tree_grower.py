@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.threads import end_threads, shared_out
 from rankcore._ext import tree_histograms, tree_splits
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._tree_shards import Cut, Leaf, Rules, Shard, share_columns
@@ -78,8 +79,7 @@ class TreeGrower:
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        end_threads(self._pool)
 
     def grow(
         self,
@@ -172,7 +172,7 @@ class TreeGrower:
             parts = [self._look_at(0, leaves, split)]
         else:
             jobs = range(len(self._shards))
-            parts = list(self._pool.map(lambda job: self._look_at(job, leaves, split), jobs))
+            parts = shared_out(self._pool, lambda job: self._look_at(job, leaves, split), jobs)
         if split is None:
             leaves[0].sums = [sums[0] for sums, _ in parts]
         else:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import reads, signals_held
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_option
 from rankcore._core.state import OnlineState
-from rankcore._core.threads import check_n_jobs, n_threads
+from rankcore._core.threads import check_n_jobs, n_threads, shared_out
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
@@ -199,8 +199,8 @@ class OAP(ThresholdClassifier):
         if n_jobs == 1:
             results = [learn_some(0, edges[-1])]
         else:
-            with ThreadPoolExecutor(n_jobs) as pool:
-                results = list(pool.map(learn_some, edges[:-1], edges[1:]))
+            with signals_held(), ThreadPoolExecutor(n_jobs) as pool:
+                results = shared_out(pool, learn_some, edges[:-1], edges[1:])
         reached = min(reached for reached, _ in results)
         if reached < stop:
             return reached

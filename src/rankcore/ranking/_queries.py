@@ -15,7 +15,7 @@ from rankcore._core.queries import Queries, group_rows
 # The column of a frame that is taken for queries.
 QUERY_COLUMN = "qid"
 # A query of more rows than this is a forgotten qid.
-PLAUSIBLE_ROWS = 2000
+PLAUSIBLE_ROWS = 2500
 
 
 def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.threads import end_threads, shared_out
 from rankcore._ext import pair_loss as kernels
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
@@ -143,8 +144,7 @@ class PairLosses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        end_threads(self._pool)
 
     def evaluate(
         self,
@@ -315,8 +315,7 @@ class PairLosses:
             for k in range(n):
                 run(k)
             return
-        for _ in self._pool.map(run, range(n)):
-            pass
+        shared_out(self._pool, run, range(n))
 
 
 def overflow() -> ValueError:
