@@ -227,7 +227,7 @@ def test_weights_below_one_are_shares():
         one = clone(learner).fit(X, y, sample_weight=shares)
         other = clone(learner).fit(X, y, sample_weight=shares / shares.mean())
         np.testing.assert_array_equal(decided(one, X), decided(other, X))
-    with pytest.raises(ValueError, match="weights must be at most 100; found 1e"):
+    with pytest.raises(ValueError, match="weights must be at most 1000; found 1e"):
         rc.OAPBPM(5).fit(X, y, sample_weight=np.where(y == 0, 1e5, 1.0))
 
 

@@ -16,7 +16,7 @@ from rankcore.ordinal._scale import scale_setting
 from rankcore.ordinal.prank import check_rule, scale_of
 
 # Times that a weight may ask a member to take a row: a table of the draws has a column for each.
-MOST_TIMES = 100
+MOST_TIMES = 1000
 
 
 def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
