@@ -61,9 +61,14 @@ def fail(*args, stdin=None):
     return result.stderr.removeprefix("rankcore: error: ").rstrip("\n")
 
 
+def command_of(*args):
+    return [sys.executable, "-m", "rankcore", *map(str, args)]
+
+
 def spawn(*args, **options):
-    command = [sys.executable, "-m", "rankcore", *map(str, args)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
+    return subprocess.run(
+        command_of(*args), capture_output=True, timeout=60, check=False, **options
+    )
 
 
 def make_examples(n, seed):
@@ -124,7 +129,7 @@ def test_train_summary(stars, tmp_path):
 
 def test_train_json(stars, tmp_path):
     options = ["--model", "prank-published", "--epochs", 2, "--json"]
-    out = succeed("train", stars, "-o", tmp_path / "model", "--model", "prank-published", *options)
+    out = succeed("train", stars, "-o", tmp_path / "model", *options)
     assert '"classes": [1, 2, 3]' in out  # not 1.0, which equals 1 below
     facts = json.loads(out)
     assert facts.pop("seconds") > 0
@@ -635,7 +640,7 @@ def test_help_does_not_wait_for_heavy_imports():
 
 
 def test_a_closed_pipe_is_quiet(large):
-    command = [sys.executable, "-m", "rankcore", "predict", large[1], large[0], "--scores"]
+    command = command_of("predict", large[1], large[0], "--scores")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert float(process.stdout.readline())
         process.stdout.close()
@@ -646,7 +651,7 @@ def test_a_closed_pipe_is_quiet(large):
 def test_a_pipe_closed_before_the_first_line_is_quiet(model):
     ours, theirs = os.pipe()
     os.close(ours)
-    command = [sys.executable, "-m", "rankcore", "info", model]
+    command = command_of("info", model)
     buffered = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
     result = subprocess.run(
         command, stdout=theirs, stderr=subprocess.PIPE, env=buffered, check=False
@@ -657,17 +662,7 @@ def test_a_pipe_closed_before_the_first_line_is_quiet(model):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to a single process")
 def test_interrupting(large, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "rankcore",
-        "train",
-        large[0],
-        "-o",
-        tmp_path / "model",
-        "--model",
-        "prank-published",
-    ]
+    command = command_of("train", large[0], "-o", tmp_path / "model", "--model", "prank-published")
     options = ["--epochs", "1000000", "--set", "verbose=1"]
     with subprocess.Popen(
         [*command, *options],
@@ -709,17 +704,7 @@ def test_progress_on_a_terminal(quiet, large, tmp_path):
     import pty
 
     ours, theirs = pty.openpty()
-    command = [
-        sys.executable,
-        "-m",
-        "rankcore",
-        "train",
-        large[0],
-        "-o",
-        tmp_path / "model",
-        "--model",
-        "prank-published",
-    ]
+    command = command_of("train", large[0], "-o", tmp_path / "model", "--model", "prank-published")
     options = ["--epochs", "200", "--json", *(["--quiet"] if quiet else [])]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(
@@ -815,7 +800,7 @@ def test_closed_standard_streams(model, stars, closed):
         for number in closed:
             os.close(number)
 
-    command = [sys.executable, "-m", "rankcore", "predict", str(model), str(stars)]
+    command = command_of("predict", model, stars)
     done = subprocess.run(command, capture_output=True, timeout=60, check=False, preexec_fn=close)
     assert b"Traceback" not in done.stderr
     if 1 in closed:

@@ -17,7 +17,7 @@ from rankcore._core.params import as_generator, check_flag
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.tables import Table
-from rankcore.ranking._queries import take_queries
+from rankcore.ranking._queries import as_relevance, query_means, take_queries
 
 __all__ = ["QueryKFold", "QueryScores", "cross_validate_queries"]
 
@@ -51,9 +51,6 @@ class QueryKFold:
     >>> [test.tolist() for _, test in rc.model_selection.QueryKFold(3).split(X, qid=qid)]
     [[0, 1], [2, 3, 4], [5]]
     """
-
-    # scikit-learn hands these on by itself, with metadata routing.
-    __metadata_request__split = {"qid": True, "groups": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -124,9 +121,7 @@ class QueryKFold:
         if self.stratify:
             if y is None:
                 raise ValueError("stratify=True requires y; found None")
-            labels = np.asarray(y, dtype=np.float64)
-            labels = labels if queries.rows is None else labels[queries.rows]
-            means = np.add.reduceat(labels, queries.bounds[:-1]) / np.diff(queries.bounds)
+            means = query_means(as_relevance(y, int(queries.bounds[-1])), queries)
             order = order[np.argsort(means[order], kind="stable")]
         folds = np.empty(n, dtype=np.int64)
         folds[order] = np.arange(n) % self.n_splits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_weights, refuse_mask, weighted_mean
-from rankcore._core.threads import n_threads
+from rankcore._core.threads import for_each, n_threads
 
 # Rows between two looks at the keyboard: about a tenth of a second.
 _BLOCK_ROWS = 4_000_000
@@ -210,10 +209,4 @@ def run_blocks(
     cuts = np.searchsorted(bounds, np.linspace(0, n, n_blocks + 1)[1:-1])
     edges = np.unique(np.concatenate([[0], cuts, [n_queries]])).tolist()
     parts = list(pairwise(edges))
-    if threads == 1:
-        for first, last in parts:
-            run(first, last)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(lambda part: run(*part), parts):
-            pass
+    for_each(lambda part: run(*part), parts, threads)

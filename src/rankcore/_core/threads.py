@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
-from rankcore._core.concurrency import signals_held
+from rankcore._core.concurrency import raise_signals, signals_held
+
+Item = TypeVar("Item")
+# Items per thread between two looks at pending signals.
+_AT_ONCE = 4
 
 
 def check_n_jobs(n_jobs: Any) -> None:
@@ -45,6 +49,29 @@ def shared_out(
     """
     with signals_held():
         return list(pool.map(run, *items))
+
+
+def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> None:
+    """Run a function for each item, some at a time, and look at pending signals in between.
+
+    Parameters
+    ----------
+    run : callable
+        Releases the GIL; some milliseconds' worth of work.
+    items : sequence
+    n_jobs : int
+        Threads, at least 1.
+    """
+    n_jobs = min(n_jobs, len(items))
+    if n_jobs <= 1:
+        for item in items:
+            raise_signals()
+            run(item)
+        return
+    with signals_held(), ThreadPoolExecutor(n_jobs) as pool:
+        for first in range(0, len(items), _AT_ONCE * n_jobs):
+            raise_signals()
+            shared_out(pool, run, items[first : first + _AT_ONCE * n_jobs])
 
 
 def end_threads(pool: ThreadPoolExecutor | None) -> None:

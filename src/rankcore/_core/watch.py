@@ -41,7 +41,7 @@ class Watch:
     held_out : sequence of HeldOut
         The first measure on the first of them decides on early stopping.
     callbacks : iterable of callables, or None
-        Called with an `Iteration` each time; a true answer of one ends the fit.
+        Called with an `Iteration` each time; the fit ends after one returns True.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Watch:
         self.patience: int | None = min(patience, default=None)
         if self.patience is not None and not self.held_out:
             raise ValueError("early_stopping_rounds requires eval_set; found no held-out rows")
-        self.best, self._best_merit, self._number = 0, -np.inf, 0
+        self.best, self._best_merit = 0, -np.inf
         known, self._logs = model._state.validation, {}
         self._directions: dict[str, bool] = {}
         for one in self.held_out:
@@ -145,16 +145,18 @@ class Watch:
         return "".join(f", {name} {one.value:.4f}" for name, one in self._results().items())
 
 
-def measure_names(metrics: Sequence[Any], taken: Iterable[str]) -> list[str]:
-    """What ``history_`` calls measures, given as names or as functions.
+def measure_names(metrics: Sequence[Any], taken: Iterable[str], n_sets: int) -> list[list[str]]:
+    """What ``history_`` calls measures, given as names or as functions, on each held-out set.
 
     Parameters
     ----------
     metrics : sequence of str or callable
     taken : iterable of str
         Names that ``history_`` has already.
+    n_sets : int
+        One set has the names of the measures; several have them with a number before each.
     """
-    taken, names = set(taken), []
+    taken, names = set(taken if n_sets == 1 else ()), []
     for metric in metrics:
         name = metric if isinstance(metric, str) else getattr(metric, "__name__", "measure")
         name, number = (f"valid_{name}" if name in taken else name), 1
@@ -163,7 +165,9 @@ def measure_names(metrics: Sequence[Any], taken: Iterable[str]) -> list[str]:
             name = f"{name.rsplit(' ')[0]} {number}"
         taken.add(name)
         names.append(name)
-    return names
+    if n_sets == 1:
+        return [names]
+    return [[f"valid_{number}_{name}" for name in names] for number in range(n_sets)]
 
 
 def as_metrics(eval_metric: Any) -> list[Any]:

@@ -315,8 +315,8 @@ class RankBoost(PairBoosting):
         eval_qid, eval_group : array-like, or lists of them, optional
             Their queries; required of one of them if there are queries to learn from.
         callbacks : iterable of callables, optional
-            Called after each round with a `rankcore.callbacks.Iteration`; a true answer of one
-            ends the fit.
+            Called after each round with a `rankcore.callbacks.Iteration`; the fit ends
+            after one returns True.
 
         Returns
         -------

@@ -34,15 +34,16 @@ def scaler_for(scale: str, learner: Learner, X: Any) -> Any:
     from rankcore._core.inputs import as_rows
     from rankcore._core.scales import differ
 
+    dense = X.nnz >= DENSE * X.shape[0] * X.shape[1]
     if scale == "auto":
         if learner.estimator in INDIFFERENT:
             return None
-        if X.nnz >= DENSE * X.shape[0] * X.shape[1]:
+        if dense:
             scale = "standard"
         else:
             scale = "maxabs" if differ(as_rows(X)) else "none"
     if scale == "standard":
-        return StandardScaler(with_mean=X.nnz >= DENSE * X.shape[0] * X.shape[1])
+        return StandardScaler(with_mean=dense)
     return MaxAbsScaler() if scale == "maxabs" else None
 
 

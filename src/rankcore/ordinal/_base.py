@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
+from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
 from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.params import as_generator, check_flag, check_real
@@ -36,6 +37,15 @@ from rankcore.ordinal._validation import check_eval_metric, held_out_labels, ran
 from rankcore.ordinal._weights import Visits, check_class_weight, row_weights
 from rankcore.progress import Progress, report
 
+# What all papers have: one pass in the order given, the last parameters, a constant feature of 1.
+PUBLISHED = {
+    "average": False,
+    "average_members": False,
+    "threshold_scale": 1.0,
+    "intercept_scaling": 1.0,
+    "max_iter": 1,
+    "shuffle": False,
+}
 # The figures of each pass.
 FIGURES = ("examples", "mistakes", "rank_loss", "average_rank_loss")
 
@@ -50,7 +60,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
 
     # scikit-learn hands these on by itself, with metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
-    # The settings of the paper, where they differ from the defaults.
+    # The settings of its paper that are not those of all papers.
     _published: ClassVar[dict[str, Any]] = {}
     # What the weight of an example means: the length of its step, or how often it is visited.
     _weighs = "visits"
@@ -97,8 +107,10 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         -------
         estimator
         """
-        given = dict(zip(signature(cls).parameters, args, strict=False)) | params
-        return cls(**{**cls._published, **given})
+        names = signature(cls).parameters
+        of_all = {name: value for name, value in PUBLISHED.items() if name in names}
+        given = dict(zip(names, args, strict=False)) | params
+        return cls(**{**of_all, **cls._published, **given})
 
     # ---------------------------------------------------------------- what a subclass says
 
@@ -258,8 +270,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             The same as two arguments, of which a pipeline can transform the first
             (``transform_input=["eval_X"]``).
         callbacks : iterable of callables, optional
-            Called after each pass with a `rankcore.callbacks.Iteration`; a true answer of one ends
-            the fit.
+            Called after each pass with a `rankcore.callbacks.Iteration`; the fit ends
+            after one returns True.
 
         Returns
         -------
@@ -410,6 +422,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         shadow = copy(self)
         shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
         shadow.__dict__.pop("feature_names_in_", None)
+        # Names are found by a plain estimator, so that no attribute of a user's class is set alone.
         named = BaseEstimator()
         validate_data(named, X, skip_check_array=True, reset=True)
         fitted = {"n_features_in_": n_features, "classes_": classes, "_state": state}
@@ -517,15 +530,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
 
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model: as many features, under the same names."""
-        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
-            validate_data(self, X, skip_check_array=True, reset=False)
-        rows = as_rows(X)
-        if rows.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        return rows
+        return as_more_rows(self, X, as_rows)
 
     # ---------------------------------------------------------------- what was learned
 
@@ -590,30 +595,3 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             check_scalar(self.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
         check_eval_metric(self.eval_metric)
         check_class_weight(self.class_weight)
-
-
-class ProjectingClassifier(OnlineOrdinalClassifier):
-    """An ordinal learner with one latent score per row. Not public: subclasses say which."""
-
-    def _projected(self, rows: Rows) -> np.ndarray:
-        """What `project` returns."""
-        raise NotImplementedError
-
-    @reads
-    def project(self, X: Any) -> np.ndarray:
-        """The latent score: one number per row, greater for higher ranks.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples,)
-            With a direction and thresholds, the projection on the direction, which the thresholds
-            cut into ranks. Of `WidrowHoff` the score and of votes their mean rank, on the scale
-            1 .. n_classes; of `CuSumRank` the sum of all scores of tasks. It orders rows, by
-            measures such as NDCG or AUC too.
-        """
-        check_is_fitted(self)
-        return self._projected(self._more_rows(X))

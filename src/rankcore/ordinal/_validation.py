@@ -84,8 +84,7 @@ class HeldOutLabels:
     def measure(self, predicted: np.ndarray) -> list[float]:
         """Values of the measures for predicted ranks, which may be real numbers."""
         values = []
-        places = np.arange(self._classes.size)
-        on_scale = np.interp(predicted, places, self._of_classes)
+        on_scale = np.interp(predicted, np.arange(self._classes.size), self._of_classes)
         for metric in self._metrics:
             if callable(metric):
                 labels = self._classes[np.rint(predicted).astype(np.intp)]
@@ -108,13 +107,8 @@ def held_out_labels(
 ) -> list[HeldOutLabels]:
     """The held-out sets of a fit, see `rankcore._core.watch.as_eval_sets`."""
     metrics = as_metrics(eval_metric)
-    names = measure_names(metrics, taken)
-    found = []
-    for number, (X, y, _) in enumerate(sets):
-        of_set = (
-            names
-            if len(sets) == 1
-            else [f"valid_{number}_{name.removeprefix('valid_')}" for name in names]
-        )
-        found.append(HeldOutLabels(more_rows(X), y, classes, metrics, of_set))
-    return found
+    names = measure_names(metrics, taken, len(sets))
+    return [
+        HeldOutLabels(more_rows(X), y, classes, metrics, of_set)
+        for (X, y, _), of_set in zip(sets, names, strict=True)
+    ]

@@ -12,7 +12,7 @@ from rankcore._core.numbers import check_reached
 from rankcore._core.params import check_option
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import ProjectingClassifier
+from rankcore.ordinal._projecting import ProjectingClassifier
 
 # Products of numbers to make between two looks at pending signals.
 VOTING_VALUES = 2**22

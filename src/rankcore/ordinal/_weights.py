@@ -75,21 +75,18 @@ def _class_weights(class_weight: Any, ranks: np.ndarray, classes: np.ndarray) ->
         counts = np.bincount(ranks, minlength=classes.size)
         return ranks.size / (np.count_nonzero(counts) * np.maximum(counts, 1))
     weights = np.ones(classes.size)
-    if class_weight:
-        values = as_weights(
-            list(class_weight.values()), "class_weight", {"class": len(class_weight)}
+    if not class_weight:
+        return weights
+    values = as_weights(list(class_weight.values()), "class_weight", {"class": len(class_weight)})
+    assert values is not None
+    ranks_of = {label: rank for rank, label in enumerate(classes.tolist())}
+    if ranks_of.keys().isdisjoint(class_weight):
+        raise ValueError(
+            f"class_weight must name classes, {classes.tolist()}; found {list(class_weight)}"
         )
-        assert values is not None
-        places = {label: rank for rank, label in enumerate(classes.tolist())}
-        # A fold of a cross-validation may lack a label that is named.
-        known = [place for place, label in enumerate(class_weight) if label in places]
-        if not known:
-            raise ValueError(
-                f"class_weight must name classes, {classes.tolist()}; found {list(class_weight)}"
-            )
-        for place, (label, value) in enumerate(zip(class_weight, values, strict=True)):
-            if place in known:
-                weights[places[label]] = value
+    for label, value in zip(class_weight, values, strict=True):
+        if label in ranks_of:  # a fold of a cross-validation may lack a label that is named
+            weights[ranks_of[label]] = value
     return weights
 
 

@@ -13,8 +13,9 @@ from rankcore._core.params import check_flag, check_option, check_real
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
-from rankcore.ordinal._base import OnlineOrdinalClassifier, ProjectingClassifier
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._projecting import ProjectingClassifier
 from rankcore.ordinal._scale import (
     check_intercept_scale,
     check_scale,
@@ -98,14 +99,7 @@ class WidrowHoff(ProjectingClassifier):
         "rows are too long, or constant steps too large for them: scale X, take "
         "step='normalized', or lower eta0"
     )
-    _published: ClassVar[dict[str, Any]] = {
-        "eta0": 0.1,
-        "step": "constant",
-        "average": False,
-        "intercept_scaling": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-    }
+    _published: ClassVar[dict[str, Any]] = {"eta0": 0.1, "step": "constant"}
     _one_direction = True
     _lengths = 1  # each example moves the intercept, which needs no head start
     _mixed_arrays = ("weights", "intercept")
@@ -285,13 +279,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     """
 
     _mixed_arrays = ("weights", "intercepts")
-    _published: ClassVar[dict[str, Any]] = {
-        "update": "worst",
-        "average": False,
-        "fit_intercept": False,
-        "max_iter": 1,
-        "shuffle": False,
-    }
+    _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
     _weighs = "steps"
 
     def __init__(

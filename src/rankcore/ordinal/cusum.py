@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from rankcore._core.params import STEP_RULES, check_flag, check_option, check_re
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
-from rankcore.ordinal._base import ProjectingClassifier
 from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._projecting import ProjectingClassifier
 from rankcore.ordinal._scale import (
     check_intercept_scale,
     check_scale,
@@ -119,12 +119,6 @@ class CuSumRank(ProjectingClassifier):
            [ 1., -1.]]), array([-1., -1.]))
     """
 
-    _published: ClassVar[dict[str, Any]] = {
-        "average": False,
-        "intercept_scaling": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-    }
     _mixed_arrays = ("weights", "thresholds")
     _weighs = "steps"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -284,13 +284,6 @@ class OAPBPM(OAP):
     array([3, 1, 2, 3])
     """
 
-    _published: ClassVar[dict[str, Any]] = {
-        "average_members": False,
-        "threshold_scale": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-    }
-
     def __init__(
         self,
         n_estimators: int = 100,
@@ -364,13 +357,6 @@ loss_curve_
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
-
-    _published: ClassVar[dict[str, Any]] = {
-        "average_members": False,
-        "threshold_scale": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-    }
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from rankcore._core.params import check_flag, check_option
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
-from rankcore.ordinal._base import ProjectingClassifier
 from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._projecting import ProjectingClassifier
 from rankcore.ordinal._scale import check_known_scale, check_scale, new_scale, scale_setting
 
 __all__ = ["PRank"]
@@ -168,12 +168,6 @@ class PRank(ThresholdClassifier):
     [0.75, 0.0]
     """
 
-    _published: ClassVar[dict[str, Any]] = {
-        "average": False,
-        "threshold_scale": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-    }
     _mixed_arrays = ("weights", "steps")
 
     def __init__(

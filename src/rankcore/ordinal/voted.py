@@ -144,12 +144,7 @@ class VotedPRank(VotesRanks):
     array([2.4])
     """
 
-    _published: ClassVar[dict[str, Any]] = {
-        "threshold_scale": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-        "max_hypotheses": None,
-    }
+    _published: ClassVar[dict[str, Any]] = {"max_hypotheses": None}
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from sklearn.utils import RegressorTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.concurrency import reads
+from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import Specified
 from rankcore._core.queries import Queries, query_numbers
@@ -160,10 +161,7 @@ class Ranker(Specified, BaseEstimator):
                 "sklearn.set_config(enable_metadata_routing=True) and give fit qid=qid, or give X "
                 "as a frame with a column named 'qid')"
             )
-        rows = self._more_rows(X)
-        if qid is None and group is None:
-            warn_of_one_query(rows.n_rows, None, "score")
-        queries = queries_of(qid, group, rows.n_rows)
+        rows, queries = self._rows_in_queries(X, qid, group, "score")
         labels = as_relevance(y, rows.n_rows)
         weights = query_weights(sample_weight, queries)
         return measure(SCORE, labels, self._scores(rows, queries), queries, weights)
@@ -188,15 +186,7 @@ class Ranker(Specified, BaseEstimator):
 
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model: as many features, under the same names."""
-        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
-            validate_data(self, X, skip_check_array=True, reset=False)
-        rows = self._as_rows(X)
-        if rows.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        return rows
+        return as_more_rows(self, X, self._as_rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -226,9 +216,9 @@ class Ranker(Specified, BaseEstimator):
         validate_data(names, X, skip_check_array=True, reset=True)
         names.n_features_in_ = rows.n_features
         metrics = as_metrics(self.eval_metric)
-        called = measure_names(metrics, self._figures)
+        called = measure_names(metrics, self._figures, len(sets))
         found = []
-        for number, (one_X, one_y, of) in enumerate(sets):
+        for (one_X, one_y, of), of_set in zip(sets, called, strict=True):
             qid, group = of["eval_qid"], of["eval_group"]
             one_X, qid = take_queries(one_X, qid, group)
             if in_queries and qid is None and group is None:
@@ -243,7 +233,7 @@ class Ranker(Specified, BaseEstimator):
                     as_relevance(one_y, one.n_rows),
                     queries_of(qid, group, one.n_rows),
                     metrics,
-                    called if len(sets) == 1 else [f"valid_{number}_{name}" for name in called],
+                    of_set,
                 )
             )
         return found

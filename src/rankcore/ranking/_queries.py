@@ -99,9 +99,14 @@ def query_weights(sample_weight: Any, queries: Queries) -> NDArray[np.float64] |
     weights = as_weights(sample_weight, "sample_weight", {"row": n_rows, "query": n_queries})
     if weights is None or weights.size == n_queries:
         return weights
-    in_order = weights if queries.rows is None else weights[queries.rows]
-    means: NDArray[np.float64] = np.add.reduceat(in_order, queries.bounds[:-1])
-    return means / np.diff(queries.bounds)
+    return query_means(weights, queries)
+
+
+def query_means(values: NDArray[np.float64], queries: Queries) -> NDArray[np.float64]:
+    """The mean over the rows of each query."""
+    in_order = values if queries.rows is None else values[queries.rows]
+    sums: NDArray[np.float64] = np.add.reduceat(in_order, queries.bounds[:-1])
+    return sums / np.diff(queries.bounds)
 
 
 def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:

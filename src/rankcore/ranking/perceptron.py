@@ -258,8 +258,8 @@ class PairwisePerceptron(Ranker):
         eval_qid, eval_group : array-like, or lists of them, optional
             Their queries; required of one of them if there are queries to learn from.
         callbacks : iterable of callables, optional
-            Called after each pass with a `rankcore.callbacks.Iteration`; a true answer of one
-            ends the fit.
+            Called after each pass with a `rankcore.callbacks.Iteration`; the fit ends
+            after one returns True.
 
         Returns
         -------

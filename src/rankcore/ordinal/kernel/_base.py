@@ -9,7 +9,7 @@ import numpy as np
 
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import ProjectingClassifier
+from rankcore.ordinal._projecting import ProjectingClassifier
 from rankcore.ordinal._scale import mean_square_length, power_of_two
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import Compiled, DualLearner

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_scalar
 
-from rankcore._core.concurrency import raise_signals, reads
+from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_option, check_real
-from rankcore._core.threads import check_n_jobs, n_threads
+from rankcore._core.threads import check_n_jobs, for_each, n_threads
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
@@ -33,7 +32,7 @@ POLICIES = ("oldest", "random", "smallest", "forgetron", "norma", "projectron")
 # short enough for these to stay in the nearer caches.
 LEAST_ROWS, BLOCK_ROWS = 8, 64
 BLOCK_VALUES = 2**20
-# Rows that a thread scores between two looks at pending signals.
+# Rows that a thread scores at a time.
 SCORED_ROWS = 1024
 
 
@@ -211,15 +210,7 @@ class DualLearner:
                 values = call_kernel(kernel, block, vectors)
             out[start:stop] = values @ table
 
-        starts = range(0, rows.n_rows, SCORED_ROWS)
-        jobs = min(n_threads(self.n_jobs), len(starts))
-        if jobs > 1:
-            with ThreadPoolExecutor(jobs) as pool:
-                list(pool.map(score, starts))
-        else:
-            for start in starts:
-                raise_signals()
-                score(start)
+        for_each(score, range(0, rows.n_rows, SCORED_ROWS), n_threads(self.n_jobs))
         return check_scores(out)
 
     # ---------------------------------------------------------------- what was learned

@@ -78,13 +78,7 @@ best_iteration_, t_, history_, loss_curve_
     array([1, 1, 2, 3])
     """
 
-    _published: ClassVar[dict[str, Any]] = {
-        "margin": 0.0,
-        "average": False,
-        "intercept_scaling": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-    }
+    _published: ClassVar[dict[str, Any]] = {"margin": 0.0}
     _weighs = "steps"
 
     def __init__(

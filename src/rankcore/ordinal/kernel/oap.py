@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -81,13 +81,6 @@ best_iteration_, t_, history_, loss_curve_
     >>> model.predict(X)
     array([1, 1, 2, 2])
     """
-
-    _published: ClassVar[dict[str, Any]] = {
-        "average_members": False,
-        "threshold_scale": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-    }
 
     def __init__(
         self,

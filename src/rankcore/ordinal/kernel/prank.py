@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -145,13 +145,6 @@ default="oldest"
     >>> model.predict(X)
     array([1, 1, 2, 2])
     """
-
-    _published: ClassVar[dict[str, Any]] = {
-        "average": False,
-        "threshold_scale": 1.0,
-        "max_iter": 1,
-        "shuffle": False,
-    }
 
     def __init__(
         self,

@@ -1,0 +1,41 @@
+"""What a fitted model asks of the rows that come after those of its fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.utils.validation import validate_data
+
+from rankcore._ext.rows import Rows
+
+
+def as_more_rows(model: Any, X: Any, as_rows: Callable[[Any], Rows]) -> Rows:
+    """Rows for a fitted model.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X : array-like, scipy sparse or DataFrame
+    as_rows : callable
+        Checks a feature matrix.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X has other features, by number or by name, than the model was fitted to.
+    """
+    if hasattr(X, "columns") or hasattr(model, "feature_names_in_"):
+        validate_data(model, X, skip_check_array=True, reset=False)
+    rows = as_rows(X)
+    if rows.n_features != model.n_features_in_:
+        raise ValueError(
+            f"X has {rows.n_features} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input."
+        )
+    return rows
