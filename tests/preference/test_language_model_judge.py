@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -49,21 +50,24 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(0.02 * share("delay", number))
         with server.lock:
             server.now -= 1
-            self.reply(number, body)
+            self.reply(body)
 
-    def reply(self, number, body):
+    def reply(self, body):
         server = self.server
         assert self.path == "/v1/chat/completions"
         assert self.headers["Authorization"] == "Bearer secret"
-        if share("429", number) < 0.1:
+        query, a, b = PROMPT.match(body["messages"][0]["content"]).groups()
+        # By pair and attempt, not by the order of arrival: a pair is never unlucky for ever.
+        server.attempts[a, b] += 1
+        attempt = (a, b, server.attempts[a, b])
+        if share("429", *attempt) < 0.1:
             self.send(429, {"error": "slow down"}, {"Retry-After": "0.01"})
             server.refused += 1
             return
-        query, a, b = PROMPT.match(body["messages"][0]["content"]).groups()
         assert query == "which is relevant"
         server.pairs.append((a, b))
         u, v = (RELEVANCE[DOCUMENTS.index(text)] for text in (a, b))
-        if share("mumble", number) < 0.1:
+        if share("mumble", *attempt) < 0.1:
             text = "Both have their merits"
             server.mumbled += 1
         elif u == v:
@@ -97,7 +101,7 @@ def server():
         server.lock = threading.Lock()
         server.requests = server.now = server.most = server.refused = server.mumbled = 0
         server.read = server.written = 0
-        server.pairs = []
+        server.pairs, server.attempts = [], Counter()
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
@@ -141,25 +145,16 @@ def test_a_journal_and_a_budget(server, tmp_path):
     _, ranker, _ = rerank(server, journal=journal, max_calls=300)
     assert server.requests == ranker.n_calls_ == 300
     assert not ranker.complete_
-    before = set(server.pairs)
-    mumbled = server.mumbled
+    lost = server.refused + server.mumbled
+    assert lost > 20
     best, ranker, _ = rerank(server, journal=journal)
     assert ranker.complete_
-    assert ranker.n_reused_ == 300 - server_lost(server, mumbled, before)
+    assert ranker.n_reused_ == 300 - lost
     assert ranker.n_calls_ == server.requests
     requests = server.requests
     again, _, judge = rerank(server, journal=journal)
     assert again == best
     assert (server.requests, judge.tokens_read, judge.cost) == (requests, 0, 0.0)
-
-
-def server_lost(server, mumbled, before):
-    """Of the first 300 requests, those that brought no answer."""
-    refused = sum(share("429", number) < 0.1 for number in range(1, 301))
-    assert mumbled == sum(
-        share("mumble", number) < 0.1 and share("429", number) >= 0.1 for number in range(1, 301)
-    )
-    return refused + mumbled
 
 
 def test_from_the_command_line(server, tmp_path):
