@@ -187,8 +187,9 @@ static inline uint8_t rc_side_of_missing(int64_t at, int64_t n, int64_t n_firing
 /* Find the set of categories of most gain, see rc_best_cut; bin is the number of those that fire,
  * the last ones of rc_sort_categories. What both children are worth is convex in W and L of one:
  * it is greatest at a corner of what sets of categories can sum to, and these are, by W / (W + L),
- * the first ones and the others (Fisher 1958; Breiman et al. 1984, section 4.2). Of equal sets, the
- * one of fewest categories that fire. order has room for n_bins + 1. */
+ * the first ones and the others (Fisher 1958; Breiman et al. 1984, section 4.2), or none of them:
+ * then no split gains. Of equal sets, the one of fewest categories that fire. order has room for
+ * n_bins + 1. */
 static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, int64_t n_bins,
                                    const rc_leaf *leaf, int64_t n_rows, int64_t least_rows,
                                    rc_category *order, uint64_t *firing, double *worths)
