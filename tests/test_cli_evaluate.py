@@ -69,7 +69,6 @@ def test_lines_of_trec_eval(files):
         ("map", "q3"): 0,
         ("P_1", "q3"): 0,
         ("P_2", "q3"): 0,
-        ("num_q", "all"): 3,
         ("map", "all"): 0.25,
         ("P_1", "all"): 0,
         ("P_2", "all"): 0.3333,
@@ -79,7 +78,33 @@ def test_lines_of_trec_eval(files):
 
 def test_complete_counts_queries_that_the_run_lacks(files):
     found = values(succeed(files / "mine.run", files / "qrels", "-c", "-m", "map"))
-    assert found == {("num_q", "all"): 4, ("map", "all"): 0.1875}
+    assert found == {("map", "all"): 0.1875}
+    options = ["-c", "-m", "num_q", "-m", "num_ret", "-q"]
+    found = values(succeed(files / "mine.run", files / "qrels", *options))
+    assert found["num_q", "all"] == 4
+    assert found["num_ret", "q4"] == 0
+    assert ("num_q", "q4") not in found
+
+
+def test_documents_beyond_a_depth_do_not_count(files):
+    found = values(succeed(files / "mine.run", files / "qrels", "-M1", "-q", "-m", "num_ret"))
+    assert found == {("num_ret", q): 1 for q in ("q1", "q2", "q3")} | {("num_ret", "all"): 3}
+
+
+def test_a_report_as_trec_eval_prints_it(files):
+    (files / "mine.run").write_text("# a comment\n" + (files / "mine.run").read_text())
+    found = succeed(
+        files / "mine.run", files / "qrels", "-q", "-m", "official", "-m", "relstring.3"
+    )
+    lines = [line.split("\t") for line in found.splitlines()]
+    assert [name.strip() for name, query, _ in lines if query == "all"][:4] == [
+        *("runid", "num_q", "num_ret", "num_rel")
+    ]
+    assert [value for name, query, value in lines if name.strip() == "runid"] == ["mine"]
+    strings = [value for name, _, value in lines if name.strip() == "relstring_3"]
+    assert strings == ["'02-'", "'-1'", "'0'"]
+    queries = [query for _, query, _ in lines]
+    assert queries == sorted(queries, key=lambda query: (query == "all", query))
 
 
 def test_levels_and_conventions(files):
@@ -98,13 +123,13 @@ def test_compressed_runs_and_judgments_from_standard_input(files):
     expected = succeed(files / "mine.run", files / "qrels")
     assert succeed(packed, files / "qrels") == expected
     assert succeed(packed, "-", stdin=QRELS) == expected
-    assert ("ndcg_cut_10", "all") in values(expected)
+    assert "\nmap " in expected
 
 
 def test_comparison(files):
     arguments = [files / "best.run", files / "qrels", "-m", "map", "--compare", files / "mine.run"]
     text = succeed(*arguments).splitlines()
-    assert text[0] == "runid                 \tall\tbest.run"
+    assert text[0] == "file                  \tall\tbest.run"
     assert "paired randomisation test" in text[-1]
     assert text[-2].split()[:3] == ["map", "best.run", "mine.run"]
     found = json.loads(succeed(*arguments, "--json", "--per-query"))

@@ -563,7 +563,10 @@ def test_kernel_checks_what_it_is_given():
     from rankcore._ext import measures
 
     plan = np.zeros(
-        1, dtype=[(name, "i4") for name in "abcdef"] + [("k", "i8"), ("z", "i8"), ("rel", "f8")]
+        1,
+        dtype=[(name, "i4") for name in "abcdef"]
+        + [("k", "i8"), ("z", "i8")]
+        + [("rel", "f8"), ("x", "f8"), ("weights", "f8", 4)],
     )
     s, out, one = np.zeros(3), np.zeros((1, 1)), np.ones(1)
     good = np.array([0, 3])

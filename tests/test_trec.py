@@ -45,7 +45,8 @@ IDS = st.text(
     st.characters(codec="utf-8", exclude_characters=" \t\n\r\v\f\0"), min_size=1, max_size=5
 )
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-NESTED = st.dictionaries(IDS, st.dictionaries(IDS, FINITE, min_size=1, max_size=6), max_size=5)
+QUERIES = IDS.filter(lambda text: not text.startswith("#"))  # lines of # are comments
+NESTED = st.dictionaries(QUERIES, st.dictionaries(IDS, FINITE, min_size=1, max_size=6), max_size=5)
 
 
 def judgments(nested):
@@ -123,6 +124,7 @@ def test_what_is_written(tmp_path):
     write_qrels(Qrels(["b", "a"], ["x", "y"], [2, -1]), tmp_path / "qrels")
     assert (tmp_path / "qrels").read_bytes() == b"b 0 x 2\na 0 y -1\n"
     for wrong, message in [
+        (Run(["#a"], ["x"], [1]), "query '#a' begins with #, as comments do"),
         (Run(["a b"], ["x"], [1]), "qid 'a b' of row 0 cannot be written"),
         (Run(["a"], ["x", "y z"][1:], [1]), "docid 'y z' of row 0 cannot be written"),
         (Run(["a"], ["x"], [1], tag="my run"), "tag 'my run' of row 0 cannot be written"),
@@ -367,10 +369,11 @@ def test_joined_types():
     joined = join_run(read_run(io.BytesIO(RUN)), read_qrels(io.BytesIO(QRELS)))
     assert isinstance(joined, JoinedRun)
     assert repr(joined) == "JoinedRun(5 rows, 3 retrieved)"
-    assert [getattr(joined, name).dtype.kind for name in vars(joined)] == list("ifUUb")
+    assert [getattr(joined, name).dtype.kind for name in vars(joined)] == list("ifUUbb")
     assert joined.y.tolist() == [0, 1, 0, 2, -1]
     assert joined.s.tolist() == [9.5, -1e-3, 0.0, 0.30000000000000004, 0.0]
     assert joined.retrieved.tolist() == [True, True, False, True, False]
+    assert joined.unjudged.tolist() == [True, False, False, False, False]
     with pytest.raises(ValueError, match="missing must be 'zero' or 'skip', found 'nan'"):
         join_run(read_run(io.BytesIO(RUN)), read_qrels(io.BytesIO(QRELS)), missing="nan")
 

@@ -6,35 +6,59 @@ an order (that of the rows, its reverse, the best, the worst) or stay a group, o
 measures take the expectation over all orders in closed form.
 """
 
+from libc.math cimport INFINITY, nextafter
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from rankcore._ext._by_score cimport Room, allocate
-from rankcore._ext._measure cimport (
+from rankcore._ext._measure cimport is_number, value_of
+from rankcore._ext._order cimport descending_key, order
+from rankcore._ext._query cimport (
     AVERAGE_PRECISION,
+    BINARY_G,
+    BPREF,
     BY_AVAILABLE,
     BY_CUTOFF,
     BY_FOUND,
     BY_REACHABLE,
     BY_RELEVANT,
     DCG,
+    ERR,
     EXP2,
     GIVEN,
+    GRADED_G,
     HIT,
+    INFERRED_AP,
+    INTERPOLATED_PRECISION,
+    JUDGED,
     LINEAR,
+    N_NONRELEVANT_RETRIEVED,
+    N_RELEVANT,
+    N_RELEVANT_RETRIEVED,
+    N_RETRIEVED,
     NDCG,
+    NDCG_AT_LEVELS,
+    NDCG_AT_RELEVANT,
     PHI,
     PRECISION,
+    R_MULTIPLE,
     R_PRECISION,
+    RBP,
+    RBP_RESIDUAL,
     RECALL,
     RECIPROCAL_RANK,
+    RELATIVE_PRECISION,
+    SET_AP,
+    SET_F,
+    SET_PRECISION,
+    SET_RECALL,
+    SET_RELATIVE_PRECISION,
+    UNJUDGED,
+    UTILITY,
     Measure,
     Query,
-    is_number,
-    value_of,
 )
-from rankcore._ext._order cimport descending_key, order
 
 cdef extern from "_scan.h" nogil:
     int rc_all_finite(const double *x, int64_t n)
@@ -52,6 +76,30 @@ KINDS = {
     "phi": PHI,
     "dcg": DCG,
     "ndcg": NDCG,
+    "err": ERR,
+    "rbp": RBP,
+    "rbp_residual": RBP_RESIDUAL,
+    "judged": JUDGED,
+    "unjudged": UNJUDGED,
+    "bpref": BPREF,
+    "relative_precision": RELATIVE_PRECISION,
+    "r_multiple": R_MULTIPLE,
+    "inferred_ap": INFERRED_AP,
+    "interpolated_precision": INTERPOLATED_PRECISION,
+    "binary_g": BINARY_G,
+    "graded_g": GRADED_G,
+    "ndcg_at_relevant": NDCG_AT_RELEVANT,
+    "ndcg_at_levels": NDCG_AT_LEVELS,
+    "set_precision": SET_PRECISION,
+    "set_recall": SET_RECALL,
+    "set_f": SET_F,
+    "set_ap": SET_AP,
+    "set_relative_precision": SET_RELATIVE_PRECISION,
+    "utility": UTILITY,
+    "n_retrieved": N_RETRIEVED,
+    "n_relevant": N_RELEVANT,
+    "n_relevant_retrieved": N_RELEVANT_RETRIEVED,
+    "n_nonrelevant_retrieved": N_NONRELEVANT_RETRIEVED,
 }
 
 cdef enum Ties:
@@ -93,9 +141,13 @@ cdef enum Trouble:
     ODD_GAIN
     NEGATIVE_GAIN
     HUGE_GAIN
+    TIED
+    BEYOND
 
 # By their numbers, what can be wrong with a query.
-TROUBLES = ["", "memory", "row", "score", "label", "gain", "negative", "huge"]
+TROUBLES = [
+    "", "memory", "row", "score", "label", "gain", "negative", "huge", "tied", "beyond"
+]
 
 
 cdef struct Desk:
@@ -106,6 +158,7 @@ cdef struct Desk:
     double *g
     double *ideal
     double *chances
+    double *products
     uint32_t *ends
     char *block  # of malloc
 
@@ -117,7 +170,7 @@ cdef bint _allocate(Desk *desk, int64_t n) noexcept nogil:
     desk.block = NULL
     if not allocate(&desk.room, n):
         return False
-    desk.block = <char *> malloc(each * (5 * 8 + 4))
+    desk.block = <char *> malloc(each * (6 * 8 + 4))
     if desk.block == NULL:
         return False
     numbers = <double *> desk.block
@@ -126,7 +179,8 @@ cdef bint _allocate(Desk *desk, int64_t n) noexcept nogil:
     desk.g = numbers + 2 * each
     desk.ideal = numbers + 3 * each
     desk.chances = numbers + 4 * each
-    desk.ends = <uint32_t *> (numbers + 5 * each)
+    desk.products = numbers + 5 * each
+    desk.ends = <uint32_t *> (numbers + 6 * each)
     return True
 
 
@@ -288,6 +342,21 @@ cdef int32_t _load(const Data *data, Desk *desk, Query *q, int64_t start, int64_
     return NOTHING
 
 
+cdef inline bint _takes_gains(int32_t kind) noexcept nogil:
+    return kind == DCG or kind == NDCG or GRADED_G <= kind <= NDCG_AT_LEVELS
+
+
+cdef inline bint _looks_at_all(int32_t kind) noexcept nogil:
+    """Whether a measure has no cut-off."""
+    return (
+        kind == PHI
+        or kind == R_PRECISION
+        or kind == RBP_RESIDUAL
+        or kind == BPREF
+        or kind >= R_MULTIPLE
+    )
+
+
 cdef int32_t _measure(
     Desk *desk,
     Query *q,
@@ -309,17 +378,19 @@ cdef int32_t _measure(
     for j in range(n_measures):
         m = measures + j
         given = m.gain == GIVEN
-        if m.kind == PHI or m.kind == R_PRECISION:
-            depth = q.n
-        depth = max(depth, m.k)
-        if m.kind == DCG or m.kind == NDCG:
+        depth = max(depth, q.n if _looks_at_all(m.kind) else m.k)
+        if _takes_gains(m.kind):
             with_gains |= given
-            if m.kind == NDCG:
+            if m.kind != DCG:
                 ideal_depth[given] = max(ideal_depth[given], m.k)
     _put_in_order(desk, q, depth, ties, with_gains)
     for j in range(n_measures):
         m = measures + j
-        if m.kind == NDCG:
+        if q.grouped and INFERRED_AP <= m.kind <= NDCG_AT_LEVELS:
+            return TIED
+        if m.kind == ERR and rc_count_from(q.label, q.n_judged, nextafter(m.x, INFINITY)):
+            return BEYOND
+        if _takes_gains(m.kind) and m.kind != DCG:
             given = m.gain == GIVEN
             x = q.gain if given else q.label
             if not m.clipped and rc_count_from(x, q.n_judged, 0.0) < q.n_judged:
@@ -327,7 +398,7 @@ cdef int32_t _measure(
             if ideal_filled != given:
                 _fill_ideal(desk, q, ideal_depth[given], given)
                 ideal_filled = given
-        elif m.kind != DCG and (relevant < 0 or m.rel != rel):
+        if m.kind != DCG and m.kind != NDCG and (relevant < 0 or m.rel != rel):
             rel = m.rel
             relevant = rc_count_from(q.label, q.n_judged, rel)
         values[j * stride] = value_of(m, q, discount, relevant)
@@ -387,7 +458,7 @@ def measure(
     for i in range(measures.shape[0]):
         if measures[i].k < 0 or (measures[i].gain == GIVEN and gains is None):
             raise ValueError("a measure asks for what is not there")
-        if measures[i].kind == DCG or measures[i].kind == NDCG:
+        if _takes_gains(measures[i].kind):
             deepest = max(deepest, min(measures[i].k, longest))
     if discounts.shape[0] < deepest:
         raise ValueError("there are fewer discounts than positions")
@@ -408,7 +479,7 @@ def measure(
             n = bounds[i + 1] - bounds[i]
             trouble = _load(&data, &desk, &q, bounds[i], n)
             if trouble == NOTHING:
-                q.chances = desk.chances
+                q.chances, q.products = desk.chances, desk.products
                 trouble = _measure(
                     &desk, &q, &measures[0], measures.shape[0], discount, ties,
                     &values[0, i], values.shape[1],

@@ -30,7 +30,7 @@ cdef struct Scan:
 
 
 cdef Fault split_lines(
-    const uint8_t *text, const uint8_t *stop, int64_t n_words,
+    const uint8_t *text, const uint8_t *stop, int64_t n_words, bint more,
     int64_t *spans, int64_t *lines, Scan *scan,
 ) noexcept nogil:
     cdef const uint8_t *p = text
@@ -47,6 +47,9 @@ cdef Fault split_lines(
                 p += 1
             if p[0] == c'\n':
                 break
+            if n == 0 and p[0] == c'#':
+                p = <const uint8_t *> memchr(p, c'\n', stop - p)
+                break
             start = p
             while p[0] != c'\n' and not is_space(p[0]):
                 if p[0] == 0:
@@ -57,7 +60,7 @@ cdef Fault split_lines(
                 span[2 * n + 1] = p - text
             n += 1
         scan.n_words = n
-        if n == n_words:
+        if n == n_words or (more and n > n_words):
             lines[scan.n_rows] = scan.n_lines
             scan.n_rows += 1
         elif n:
@@ -71,8 +74,11 @@ def split(
     str name not None, int64_t first_line, str wanted not None,
     int64_t[:, :, ::1] spans not None,
     int64_t[::1] lines not None,
+    bint more=False,
 ):
     """Find the words of a block of whole lines, the same number in each.
+
+    Lines whose first word begins with # are comments.
 
     Parameters
     ----------
@@ -84,11 +90,13 @@ def split(
         Out. Start and stop of each word in the text.
     lines : int64 array, shape (> n // (2 * n_words),)
         Out. Number of each row's line in the file.
+    more : bool
+        In. Whether a line may go on after the words that are wanted.
 
     Returns
     -------
     int
-        Rows: lines that are not empty.
+        Rows: lines that are not empty, nor comments.
 
     Raises
     ------
@@ -115,7 +123,7 @@ def split(
         raise ValueError("the text does not end in a newline")
     with nogil:
         fault = split_lines(
-            &text[0], &text[0] + n, n_words, &spans[0, 0, 0], &lines[0], &scan
+            &text[0], &text[0] + n, n_words, more, &spans[0, 0, 0], &lines[0], &scan
         )
         for i in range(scan.n_rows):
             lines[i] += first_line - 1

@@ -2,83 +2,72 @@
 #
 # Documents of equal score that have no order are a group: every order of them is as likely, and
 # a measure is worth its expectation.
-from libc.math cimport NAN, exp2, isfinite
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.math cimport NAN, isfinite
+from libc.stdint cimport int64_t
 
-
-cdef enum Kind:
-    PRECISION
-    RECALL
-    R_PRECISION
-    HIT
-    RECIPROCAL_RANK
-    AVERAGE_PRECISION
-    PHI
-    DCG
-    NDCG
-
-
-cdef enum Gain:
-    LINEAR
-    EXP2
-    GIVEN
-
-
-cdef enum Divisor:
-    BY_CUTOFF
-    BY_AVAILABLE
-    BY_RELEVANT
-    BY_REACHABLE
-    BY_FOUND
-
-
-cdef struct Measure:
-    int32_t kind
-    int32_t gain  # of DCG and NDCG
-    int32_t divisor  # of PRECISION and AVERAGE_PRECISION
-    int32_t clipped  # negative gains count 0
-    int32_t together  # AVERAGE_PRECISION: a group stands where it ends
-    int32_t unused
-    int64_t k  # positions looked at; of PHI its m, 0 for the number of relevant documents
-    int64_t z  # PHI's Z, 0 for the number of relevant documents
-    double rel  # least relevant label
-
-
-cdef struct Query:
-    int64_t n_judged  # documents there are
-    int64_t n  # documents that were retrieved: the first n of the judged
-    const double *score
-    const double *label
-    const double *gain
-    bint grouped  # whether documents of equal score are a group
-    const double *y  # labels by position, as deep as the measures look
-    const double *g  # gains by position
-    const uint32_t *ends  # end of the group of each position, if grouped
-    double *ideal  # the best labels or gains, descending
-    int64_t n_ideal  # how many there are
-    double *chances  # room for n + 1 numbers
-
-
-cdef inline int64_t _relevant(
-    const Query *q, int64_t start, int64_t stop, double rel
-) noexcept nogil:
-    cdef int64_t i, count = 0
-    for i in range(start, stop):
-        count += q.y[i] >= rel
-    return count
+from rankcore._ext._query cimport (
+    AVERAGE_PRECISION,
+    BINARY_G,
+    BPREF,
+    BY_AVAILABLE,
+    BY_FOUND,
+    BY_REACHABLE,
+    DCG,
+    ERR,
+    GIVEN,
+    GRADED_G,
+    HIT,
+    INFERRED_AP,
+    INTERPOLATED_PRECISION,
+    JUDGED,
+    N_NONRELEVANT_RETRIEVED,
+    N_RELEVANT,
+    N_RELEVANT_RETRIEVED,
+    N_RETRIEVED,
+    NDCG,
+    NDCG_AT_RELEVANT,
+    PHI,
+    PRECISION,
+    R_MULTIPLE,
+    R_PRECISION,
+    RBP,
+    RBP_RESIDUAL,
+    RECIPROCAL_RANK,
+    RELATIVE_PRECISION,
+    SET_AP,
+    SET_PRECISION,
+    SET_RECALL,
+    SET_RELATIVE_PRECISION,
+    UNJUDGED,
+    UTILITY,
+    Measure,
+    Query,
+    count_relevant,
+    gain_of,
+)
+from rankcore._ext._trec_measures cimport (
+    binary_g,
+    bpref,
+    graded_g,
+    inferred_ap,
+    interpolated_precision,
+    ndcg_at_levels,
+    ndcg_at_relevant,
+)
+from rankcore._ext._user_models cimport expected_reciprocal_rank, rank_biased, rank_biased_residual
 
 
 cdef inline double _found(const Query *q, int64_t depth, double rel) noexcept nogil:
     """Relevant documents in the first `depth` positions, expected if the last are tied."""
     cdef int64_t start, stop, r
     if not q.grouped or q.ends[depth - 1] == depth:
-        return _relevant(q, 0, depth, rel)
+        return count_relevant(q, 0, depth, rel)
     start = depth - 1
     stop = q.ends[start]
     while start > 0 and q.ends[start - 1] == stop:
         start -= 1
-    r = _relevant(q, start, stop, rel)
-    return _relevant(q, 0, start, rel) + r * <double> (depth - start) / (stop - start)
+    r = count_relevant(q, start, stop, rel)
+    return count_relevant(q, 0, start, rel) + r * <double> (depth - start) / (stop - start)
 
 
 cdef inline double _first(
@@ -92,7 +81,7 @@ cdef inline double _first(
     cdef double none = 1.0, chance, value = 0.0
     while start < depth:
         stop = q.ends[start] if q.grouped else start + 1
-        r = _relevant(q, start, stop, rel)
+        r = count_relevant(q, start, stop, rel)
         if r > 0:
             for i in range(start, min(stop, depth)):
                 if r >= stop - i:
@@ -140,7 +129,7 @@ cdef inline double _precisions(
             start += 1
             continue
         stop = q.ends[start]
-        r = _relevant(q, start, stop, rel)
+        r = count_relevant(q, start, stop, rel)
         if r > 0 and together:
             before += r
             value += r * (<double> before / stop) if stop <= depth else 0.0
@@ -163,7 +152,7 @@ cdef inline double _phi_sum(const Query *q, int64_t m, double rel) noexcept nogi
     cdef double value = 0.0, reached
     while start < q.n and before < m:
         stop = q.ends[start] if q.grouped else start + 1
-        r = _relevant(q, start, stop, rel)
+        r = count_relevant(q, start, stop, rel)
         if r == stop - start:
             for i in range(min(r, m - before)):
                 value += <double> (before + i + 1) / (start + i + 1)
@@ -187,17 +176,6 @@ cdef inline double _phi_sum(const Query *q, int64_t m, double rel) noexcept nogi
     return value
 
 
-cdef inline double _gain(const Measure *m, double x) noexcept nogil:
-    cdef int64_t level
-    if m.gain == EXP2:
-        if 0 <= x < 63:
-            level = <int64_t> x
-            x = <double> ((<int64_t> 1 << level) - 1) if level == x else exp2(x) - 1.0
-        else:
-            x = exp2(x) - 1.0
-    return 0.0 if m.clipped and x < 0 else x
-
-
 cdef inline double _dcg(
     const Measure *m, const Query *q, const double *discount, int64_t depth
 ) noexcept nogil:
@@ -207,18 +185,18 @@ cdef inline double _dcg(
     cdef bint alike
     while start < depth:
         if not q.grouped or q.ends[start] == start + 1:
-            value += _gain(m, x[start]) * discount[start]
+            value += gain_of(m, x[start]) * discount[start]
             start += 1
             continue
         stop = q.ends[start]
         gains = discounts = 0.0
         alike = True
         for i in range(start, stop):
-            gains += _gain(m, x[i])
+            gains += gain_of(m, x[i])
             alike &= x[i] == x[start]
         if alike:  # position by position, as the ideal is summed: a perfect order gets exactly 1
             for i in range(start, min(stop, depth)):
-                value += _gain(m, x[i]) * discount[i]
+                value += gain_of(m, x[i]) * discount[i]
         else:
             for i in range(start, min(stop, depth)):
                 discounts += discount[i]
@@ -233,21 +211,82 @@ cdef inline double _ideal_dcg(
     cdef int64_t i
     cdef double value = 0.0
     for i in range(min(m.k, q.n_ideal)):
-        value += _gain(m, q.ideal[i]) * discount[i]
+        value += gain_of(m, q.ideal[i]) * discount[i]
     return value
+
+
+cdef inline double _of_set(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
+    """What does not depend on the order of the retrieved documents."""
+    cdef int64_t found = count_relevant(q, 0, q.n, m.rel), i, judged = 0
+    cdef double precision, recall
+    if m.kind == N_RETRIEVED:
+        return q.n
+    if m.kind == N_RELEVANT:
+        return relevant
+    if m.kind == N_RELEVANT_RETRIEVED:
+        return found
+    if m.kind == N_NONRELEVANT_RETRIEVED:
+        for i in range(q.n):
+            judged += q.y[i] >= 0
+        return judged - found
+    if m.kind == UTILITY:
+        return (
+            m.weights[0] * found
+            + m.weights[1] * (q.n - found)
+            + m.weights[2] * (relevant - found)
+            + m.weights[3] * (found - q.n - relevant)
+        )
+    precision = <double> found / q.n if q.n else 0.0
+    if m.kind == SET_PRECISION:
+        return precision
+    if relevant == 0:
+        return NAN
+    recall = <double> found / relevant
+    if m.kind == SET_RECALL:
+        return recall
+    if m.kind == SET_AP:
+        return precision * recall
+    if m.kind == SET_RELATIVE_PRECISION:
+        return <double> found / min(q.n, relevant) if q.n else 0.0
+    return (m.x + 1.0) * precision * recall / (m.x * precision + recall) if found else 0.0
+
+
+cdef inline double _of_ideal(
+    const Measure *m, const Query *q, const double *discount, int64_t relevant
+) noexcept nogil:
+    """What compares the gains with those of an ideal order at several positions."""
+    if m.kind == GRADED_G:
+        return graded_g(m, q)
+    if m.kind == NDCG_AT_RELEVANT:
+        return ndcg_at_relevant(m, q, discount)
+    return ndcg_at_levels(m, q, discount) if relevant else NAN
 
 
 cdef inline double value_of(
     const Measure *m, const Query *q, const double *discount, int64_t relevant
 ) noexcept nogil:
     """What a measure says of a query; NaN if there is nothing to find."""
-    cdef int64_t depth = min(m.k, q.n), z
+    cdef int64_t depth = min(m.k, q.n), z, reached
     cdef double ideal
     if m.kind == DCG:
         return _dcg(m, q, discount, depth)
     if m.kind == NDCG:
         ideal = _ideal_dcg(m, q, discount)
         return _dcg(m, q, discount, depth) / ideal if ideal > 0 else NAN
+    if m.kind == ERR:
+        return expected_reciprocal_rank(m, q, depth)
+    if m.kind == RBP:
+        return rank_biased(m, q, depth)
+    if m.kind == RBP_RESIDUAL:
+        return rank_biased_residual(m, q)
+    if m.kind == JUDGED:
+        return _found(q, depth, m.rel) / depth if depth else 0.0
+    if m.kind == UNJUDGED:
+        return (depth - _found(q, depth, 0.0)) / m.k if depth else 0.0
+    if m.kind >= SET_PRECISION:
+        return _of_set(m, q, relevant)
+    if m.kind >= GRADED_G:
+        return _of_ideal(m, q, discount, relevant)
     if relevant == 0:
         return NAN
     if m.kind == RECIPROCAL_RANK or m.kind == HIT:
@@ -255,18 +294,31 @@ cdef inline double value_of(
     if m.kind == PHI:
         z = m.z if m.z else relevant
         return _phi_sum(q, m.k if m.k else relevant, m.rel) / z
+    if m.kind == BPREF:
+        return bpref(m, q, relevant)
     if m.kind == R_PRECISION:
         depth = min(relevant, q.n)
     if depth == 0:
         return 0.0
+    if m.kind == INFERRED_AP:
+        return inferred_ap(m, q, relevant)
+    if m.kind == BINARY_G:
+        return binary_g(m, q, relevant)
+    if m.kind == INTERPOLATED_PRECISION:
+        return interpolated_precision(m, q, relevant)
+    if m.kind == R_MULTIPLE:
+        reached = <int64_t> (m.x * relevant + 0.9)
+        return _found(q, min(reached, q.n), m.rel) / reached if reached > 0 else 0.0
     if m.kind == AVERAGE_PRECISION:
         if m.divisor == BY_FOUND:
-            relevant = _relevant(q, 0, depth, m.rel)
+            relevant = count_relevant(q, 0, depth, m.rel)
         elif m.divisor == BY_REACHABLE:
             relevant = min(relevant, m.k)
         return _precisions(q, depth, m.rel, m.together) / relevant if relevant else 0.0
     if m.kind == PRECISION:
         return _found(q, depth, m.rel) / (depth if m.divisor == BY_AVAILABLE else m.k)
+    if m.kind == RELATIVE_PRECISION:
+        return _found(q, depth, m.rel) / min(m.k, relevant)
     return _found(q, depth, m.rel) / relevant  # RECALL and R_PRECISION
 
 

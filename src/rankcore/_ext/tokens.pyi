@@ -8,6 +8,7 @@ def split(
     wanted: str,
     spans: NDArray[np.int64],
     lines: NDArray[np.int64],
+    more: bool = False,
 ) -> int: ...
 def find_docids(
     text: bytes | memoryview, comments: NDArray[np.int64], spans: NDArray[np.int64]

@@ -5,37 +5,32 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankcore.metrics import Comparison, Convention, Evaluation, compare_evaluations
 from rankcore.metrics import evaluate as measure
 from rankcore.metrics.conventions import resolve
+from rankcore.metrics.evaluation import DEFAULT_MEASURES
+from rankcore.metrics.names import parse
 from rankcore.metrics.scorers import ranking_scores
+from rankcore.metrics.trec_names import SETS, STRING
 
 if TYPE_CHECKING:
-    from rankcore.datasets import Qrels
+    from rankcore.datasets import JoinedRun, Run
 
-# What is printed if no measure is asked for: the usual ones of trec_eval's report.
-MEASURES = (
-    "map",
-    "Rprec",
-    "recip_rank",
-    "P.5,10,20",
-    "recall.100",
-    "ndcg",
-    "ndcg_cut.5,10,20",
-)
+# What is printed if no measure is asked for, as by trec_eval.
+MEASURES = ("official",)
 
 
 def is_run(path: Path) -> bool:
-    """Whether a file begins with a line of a TREC run: six words, the fifth a number.
+    """Whether a file begins with a line of a TREC run: six words or more, the fifth a number.
 
     Parameters
     ----------
     path : Path
-        gzip and bzip2 are looked into; empty lines are skipped.
+        gzip and bzip2 are looked into; empty lines and comments are skipped.
 
     Returns
     -------
@@ -54,10 +49,10 @@ def is_run(path: Path) -> bool:
     if not path.is_file():
         return False
     with open_lines(path) as blocks:
-        starts = (bytes(text[:4096]).lstrip() for text, _ in blocks)
-        words = next(filter(None, starts), b"").split(b"\n", 1)[0].split()
+        lines = (line.split() for text, _ in blocks for line in bytes(text).splitlines())
+        words = next((one for one in lines if one and not one[0].startswith(b"#")), [])
     try:
-        return len(words) == 6 and float(words[4]) is not None
+        return len(words) >= 6 and float(words[4]) is not None
     except ValueError:
         return False
 
@@ -70,7 +65,8 @@ def evaluate_runs(
     convention: str | Convention = "trec_eval",
     rel: float | None = None,
     complete: bool = False,
-) -> dict[str, Evaluation]:
+    depth: int | None = None,
+) -> Report:
     """Measure runs on the same judgments.
 
     Parameters
@@ -87,11 +83,13 @@ def evaluate_runs(
         The smallest relevant label; None: the convention's.
     complete : bool
         Whether judged queries that a run lacks count (0), or are left out.
+    depth : int, optional
+        The most documents of a query that are looked at; None: all.
 
     Returns
     -------
-    dict of str to Evaluation
-        By the names of the files, or by their paths if names repeat.
+    Report
+        Runs by the names of the files, or by their paths if names repeat.
 
     Raises
     ------
@@ -100,7 +98,7 @@ def evaluate_runs(
     ValueError
         If a file is malformed or given twice, and as `rankcore.metrics.evaluate`.
     """
-    from rankcore.datasets import read_qrels
+    from rankcore.datasets import join_run, read_qrels, read_run
 
     meant = resolve(convention, rel=rel)
     judged = read_qrels(sys.stdin.buffer if qrels == "-" else qrels)
@@ -110,28 +108,155 @@ def evaluate_runs(
     for i, name in enumerate(names):
         if name in names[:i]:
             raise ValueError(f"{name} is given twice")
-    return {
-        name: _evaluate(run, judged, metrics, meant, complete)
-        for name, run in zip(names, runs, strict=True)
-    }
+    members = [one for name in metrics for one in SETS.get(name, (name,)) if one != "runid"]
+    # Parameters that are named win over a set's default.
+    named = next((one for one in metrics if one.startswith(f"{STRING}.")), STRING)
+    members = list(dict.fromkeys(named if _is_string(one) else one for one in members))
+    numbers = [one for one in members if not _is_string(one)]
+    length = _length(named)
+    titles = [
+        title
+        for one in members
+        for title in ([_title(one)] if _is_string(one) else [title for title, _ in parse(one)])
+    ]
+    evaluations, tags, strings = {}, {}, {}
+    for name, path in zip(names, runs, strict=True):
+        run = read_run(path)
+        tags[name] = run.tag
+        joined = join_run(_top(run, depth, meant), judged, missing="zero" if complete else "skip")
+        evaluations[name] = measure(
+            joined.y,
+            joined.s,
+            qid=joined.qid,
+            # trec_eval's rule; where the order of rows decides, it is that of the file.
+            docid=joined.docid if meant.ties == "last" else None,
+            retrieved=joined.retrieved,
+            unjudged=joined.unjudged,
+            metrics=numbers or ["num_q"],
+            convention=meant,
+        )
+        if len(numbers) < len(members):
+            strings[name] = _relevance_strings(joined, length, meant)
+    return Report(evaluations, titles, tags if {"runid", *SETS} & set(metrics) else {}, strings)
 
 
-def _evaluate(
-    run: Path, qrels: Qrels, metrics: Sequence[str], convention: Convention, complete: bool
-) -> Evaluation:
-    from rankcore.datasets import join_run, read_run
+@dataclass(frozen=True)
+class Report:
+    """Runs, measured.
 
-    joined = join_run(read_run(run), qrels, missing="zero" if complete else "skip")
-    return measure(
-        joined.y,
-        joined.s,
-        qid=joined.qid,
-        # trec_eval's rule; where the order of rows decides, it is that of the file.
-        docid=joined.docid if convention.ties == "last" else None,
-        retrieved=joined.retrieved,
-        metrics=metrics,
-        convention=convention,
-    )
+    Attributes
+    ----------
+    evaluations : dict of str to Evaluation
+    titles : list of str
+        What is printed, in this order.
+    tags : dict of str to str
+        What the runs call themselves; empty if that is not asked for.
+    strings : dict of str to dict of str to str
+        By run and query: the relevance of the first documents as letters; empty likewise.
+    """
+
+    evaluations: dict[str, Evaluation]
+    titles: list[str]
+    tags: dict[str, str]
+    strings: dict[str, dict[str, str]]
+
+    def lines(self, name: str, per_query: bool) -> Iterator[str]:
+        """What trec_eval prints of a run: measure, query or ``all``, value.
+
+        Parameters
+        ----------
+        name : str
+        per_query : bool
+            Whether the values of the queries come before the means; queries in the order of their
+            bytes.
+
+        Yields
+        ------
+        str
+            A line without its end.
+        """
+        found = self.evaluations[name]
+        queries = found.qid.tolist()
+        if per_query:
+            for i in sorted(range(len(queries)), key=lambda i: _as_bytes(queries[i])):
+                for title in self.titles:
+                    if _is_string(title):
+                        value = f"'{self.strings[name][queries[i]]}'"
+                    elif found.over[title] == "geometric" or title.lower() in ("num_q", "numq"):
+                        continue
+                    else:
+                        value = _number(found, title, found.per_query[title][i])
+                    yield f"{title:<22}\t{queries[i]}\t{value}"
+        if name in self.tags:
+            yield f"{'runid':<22}\tall\t{self.tags[name]}"
+        for title in self.titles:
+            if not _is_string(title):
+                yield f"{title:<22}\tall\t{_number(found, title, found[title])}"
+
+
+def _number(evaluation: Evaluation, name: str, value: float) -> str:
+    whole = evaluation.over[name] == "sum" and not math.isnan(value)
+    return f"{value:.0f}" if whole else f"{value:6.4f}"
+
+
+def _as_bytes(query: str) -> bytes:
+    return query.encode("utf-8", "surrogateescape")
+
+
+def _is_string(name: str) -> bool:
+    return name == STRING or name.startswith((f"{STRING}.", f"{STRING}_"))
+
+
+def _title(name: str) -> str:
+    return name.replace(".", "_", 1)
+
+
+def _length(name: str) -> int:
+    """How many letters a relstring has."""
+    given = name.partition(".")[2] or "10"
+    if not given.isdecimal():
+        raise ValueError(f"{name!r}: relstring takes a number of documents, such as relstring.20")
+    return int(given)
+
+
+def _relevance_strings(joined: JoinedRun, length: int, convention: Convention) -> dict[str, str]:
+    """By query: the labels of the first documents; - for one in no pool, . for one left out."""
+    letters: dict[str, list[str]] = {query: [] for query in joined.qid.tolist()}
+    for row in _ranked(joined.qid, joined.docid, joined.s, convention):
+        one = letters[str(joined.qid[row])]
+        if joined.retrieved[row] and len(one) < length:
+            y = int(joined.y[row])
+            one.append("-" if joined.unjudged[row] else "." if y < 0 else str(y) if y < 10 else ">")
+    return {query: "".join(found) for query, found in letters.items()}
+
+
+def _ranked(qid: Any, docid: Any, scores: Any, convention: Convention) -> Any:
+    """Rows query by query, the best document first."""
+    import numpy as np
+
+    if convention.single_precision:
+        scores = scores.astype(np.float32)
+    queries = np.unique(qid, return_inverse=True)[1]
+    rows = np.arange(len(qid))
+    if convention.ties == "last":
+        rows = rows[np.argsort(docid, kind="stable")][::-1]
+    return rows[np.lexsort((-scores[rows], queries[rows]))]
+
+
+def _top(run: Run, depth: int | None, convention: Convention) -> Run:
+    """The best documents of each query."""
+    import numpy as np
+
+    from rankcore.datasets import Run
+
+    if depth is None:
+        return run
+    rows = _ranked(run.qid, run.docid, run.score, convention)
+    qid = run.qid[rows]
+    starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
+    place = np.arange(len(rows)) - np.repeat(starts, np.diff(np.r_[starts, len(rows)]))
+    kept = np.sort(rows[place < depth])
+    return Run(run.qid[kept], run.docid[kept], run.score[kept], run.tag)
 
 
 def evaluate_scores(
@@ -165,8 +290,7 @@ def evaluate_scores(
         As `rankcore.metrics.evaluate`.
     """
     scores = ranking_scores(model, X, qid)
-    metrics = metrics or ["ndcg@10", "map", "mrr", "P@10"]
-    return measure(y, scores, qid=qid, metrics=metrics, convention=convention)
+    return measure(y, scores, qid=qid, metrics=metrics or DEFAULT_MEASURES, convention=convention)
 
 
 def compared(evaluations: dict[str, Evaluation]) -> Comparison:
@@ -181,30 +305,6 @@ def compared(evaluations: dict[str, Evaluation]) -> Comparison:
     Comparison
     """
     return compare_evaluations(evaluations, baseline=next(iter(evaluations)))
-
-
-def lines(evaluation: Evaluation, per_query: bool) -> Iterator[str]:
-    """What trec_eval prints: measure, query or ``all``, value.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    per_query : bool
-        Whether the values of the queries come before the means.
-
-    Yields
-    ------
-    str
-        A line without its end.
-    """
-    queries: list[Any] = evaluation.qid.tolist()
-    if per_query:
-        for i, query in enumerate(queries):
-            for name, values in evaluation.per_query.items():
-                yield f"{name:<22}\t{query}\t{values[i]:6.4f}"
-    yield f"{'num_q':<22}\tall\t{len(queries)}"
-    for name, mean in evaluation.items():
-        yield f"{name:<22}\tall\t{mean:6.4f}"
 
 
 def as_object(

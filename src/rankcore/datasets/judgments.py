@@ -270,6 +270,8 @@ class JoinedRun:
     qid, docid : ndarray of str, shape (n,)
     retrieved : ndarray of bool, shape (n,)
         Whether the run has the document.
+    unjudged : ndarray of bool, shape (n,)
+        Whether nobody judged it.
     """
 
     y: np.ndarray
@@ -277,6 +279,7 @@ class JoinedRun:
     qid: np.ndarray
     docid: np.ndarray
     retrieved: np.ndarray
+    unjudged: np.ndarray
 
     def __repr__(self) -> str:
         return f"JoinedRun({len(self.y)} rows, {np.count_nonzero(self.retrieved)} retrieved)"
@@ -338,6 +341,9 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
     judged = np.flatnonzero(pairs[n:] < n)
     y[n + judged] = y[pairs[n + judged]]
 
+    unjudged = np.arange(len(qid)) >= n
+    unjudged[n + judged] = False
+
     in_run = np.zeros(len(qid), bool)  # by a query's first row
     in_run[queries[n:]] = True
     keep = queries < n
@@ -356,4 +362,4 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
     rows = np.concatenate([np.arange(n, len(qid)), np.arange(n)])  # the run's first
     rows = rows[keep[rows]]
     rows = rows[np.argsort(place[queries[rows]], kind="stable")]
-    return JoinedRun(y[rows], s[rows], qid[rows], docid[rows], rows >= n)
+    return JoinedRun(y[rows], s[rows], qid[rows], docid[rows], rows >= n, unjudged[rows])

@@ -26,7 +26,7 @@ def read_qrels(source: Source) -> Qrels:
     ----------
     source : path or binary file
         gzip and bzip2 are recognised by the first bytes, whatever the name. Words are divided by
-        spaces or tabs; empty lines are skipped.
+        spaces or tabs. Empty lines, and comments, which begin with ``#``, are skipped.
 
     Returns
     -------
@@ -62,12 +62,12 @@ def read_run(source: Source) -> Run:
     Parameters
     ----------
     source : path or binary file
-        As for `read_qrels`.
+        As for `read_qrels`. What follows a tag is skipped, as trec_eval does.
 
     Returns
     -------
     Run
-        With the tag of the first line; of an empty file the default one.
+        With the tag of the last line; of an empty file the default one.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def read_run(source: Source) -> Run:
     >>> run, run.tag, run.score
     (Run(2 documents, 1 queries), 'bm25', array([9.5, 8. ]))
     """
-    table = _Table(source, "query Q0 document rank score tag", (0, 2, 4))
+    table = _Table(source, "query Q0 document rank score tag", (0, 2, 4), more=True)
     return table.paired(lambda: Run(table.qid, table.docid, table.numbers, table.tag or Run.tag))
 
 
@@ -120,7 +120,7 @@ def write_qrels(qrels: Qrels, target: Target) -> None:
         (
             f"{query} 0 {document} {rel}\n"
             for query, document, rel in zip(
-                written("qid", qrels.qid.tolist(), 0),
+                _queries(qrels.qid.tolist()),
                 written("docid", qrels.docid.tolist(), 0),
                 qrels.rel.tolist(),
                 strict=True,
@@ -168,7 +168,7 @@ def write_run(run: Run, target: Target) -> None:
         (
             f"{query} Q0 {document} {rank} {score!r} {tag}\n"
             for query, document, rank, score in zip(
-                written("qid", run.qid[order].tolist(), 0),
+                _queries(run.qid[order].tolist()),
                 written("docid", run.docid[order].tolist(), 0),
                 (places - starts + 1).tolist(),
                 run.score[order].tolist(),
@@ -191,10 +191,15 @@ class _Table:
         What a line is, word by word.
     picked : tuple of three int
         Where the query, the document and the number are.
+    more : bool
+        Whether lines may have more words.
     """
 
-    def __init__(self, source: Source, form: str, picked: tuple[int, int, int]) -> None:
+    def __init__(
+        self, source: Source, form: str, picked: tuple[int, int, int], *, more: bool = False
+    ) -> None:
         self.words = form.split()
+        self.more = more
         self.picked = picked
         self.tag = ""
         parts: list[list[np.ndarray]] = [[], [], [], []]
@@ -214,7 +219,8 @@ class _Table:
         n_words = len(self.words)
         room = len(text) // (2 * n_words) + 1
         spans, lines = np.empty((room, n_words, 2), np.int64), np.empty(room, np.int64)
-        n = split(text, self.name, first_line, f"{n_words}: {' '.join(self.words)}", spans, lines)
+        form = f"{n_words}: {' '.join(self.words)}"
+        n = split(text, self.name, first_line, form, spans, lines, self.more)
         spans, lines = spans[:n], lines[:n].copy()
         ids = [self._ids(text, spans[:, place], lines) for place in self.picked[:2]]
         values, place = np.empty(n), self.picked[2]
@@ -225,8 +231,8 @@ class _Table:
                 f"{self.name}, line {lines[row]}: {self.words[place]} {found!r}; expected a finite "
                 "number"
             )
-        if n and not self.tag:
-            self.tag = word(text, *spans[0, -1].tolist())
+        if n:
+            self.tag = word(text, *spans[n - 1, -1].tolist())
         return *ids, values, lines
 
     def _ids(self, text: memoryview, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
@@ -260,6 +266,14 @@ class _Table:
                 f"{self.name}, line {self.lines[error.row]}: document {document!r} of query "
                 f"{query!r} is in line {self.lines[error.first]}, too; a pair must occur once"
             ) from None
+
+
+def _queries(ids: list[str]) -> Iterator[str]:
+    """Check queries that lines begin with."""
+    for text in written("qid", ids, 0):
+        if text.startswith("#"):
+            raise ValueError(f"query {text!r} begins with #, as comments do: choose another id")
+        yield text
 
 
 def _write(target: Target, lines: Iterator[str]) -> None:

@@ -19,9 +19,11 @@ _CHOICES = {
     "single": ("value", "skip", "raise"),
     "negative": ("raise", "zero"),
     "short_ndcg": ("value", "zero"),
+    "short_precision": ("value", "zero"),
     "precision_divisor": ("k", "available"),
     "ap_divisor": ("relevant", "reachable", "found"),
     "ap_ties": ("expected", "together"),
+    "recall_points": ("rounded", "up"),
 }
 
 
@@ -54,6 +56,8 @@ class Convention:
         The ``k`` of NDCG and AP where none is named; None: all positions.
     short_ndcg : {"value", "zero"}
         NDCG@k of a query of fewer than ``k`` documents: what the formula gives, or 0.
+    short_precision : {"value", "zero"}
+        P@k of a query of fewer than ``k`` documents: what the formula gives, or 0.
     precision_divisor : {"k", "available"}
         What P@k divides by: ``k``, or the smaller of ``k`` and the number of documents.
     ap_divisor : {"relevant", "reachable", "found"}
@@ -62,6 +66,11 @@ class Convention:
     ap_ties : {"expected", "together"}
         What averaged ties are to AP: the expectation over their orders, or all at the position of
         the last of them, as a threshold on the scores would have it.
+    recall_points : {"rounded", "up"}
+        How many of R relevant documents are a share of them, to interpolated precision:
+        ``x * R`` rounded to the nearest, or ``x * R + .9`` rounded down.
+    persistence : float
+        The chance that a user of rank-biased precision goes on to the next document.
     single_precision : bool
         Whether scores are compared as float32, in which near ones tie.
 
@@ -91,9 +100,12 @@ class Convention:
     rel: float = 1.0
     cutoff: int | None = None
     short_ndcg: str = "value"
+    short_precision: str = "value"
     precision_divisor: str = "k"
     ap_divisor: str = "relevant"
     ap_ties: str = "expected"
+    recall_points: str = "rounded"
+    persistence: float = 0.8
     single_precision: bool = False
 
     def __post_init__(self) -> None:
@@ -111,6 +123,8 @@ class Convention:
             raise ValueError(
                 f"cutoff must be an integer of at least 1, below 2**63; found {self.cutoff!r}"
             )
+        if not (_is_finite(self.persistence) and 0 <= self.persistence <= 1):
+            raise ValueError(f"persistence must be from 0 to 1; found {self.persistence!r}")
         if self.ap_divisor == "found" and self.ties not in ("first", "last"):
             raise ValueError(
                 "ap_divisor='found' has no expectation in closed form, and no best or worst order "
@@ -157,22 +171,25 @@ _XGBOOST = Convention(
     ap_divisor="reachable",
     single_precision=True,
 )
-_LETOR = Convention(discount="letor", ties="first")
-_TREC = Convention(gain="linear", ties="last", negative="zero", single_precision=True)
+_LETOR = Convention(discount="letor", ties="first", short_ndcg="zero")
+_TREC = Convention(gain="linear", ties="last", negative="zero", persistence=0.9)
 
 #: The conventions of the tools, by name.
 CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
     {
         # ndcg_score, dcg_score; average precision as average_precision_score for each query.
         "sklearn": Convention(gain="linear", single="raise", ap_ties="together"),
-        # The greatest document id first among equals: pass docid=.
+        # The greatest document id first among equals: pass docid=. The newest version.
         "trec_eval": _TREC,
         "trec": _TREC,
+        "trec_eval-10": _TREC,
+        # Up to 9.0.8.
+        "trec_eval-9": replace(_TREC, single_precision=True, recall_points="up"),
         "lightgbm": Convention(ties="first", empty=1.0, ap_divisor="reachable"),
         "xgboost": _XGBOOST,
         "xgboost-": replace(_XGBOOST, empty=0.0),
-        "letor3": _LETOR,
-        "letor4": replace(_LETOR, short_ndcg="zero"),
+        "letor3": replace(_LETOR, short_precision="zero"),
+        "letor4": _LETOR,
         # The order of rows holds for up to 15 documents a query; its sort is not stable.
         "ranx": Convention(gain="linear", ties="first", negative="zero"),
     }

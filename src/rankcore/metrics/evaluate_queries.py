@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,25 @@ from rankcore.metrics.conventions import Convention
 from rankcore.metrics.judged import Judged
 from rankcore.metrics.names import LARGEST_CUT, Measure
 
-_GAINED = {"dcg", "ndcg"}
+_IDEAL = {"graded_g", "ndcg_at_relevant", "ndcg_at_levels"}
+_GAINED = {"dcg", "ndcg", *_IDEAL}
 _CUT_BY_DEFAULT = {"ndcg", "average_precision"}
 # Binary measures that need no relevant document to be defined.
 _DEFINED = {"precision", "hit"}
+# Those that tell a document that nobody judged from one that was judged not to be relevant.
+OF_JUDGMENTS = {
+    "judged",
+    "unjudged",
+    "rbp_residual",
+    "bpref",
+    "inferred_ap",
+    "n_nonrelevant_retrieved",
+}
+_NOBODYS = -float(np.finfo(np.float64).max)
+# Those with no expectation over the orders of tied documents in closed form.
+_ORDERED = {"inferred_ap", "interpolated_precision", "binary_g", *_IDEAL}
+# The usual scale of labels, in web tracks and learning-to-rank sets; gdeval's.
+_GREATEST_LABEL = 4.0
 # As the kernel's struct has it.
 _MEASURE = np.dtype(
     [
@@ -28,10 +44,12 @@ _MEASURE = np.dtype(
         ("divisor", "i4"),
         ("clipped", "i4"),
         ("together", "i4"),
-        ("unused", "i4"),
+        ("up", "i4"),
         ("k", "i8"),
         ("z", "i8"),
         ("rel", "f8"),
+        ("x", "f8"),
+        ("weights", "f8", 4),
     ]
 )
 
@@ -43,9 +61,12 @@ def measure_queries(
     *,
     rows: NDArray[np.int64] | None = None,
     retrieved: Any = None,
+    unjudged: Any = None,
     n_jobs: int | None = None,
 ) -> Floats:
     """Values of measures for every query; each query is sorted once.
+
+    Once more if some measures tell apart what nobody judged, and some are not.
 
     Parameters
     ----------
@@ -56,7 +77,7 @@ def measure_queries(
         What holds where a measure does not say otherwise.
     rows : ndarray of int64, shape (n,), optional
         The rows query by query, those of each in the order that breaks ties (`rows_by_id`).
-    retrieved, n_jobs
+    retrieved, unjudged, n_jobs
         As `rankcore.metrics.evaluate`.
 
     Returns
@@ -68,14 +89,64 @@ def measure_queries(
     if convention.single_precision:
         with np.errstate(over="ignore"):  # reported as infinite, with its query
             scores = scores.astype(np.float32).astype(np.float64)
-    rows = queries.rows if rows is None else rows
-    mask = None if retrieved is None else _as_mask(retrieved, labels.size)
+    n = labels.size
+    task = _Task(
+        scores,
+        labels,
+        queries,
+        queries.rows if rows is None else rows,
+        None if retrieved is None else _as_mask(retrieved, n, "retrieved"),
+        convention,
+        n_jobs,
+    )
     if convention.cutoff is not None:
         measures = [
             replace(m, k=convention.cutoff) if m.k is None and m.kind in _CUT_BY_DEFAULT else m
             for m in measures
         ]
-    gains = _given_gains(measures, convention, labels)
+    values = np.empty((len(measures), queries.bounds.size - 1))
+    groups: dict[Any, list[int]] = {}
+    for i, m in enumerate(measures):
+        apart = unjudged is not None and m.kind in OF_JUDGMENTS
+        groups.setdefault((apart, m.gains), []).append(i)
+    for (apart, gains), members in groups.items():
+        one = task
+        if apart:
+            nobodys = _as_mask(unjudged, n, "unjudged").view(np.bool_)
+            one = replace(one, labels=np.where(nobodys, _NOBODYS, labels))
+        if gains is not None:
+            one = replace(one, convention=replace(convention, gain=partial(_named_gains, gains)))
+        values[members] = _averaged(one, [measures[i] for i in members])
+    return values
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is measured: rows, and how they are read."""
+
+    scores: Floats
+    labels: Floats
+    queries: Queries
+    rows: NDArray[np.int64] | None
+    retrieved: NDArray[np.uint8] | None
+    convention: Convention
+    n_jobs: int | None
+
+
+def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
+    """Values of measures, of which some are means of others."""
+    parts = [
+        [replace(m, x=x, levels=None) for x in m.levels] if m.levels else [m] for m in measures
+    ]
+    values = _run(task, [one for part in parts for one in part])
+    ends = np.cumsum([len(part) for part in parts])
+    return np.stack([part.mean(axis=0) for part in np.split(values, ends[:-1])])
+
+
+def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
+    """Values of measures as the kernel knows them."""
+    convention, queries = task.convention, task.queries
+    gains = _given_gains(measures, convention, task.labels)
     sizes = np.diff(queries.bounds)
     plan = _plan(measures, convention)
     discounts = _discounts(convention.discount, measures, int(sizes.max()))
@@ -83,11 +154,11 @@ def measure_queries(
 
     def run(first: int, last: int) -> None:
         trouble, query = kernels.measure(
-            scores,
-            labels,
+            task.scores,
+            task.labels,
             gains,
-            rows,
-            mask,
+            task.rows,
+            task.retrieved,
             queries.bounds,
             first,
             last,
@@ -97,12 +168,20 @@ def measure_queries(
             values,
         )
         if trouble:
-            raise _complaint(kernels.TROUBLES[trouble], queries.ids[query], convention)
+            raise _complaint(kernels.TROUBLES[trouble], queries.ids[query], convention, measures)
 
-    run_blocks(run, queries.bounds, n_jobs)
+    run_blocks(run, queries.bounds, task.n_jobs)
     for measure, value in zip(measures, values, strict=True):
         _settle(value, measure, convention, queries, sizes)
     return values
+
+
+def _named_gains(gains: Sequence[tuple[float, float]], labels: Floats) -> Floats:
+    """What labels are worth where some have gains of their own."""
+    worth = labels.copy()
+    for label, gain in gains:
+        worth[labels == label] = gain
+    return worth
 
 
 def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
@@ -149,12 +228,12 @@ def rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
     return ascending[np.argsort(query_numbers(queries)[ascending], kind="stable")]
 
 
-def _as_mask(retrieved: Any, n: int) -> NDArray[np.uint8]:
-    refuse_mask(retrieved, "retrieved")
-    mask = np.asarray(retrieved)
+def _as_mask(given: Any, n: int, name: str) -> NDArray[np.uint8]:
+    refuse_mask(given, name)
+    mask = np.asarray(given)
     if mask.dtype != np.bool_ or mask.shape != (n,):
         raise ValueError(
-            f"retrieved must be {n} booleans, one for each row; found {mask.dtype} of shape "
+            f"{name} must be {n} booleans, one for each row; found {mask.dtype} of shape "
             f"{mask.shape}"
         )
     return np.ascontiguousarray(mask).view(np.uint8)
@@ -196,6 +275,16 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
         row["clipped"] = convention.negative == "zero"
         row["k"] = m.k or LARGEST_CUT
         row["rel"] = convention.rel if m.rel is None else m.rel
+        row["up"] = convention.recall_points == "up"
+        row["x"] = 1.0 if m.x is None else m.x
+        row["weights"] = m.weights or 0.0
+        if m.kind in ("rbp", "rbp_residual"):
+            row["x"] = convention.persistence if m.x is None else m.x
+            row["divisor"] = kernels.DIVISORS["k" if m.rel is None else "relevant"]
+        elif m.kind == "err":
+            row["x"] = _GREATEST_LABEL if m.x is None else m.x
+        elif m.kind == "judged":
+            row["rel"] = _NOBODYS / 2
         if m.kind == "precision":
             row["divisor"] = kernels.DIVISORS[convention.precision_divisor]
         elif m.kind == "average_precision":
@@ -215,7 +304,9 @@ def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
     return 1.0 / np.log2(1.0 + position)
 
 
-def _complaint(trouble: str, query: Any, convention: Convention) -> Exception:
+def _complaint(
+    trouble: str, query: Any, convention: Convention, measures: Sequence[Measure]
+) -> Exception:
     if trouble == "memory":
         return MemoryError(f"{named(query)} is too long for the memory there is")
     what = {
@@ -224,6 +315,12 @@ def _complaint(trouble: str, query: Any, convention: Convention) -> Exception:
         "gain": "gain must be finite for every label",
         "negative": "ndcg is not defined for negative gains: shift the labels, or choose another "
         "gain; found one",
+        "tied": f"{', '.join(sorted({m.kind for m in measures if m.kind in _ORDERED}))} has no "
+        "expectation over the orders of tied documents in closed form: choose another "
+        "ties=, such as the one of convention='trec_eval' with docid=; found ties",
+        "beyond": "ERR requires labels up to "
+        f"{max((m.x or _GREATEST_LABEL for m in measures if m.kind == 'err'), default=0):g}: name "
+        "the greatest, as in 'ERR(max_rel=5)@10'; found one above",
         "huge": "y_true must be labels whose gains do not add up beyond float64 (choose "
         "gain='linear', or a table)",
     }
@@ -247,13 +344,15 @@ def _settle(
     undefined = np.isnan(values)
     if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:
         values[sizes < measure.k] = 0.0
+    if measure.kind == "precision" and convention.short_precision == "zero":
+        values[sizes < (measure.k or 0)] = 0.0
     if undefined.any():
         if empty == "raise":
             query = queries.ids[np.flatnonzero(undefined)[0]]
             raise ValueError(f"{named(query)} has nothing relevant, so {measure.kind} is undefined")
         number = 0.0 if measure.kind in _DEFINED else empty
         values[undefined] = np.nan if empty == "skip" else number
-    if measure.kind not in _GAINED:
+    if measure.kind not in ("dcg", "ndcg"):
         return
     if convention.single != "value" and (sizes == 1).any():
         if convention.single == "raise":

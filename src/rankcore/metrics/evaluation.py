@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,25 @@ from rankcore.metrics.names import Measure, parse
 from rankcore.metrics.pairwise import PairCounts, count_pairs
 from rankcore.metrics.tables import Table
 
+# What is measured where nothing is named, in Python and on the command line.
+DEFAULT_MEASURES = ("ndcg@10", "map", "mrr", "P@10")
+# What trec_eval takes 0 for where it takes logarithms.
+_LEAST = 0.00001
+
+
+def _geometric_mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    return float(np.exp(query_mean(np.log(np.maximum(values, _LEAST)), weights)))
+
+
+def _sum(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    return float(np.nansum(values))
+
+
+_OVER: dict[str, Callable[[Any, Any], float]] = {
+    "mean": query_mean,
+    "geometric": _geometric_mean,
+    "sum": _sum,
+}
 _COUNTED = {"misranking": PairCounts.misranking, "kendall_tau": PairCounts.kendall_tau}
 _OF_PAIRS = {"auc", *_COUNTED}
 
@@ -34,10 +53,12 @@ class Evaluation(Mapping[str, float]):
         What the measures mean.
     weights : ndarray, shape (n_queries,), optional
         Weights of the queries in the means.
+    over : dict of str to {"mean", "geometric", "sum"}, optional
+        What is made of the values of the queries, where it is not their mean.
 
     Attributes
     ----------
-    per_query, qid, convention, weights
+    per_query, qid, convention, weights, over
         As above.
 
     See Also
@@ -51,12 +72,16 @@ class Evaluation(Mapping[str, float]):
         qid: NDArray[Any],
         convention: Convention,
         weights: NDArray[np.float64] | None = None,
+        over: dict[str, str] | None = None,
     ) -> None:
         self.per_query = per_query
         self.qid = qid
         self.convention = convention
         self.weights = weights
-        self._means = {name: query_mean(values, weights) for name, values in per_query.items()}
+        self.over = {name: "mean" for name in per_query} | (over or {})
+        self._means = {
+            name: _OVER[self.over[name]](values, weights) for name, values in per_query.items()
+        }
 
     def __getitem__(self, name: str) -> float:
         return self._means[name]
@@ -72,7 +97,11 @@ class Evaluation(Mapping[str, float]):
 
     def _table(self) -> Table:
         rows = [
-            (name, f"{mean:.4f}", str(int(np.isfinite(self.per_query[name]).sum())))
+            (
+                name,
+                f"{mean:.0f}" if self.over[name] == "sum" else f"{mean:.4f}",
+                str(int(np.isfinite(self.per_query[name]).sum())),
+            )
             for name, mean in self._means.items()
         ]
         return Table(("measure", "mean", "queries"), rows, str(self.convention))
@@ -111,11 +140,12 @@ def evaluate(
     y_score: Any,
     *,
     qid: Any = None,
-    metrics: str | Iterable[str] = ("ndcg@10", "map", "mrr", "P@5"),
+    metrics: str | Iterable[str] = DEFAULT_MEASURES,
     convention: str | Convention | None = None,
     query_weight: Any = None,
     docid: Any = None,
     retrieved: Any = None,
+    unjudged: Any = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
     """Measure one ranking in several ways, sorting each query once.
@@ -133,11 +163,15 @@ def evaluate(
         ``"ndcg_cut_10"``, ``"nDCG(dcg='exp-log2')@10"``, ``"map"``, ``"map@5-"``, ``"P_5"``,
         ``"P.5,10"`` (two measures), ``"P(rel=2)@10"``, ``"recall@20"``, ``"Rprec"``, ``"mrr"``,
         ``"recip_rank"``, ``"hit@10"``, ``"success_1"``, ``"auc"``, ``"misranking"``,
-        ``"kendall_tau"``. A name says what is measured; the convention says how it is counted.
+        ``"kendall_tau"``, ``"ERR@10"``, ``"RBP(p=0.8)"``, ``"bpref"``, ``"infAP"``,
+        ``"judged@10"``, ``"SetF"``, ``"IPrec@0.1"``, ``"gm_map"``, ``"num_rel_ret"``, and sets of
+        trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. A name says what is measured; the
+        convention says how it is counted.
     convention : str or Convention, optional
         What gains, ties, queries without relevant documents and more are taken to mean:
-        ``"sklearn"``, ``"trec_eval"``, ``"lightgbm"``, ``"xgboost"``, ``"xgboost-"``,
-        ``"letor3"``, ``"letor4"``, ``"ranx"``, or one of your own. None: `Convention` ``()``.
+        ``"sklearn"``, ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``,
+        ``"xgboost"``, ``"xgboost-"``, ``"letor3"``, ``"letor4"``, ``"ranx"``, or one of your own.
+        None: `Convention` ``()``.
     query_weight : array-like, shape (n_queries,), optional
         Non-negative weights of the queries in the means, in order of first appearance.
     docid : array-like, shape (n,), optional
@@ -146,6 +180,11 @@ def evaluate(
     retrieved : array-like of bool, shape (n,), optional
         False for a document that was judged but is not in the ranking: it counts among the
         relevant ones, and in the ideal order, but is never found. Its score is not looked at.
+    unjudged : array-like of bool, shape (n,), optional
+        True for a document that nobody judged; its label should be 0. Most measures take it for
+        one that is not relevant; bpref, infAP and the shares of judged documents do not. None: all
+        were judged. A label below 0 says that the document was in the pool, but left out of the
+        sample that was judged.
     n_jobs : int, optional
         Threads; -1 for one per processor. The values do not depend on it.
 
@@ -186,7 +225,9 @@ def evaluate(
     data = judged(y_true, y_score, qid)
     ids = data.queries.ids
     rows = None if docid is None else rows_by_id(data.queries, docid)
-    ranking = {name: m for name, m in measures.items() if m.kind not in _OF_PAIRS}
+    ranking = {
+        name: m for name, m in measures.items() if m.kind not in _OF_PAIRS and m.kind != "n_queries"
+    }
     of_pairs = {name: m for name, m in measures.items() if m.kind in _OF_PAIRS}
     if of_pairs and retrieved is not None:
         raise ValueError(
@@ -194,16 +235,25 @@ def evaluate(
             "retrieved"
         )
     walks = len({"pairs" if m.kind in _COUNTED else m.kind for m in of_pairs.values()})
-    if walks + bool(ranking) > 1 and not meant.single_precision:
+    if walks + bool(ranking) > 1 and not meant.single_precision and unjudged is None:
         data, rows = data.sorted(rows, n_jobs), None
     per_query: dict[str, NDArray[np.float64]] = {}
     if ranking:
         values = measure_queries(
-            data, list(ranking.values()), meant, rows=rows, retrieved=retrieved, n_jobs=n_jobs
+            data,
+            list(ranking.values()),
+            meant,
+            rows=rows,
+            retrieved=retrieved,
+            unjudged=unjudged,
+            n_jobs=n_jobs,
         )
         per_query.update(zip(ranking, values, strict=True))
     grouped = None if qid is None else data.queries  # one huge query has a way of its own
     counts = None
+    for name, m in measures.items():
+        if m.kind == "n_queries":
+            per_query[name] = np.ones(ids.size)
     for name, m in of_pairs.items():
         if m.kind == "auc":
             rel = meant.rel if m.rel is None else m.rel
@@ -214,7 +264,9 @@ def evaluate(
             continue
         counts = counts or count_pairs(data, n_jobs)
         per_query[name] = _COUNTED[m.kind](counts)
-    return Evaluation({name: per_query[name] for name in measures}, ids, meant, query_weight)
+    values_of = {name: per_query[name] for name in measures}
+    over = {name: m.over for name, m in measures.items()}
+    return Evaluation(values_of, ids, meant, query_weight, over)
 
 
 def _parse_all(metrics: str | Iterable[str]) -> dict[str, Measure]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 import re
 from dataclasses import dataclass, replace
+from typing import Any
+
+from rankcore.metrics import trec_names
 
 # What a measure is called here, and what it is called elsewhere. Case does not matter.
 _NAMES = {
@@ -20,19 +24,57 @@ _NAMES = {
     "auc": ["auc", "auc_score"],
     "misranking": ["misranking", "pairwise_misranking"],
     "kendall_tau": ["kendall_tau", "tau", "kendall"],
+    "err": ["err"],
+    "rbp": ["rbp"],
+    "rbp_residual": ["rbp_resid"],
+    "judged": ["judged"],
+    "unjudged": ["unj"],
+    "bpref": ["bpref", "gm_bpref"],
+    "inferred_ap": ["infap"],
+    "interpolated_precision": ["iprec", "iprec_at_recall", "11pt_avg"],
+    "relative_precision": ["relative_p"],
+    "r_multiple": ["rprec_mult"],
+    "binary_g": ["bing"],
+    "graded_g": ["g"],
+    "ndcg_at_relevant": ["ndcg_rel"],
+    "ndcg_at_levels": ["rndcg"],
+    "set_precision": ["set_p", "setp"],
+    "set_recall": ["set_recall", "setr"],
+    "set_f": ["set_f", "setf"],
+    "set_ap": ["set_map", "setap"],
+    "set_relative_precision": ["set_relative_p", "setrelp"],
+    "utility": ["utility"],
+    "n_queries": ["num_q", "numq"],
+    "n_retrieved": ["num_ret", "numret"],
+    "n_relevant": ["num_rel", "numrel"],
+    "n_relevant_retrieved": ["num_rel_ret", "numrelret"],
+    "n_nonrelevant_retrieved": ["num_nonrel_judged_ret"],
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
+_KINDS["gm_map"] = "average_precision"
 # ranx and ir-measures have one name for each of the two gains of NDCG.
 _KINDS["ndcg_burges"] = "ndcg"
 _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
 # Positions are counted by 64 bits.
 LARGEST_CUT = 2**63 - 1
-CUT = {"ndcg", "dcg", "average_precision", "precision", "recall", "reciprocal_rank", "hit"}
-NEEDS_CUT = {"precision", "recall", "hit"}
-# What trec_eval calls the forms with a cut-off, and measures at nine of them if none is named.
-_CUT_NAMES = {"ndcg_cut", "map_cut"}
-LOSSES = {"misranking"}
+CUT = {
+    "ndcg",
+    "dcg",
+    "average_precision",
+    "precision",
+    "recall",
+    "reciprocal_rank",
+    "hit",
+    "err",
+    "rbp",
+    "judged",
+    "unjudged",
+    "relative_precision",
+}
+NEEDS_CUT = {"precision", "recall", "hit", "unjudged", "relative_precision"}
+LOSSES = {"misranking", "unjudged", "rbp_residual", "n_nonrelevant_retrieved"}
+# Where rel= may be named.
 BINARY = {
     "average_precision",
     "precision",
@@ -42,13 +84,45 @@ BINARY = {
     "hit",
     "phi",
     "auc",
+    "rbp",
+    "bpref",
+    "inferred_ap",
+    "interpolated_precision",
+    "relative_precision",
+    "r_multiple",
+    "binary_g",
+    "set_precision",
+    "set_recall",
+    "set_f",
+    "set_ap",
+    "set_relative_precision",
+    "n_relevant",
+    "n_relevant_retrieved",
 }
+COUNTS = {
+    "n_queries",
+    "n_retrieved",
+    "n_relevant",
+    "n_relevant_retrieved",
+    "n_nonrelevant_retrieved",
+}
+# The arguments in parentheses that set a number, and where it lies.
+_NUMBERS = {
+    ("rbp", "p"): (0.0, 1.0),
+    ("rbp_residual", "p"): (0.0, 1.0),
+    ("err", "max_rel"): (0.0, 1000.0),
+    ("set_f", "beta"): (0.0, math.inf),
+    ("interpolated_precision", "recall"): (0.0, 1.0),
+    ("r_multiple", "multiple"): (0.0, math.inf),
+}
+# Where what follows @, _ or . is no cut-off but such a number.
+AT_NUMBER = {"interpolated_precision": "recall", "r_multiple": "multiple", "set_f": "beta"}
 
 # Name, arguments in parentheses, cut-offs after "@", "_" or ".", XGBoost's "-".
 _FORM = re.compile(
-    r"""(?P<name> [a-z][a-z_-]*? [a-z] | [a-z])
+    r"""(?P<name> (?: 11)? [a-z][a-z_-]*? [a-z] | [a-z])
         (?: \( (?P<arguments> [^()]*) \) )?
-        (?: [@_.] (?P<cuts> \d+ (?:,\d+)*) )?
+        (?: (?P<mark> [@_.]) (?P<cuts> [\d.]+ (?:,[\d.]+)*) )?
         (?P<minus> -)?""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -72,6 +146,17 @@ class Measure:
         Its value for a query in which nothing is relevant.
     Z, m : int, optional
         The parameters of the Phi family.
+    x : float, optional
+        The parameter of RBP (persistence), ERR (greatest label), F (weight of recall), of
+        interpolated precision (recall) and of precision at a multiple of R.
+    levels : tuple of float, optional
+        Several of them, over which the measure is averaged.
+    weights : tuple of four floats, optional
+        What utility adds up.
+    gains : tuple of (float, float), optional
+        What some labels are worth to DCG; others are worth what they are.
+    over : {"mean", "geometric", "sum"}
+        What is made of the queries' values.
     """
 
     kind: str
@@ -81,6 +166,11 @@ class Measure:
     empty: float | None = None
     Z: int | None = None
     m: int | None = None
+    x: float | None = None
+    levels: tuple[float, ...] | None = None
+    weights: tuple[float, ...] | None = None
+    gains: tuple[tuple[float, float], ...] | None = None
+    over: str = "mean"
 
 
 def parse(name: str) -> list[tuple[str, Measure]]:
@@ -96,7 +186,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     -------
     list of (str, Measure)
         One pair, named as it was asked for; of a list of cut-offs one pair each, named as
-        trec_eval names them.
+        trec_eval names them; of a set of measures of trec_eval, such as ``"official"``, all.
 
     Raises
     ------
@@ -111,34 +201,69 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     """
     if not isinstance(name, str):
         raise TypeError(f"a measure is asked for by name, found {name!r}")
+    if name.strip() in trec_names.SETS:
+        members = trec_names.SETS[name.strip()]
+        return [one for member in members if member != trec_names.STRING for one in parse(member)]
+    found = trec_names.parse(name.strip())
+    if found is not None:
+        return [(title, _measure(kind, **set_)) for title, kind, set_ in found]
     form = _FORM.fullmatch(name.strip())
     if form is None:
         raise ValueError(f"{name!r} is not the name of a measure{_nearest(name)}")
     kind = _KINDS.get(form["name"].lower())
     if kind is None:
         raise ValueError(f"there is no measure {name!r}{_nearest(form['name'])}")
-    measure = Measure(kind, gain="exp2" if form["name"].lower() == "ndcg_burges" else None)
+    measure = _measure(kind, gain="exp2" if form["name"].lower() == "ndcg_burges" else None)
+    if form["name"].lower().startswith("gm_"):
+        measure = replace(measure, over="geometric")
     measure = _with_arguments(measure, name, form["arguments"])
     if form["minus"]:
         if kind not in {"ndcg", "average_precision", "precision"}:
             raise ValueError(f"{name!r}: only ndcg, map and pre have a form that ends in '-'")
         measure = replace(measure, empty=0.0)
     if form["cuts"] is None:
-        if kind in NEEDS_CUT or form["name"].lower() in _CUT_NAMES:
+        if kind in NEEDS_CUT or form["name"].lower().endswith("_cut"):
             raise ValueError(f"{name!r} needs a cut-off, such as {form['name']}@10")
+        if kind in AT_NUMBER and kind != "set_f" and measure.x is None:
+            raise ValueError(f"{name!r} needs a number, such as {form['name']}@0.5")
         return [(name, measure)]
+    if kind in AT_NUMBER:
+        return [(name, _with_number(measure, name, AT_NUMBER[kind], form["cuts"]))]
     if kind not in CUT:
         raise ValueError(f"{name!r}: {form['name']} has no cut-off")
-    cuts = [int(k) for k in form["cuts"].split(",")]
-    if min(cuts) < 1:
-        raise ValueError(f"{name!r}: a cut-off is at least 1")
-    if max(cuts) > LARGEST_CUT:
-        raise ValueError(f"{name!r}: a cut-off is below 2**63")
-    stem, mark = name.strip()[: form.start("cuts") - 1], name.strip()[form.start("cuts") - 1]
+    cuts = [_cut(name, k) for k in form["cuts"].split(",")]
+    stem, mark = name.strip()[: form.start("mark")], form["mark"]
     if len(cuts) == 1 and mark != ".":
         return [(name, replace(measure, k=cuts[0]))]
     mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 asks for what is called P_5
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
+
+
+def _measure(kind: str, **set_: Any) -> Measure:
+    return Measure(kind, **({"over": "sum"} if kind in COUNTS else {}) | set_)
+
+
+def _cut(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{name!r}: a cut-off is a whole number, found {text!r}")
+    k = int(text)
+    if k < 1:
+        raise ValueError(f"{name!r}: a cut-off is at least 1")
+    if k > LARGEST_CUT:
+        raise ValueError(f"{name!r}: a cut-off is below 2**63")
+    return k
+
+
+def _with_number(measure: Measure, name: str, key: str, value: Any) -> Measure:
+    """Take in a parameter that is a number."""
+    low, high = _NUMBERS[measure.kind, key]
+    try:
+        x = float(value)
+    except ValueError:
+        x = math.nan
+    if not low <= x <= high:
+        raise ValueError(f"{name!r}: {key} must be a number from {low:g} to {high:g}")
+    return replace(measure, x=x)
 
 
 def greater_is_better(name: str) -> bool:
@@ -175,15 +300,21 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
             measure = replace(measure, rel=float(value))
         elif key == "dcg" and measure.kind in {"dcg", "ndcg"} and value in _DCG:
             measure = replace(measure, gain=_DCG[value])
+        elif (measure.kind, key) in _NUMBERS and type(value) in (int, float):
+            measure = _with_number(measure, name, key, value)
         else:
             raise ValueError(
                 f"{name!r}: {argument.strip()!r} is not understood; binary measures take "
-                "rel=NUMBER, dcg and ndcg take dcg='log2' (linear gain) or dcg='exp-log2'"
+                "rel=NUMBER, dcg and ndcg take dcg='log2' (linear gain) or dcg='exp-log2', RBP "
+                "takes p=NUMBER, ERR takes max_rel=NUMBER, SetF takes beta=NUMBER"
             )
     return measure
 
 
 def _nearest(name: str) -> str:
     near = difflib.get_close_matches(name.lower(), _KINDS, n=1, cutoff=0.5)
-    known = "ndcg@10, dcg, map, P@5, recall@20, Rprec, mrr, hit@10, auc, misranking, kendall_tau"
+    known = (
+        "ndcg@10, dcg, map, P@5, recall@20, Rprec, mrr, hit@10, ERR@10, RBP, bpref, infAP, "
+        "judged@10, auc, misranking, kendall_tau"
+    )
     return f"; did you mean {near[0]!r}?" if near else f"; there are {known}, and others' names"

@@ -165,10 +165,9 @@ def compare_evaluations(
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
     first = next(iter(evaluations.values()))
-    measures = list(first)
     for system, evaluation in evaluations.items():
-        if list(evaluation) != measures:
-            raise ValueError(f"{system} has {', '.join(evaluation)}, not {', '.join(measures)}")
+        if list(evaluation) != list(first):
+            raise ValueError(f"{system} has {', '.join(evaluation)}, not {', '.join(first)}")
         if not _agree(evaluation.convention, first.convention):
             raise ValueError(
                 f"{system} was measured with {evaluation.convention}; the first system with "
@@ -176,6 +175,9 @@ def compare_evaluations(
             )
         if evaluation.weights is not None:
             raise ValueError(f"{system} has weights; the test takes queries as alike")
+    measures = [name for name in first if first.over[name] == "mean"]
+    if not measures:
+        raise ValueError(f"{', '.join(first)}: no mean over queries, so there is nothing to test")
     pairs = (
         list(combinations(evaluations, 2))
         if baseline is None

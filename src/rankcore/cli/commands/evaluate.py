@@ -41,7 +41,10 @@ def evaluate(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", help="Ranking measure: ndcg@10, map, P.5,10 ... (repeatable)."
+            "--metric",
+            "-m",
+            help="Ranking measure: ndcg@10, map, P.5,10 ..., or a set of them: official, all_trec "
+            "(repeatable).",
         ),
     ] = None,
     convention: Annotated[
@@ -62,6 +65,12 @@ def evaluate(
         bool,
         typer.Option("--complete", "-c", help="Count judged queries that a run lacks, as 0."),
     ] = False,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            "--depth", "-M", min=1, help="Documents per query that count; the rest do not."
+        ),
+    ] = None,
     compare: Annotated[
         list[Path] | None,
         typer.Option(metavar="RUN", help="Another run, to test the difference (repeatable)."),
@@ -79,15 +88,16 @@ def evaluate(
             "to a file; judgments and data may come from -"
         )
     if runs.is_run(model):
-        evaluations = runs.evaluate_runs(
+        report = runs.evaluate_runs(
             [model, *(compare or [])],
             data,
             metrics=metric or runs.MEASURES,
             convention=convention or "trec_eval",
             rel=rel,
             complete=complete,
+            depth=depth,
         )
-        _print_runs(evaluations, bool(compare), per_query, as_json)
+        _print_runs(report, bool(compare), per_query, as_json)
         return
     if model.is_file() and not is_zipfile(model):
         raise ValueError(
@@ -114,22 +124,20 @@ def evaluate(
         _print_ordinal(learned, X, y, str(model), data, as_json)
 
 
-def _print_runs(
-    evaluations: dict[str, Any], compared: bool, per_query: bool, as_json: bool
-) -> None:
+def _print_runs(report: Any, compared: bool, per_query: bool, as_json: bool) -> None:
     """Print the measures of runs as trec_eval does, and their comparison."""
     from rankcore.cli import trec as runs
 
-    comparison = runs.compared(evaluations) if compared else None
+    comparison = runs.compared(report.evaluations) if compared else None
     if as_json:
-        print_facts(runs.as_object(evaluations, comparison, per_query), as_json)
+        print_facts(runs.as_object(report.evaluations, comparison, per_query), as_json)
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # ids that are not UTF-8 come out as read
-    for name, evaluation in evaluations.items():
+    for name in report.evaluations:
         if compared:
-            print(f"{'runid':<22}\tall\t{name}")
-        sys.stdout.writelines(f"{line}\n" for line in runs.lines(evaluation, per_query))
+            print(f"{'file':<22}\tall\t{name}")
+        sys.stdout.writelines(f"{line}\n" for line in report.lines(name, per_query))
     if comparison is not None:
         if sys.stdout.isatty():
             Console().print(comparison)

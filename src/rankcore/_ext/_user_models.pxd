@@ -1,0 +1,114 @@
+# Measures that say how far down a user reads: expected reciprocal rank, rank-biased precision. Private.
+from libc.math cimport exp2
+from libc.stdint cimport int64_t
+
+from rankcore._ext._query cimport BY_RELEVANT, Measure, Query
+
+
+cdef inline double _satisfied(const Measure *m, double y) noexcept nogil:
+    """Chance that a document of this label ends the search."""
+    return (exp2(y) - 1.0) * exp2(-m.x) if y > 0 else 0.0
+
+
+cdef inline double _group_stops(
+    const Measure *m, const Query *q, int64_t start, int64_t stop, int64_t last, double *left
+) noexcept nogil:
+    """Expected sum of chances to stop at start .. last - 1, each over its position.
+
+    The positions up to `stop` tie. Those of r documents that satisfy at all come up in any order:
+    products[i] is the expected chance to pass i of them. How many have come up by a position is
+    carried along as a distribution, O(g r) for g documents. left is multiplied by the chance to
+    pass them all.
+    """
+    cdef double *passed = q.products
+    cdef double *come = q.chances
+    cdef double value = 0.0, chance, reached
+    cdef int64_t i, j, r = 0, g = stop - start
+    passed[0] = 1.0
+    for i in range(start, stop):
+        chance = _satisfied(m, q.y[i])
+        if chance > 0:
+            # The average over subsets of one more document: it is in a subset of j or it is not.
+            passed[r + 1] = passed[r] * (1.0 - chance)
+            for j in range(r, 0, -1):
+                passed[j] = (
+                    passed[j] * (<double> (r + 1 - j) / (r + 1))
+                    + passed[j - 1] * (1.0 - chance) * (<double> j / (r + 1))
+                )
+            r += 1
+    come[0] = 1.0
+    for j in range(1, r + 1):
+        come[j] = 0.0
+    for i in range(last - start):
+        for j in range(min(r - 1, i), max(<int64_t> 0, r - (g - i)) - 1, -1):
+            reached = come[j] * (<double> (r - j) / (g - i))
+            come[j] *= <double> (g - i - (r - j)) / (g - i)
+            come[j + 1] += reached
+            value += reached * (passed[j] - passed[j + 1]) / (start + i + 1)
+    value *= left[0]
+    left[0] *= passed[r]
+    return value
+
+
+cdef inline double expected_reciprocal_rank(
+    const Measure *m, const Query *q, int64_t depth
+) noexcept nogil:
+    """Chapelle et al. (2009): a user stops at a document with chance (2^y - 1) / 2^(greatest y)."""
+    cdef int64_t start = 0, stop
+    cdef double value = 0.0, left = 1.0, chance
+    while start < depth:
+        if not q.grouped or q.ends[start] == start + 1:
+            chance = _satisfied(m, q.y[start])
+            value += left * chance / (start + 1)
+            left *= 1.0 - chance
+            start += 1
+            continue
+        stop = q.ends[start]
+        value += _group_stops(m, q, start, stop, min(stop, depth), &left)
+        start = stop
+    return value
+
+
+cdef inline double rank_biased(const Measure *m, const Query *q, int64_t depth) noexcept nogil:
+    """Moffat and Zobel (2008): a user goes on to the next document with chance x.
+
+    Gains above 1 are divided by the greatest of the query.
+    """
+    cdef int64_t start = 0, stop, i
+    cdef double value = 0.0, weight = 1.0, most = 1.0, gains, weights
+    cdef bint binary = m.divisor == BY_RELEVANT
+    if not binary:
+        for i in range(q.n_judged):
+            most = max(most, q.label[i])
+    while start < depth:
+        stop = q.ends[start] if q.grouped else start + 1
+        gains = weights = 0.0
+        for i in range(start, stop):
+            if binary:
+                gains += q.y[i] >= m.rel
+            else:
+                gains += max(q.y[i], 0.0) / most
+        for i in range(start, min(stop, depth)):
+            weights += weight
+            weight *= m.x
+        value += gains / (stop - start) * weights
+        start = stop
+    return (1.0 - m.x) * value
+
+
+cdef inline double rank_biased_residual(const Measure *m, const Query *q) noexcept nogil:
+    """What documents that nobody judged could add to it; trec_eval has 0 where there are none."""
+    cdef int64_t start = 0, stop, i, unjudged = 0, here
+    cdef double value = 0.0, weight = 1.0, weights
+    while start < q.n:
+        stop = q.ends[start] if q.grouped else start + 1
+        here = 0
+        weights = 0.0
+        for i in range(start, stop):
+            here += q.y[i] < 0
+            weights += weight
+            weight *= m.x
+        unjudged += here
+        value += <double> here / (stop - start) * weights
+        start = stop
+    return weight + (1.0 - m.x) * value if unjudged else 0.0
