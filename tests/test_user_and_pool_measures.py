@@ -1,5 +1,4 @@
-"""ERR, RBP and the measures that tell unjudged documents apart: by hand, by every order of ties,
-by trec_eval and ir-measures."""
+"""ERR, RBP, and measures that tell unjudged documents apart: every order of ties, other tools."""
 
 import itertools
 import math

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rankcore.boosting.rankboost import RankBoost
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
+    from rankcore.ordinal.calibrated import CalibratedOrdinal
     from rankcore.ordinal.cusum import CuSumRank
     from rankcore.ordinal.kernel.cusum import KernelCuSumRank
     from rankcore.ordinal.kernel.oap import KernelOAPBPM
@@ -55,6 +56,7 @@ _MODULES = [
 __all__ = [
     "OAPBPM",
     "BipartiteRankBoost",
+    "CalibratedOrdinal",
     "CuSumRank",
     "KernelCuSumRank",
     "KernelOAPBPM",

@@ -412,3 +412,56 @@ def plot_margin_curve(
     ax.set_ylabel("share of pairs")
     ax.legend()
     return ax
+
+
+def plot_reliability(
+    y_true: Any, y_proba: Any, *, labels: Any = None, n_bins: int = 10, ax: Any = None
+) -> Any:
+    """Draw how often ranks above each threshold occur, by how probable they were called.
+
+    Parameters
+    ----------
+    y_true : array-like, shape (n,)
+        True labels.
+    y_proba : array-like, shape (n, k)
+        Probabilities of the ranks, lowest first.
+    labels : array-like, shape (k,), optional
+        The labels of the columns, lowest first. None: the distinct numbers in ``y_true``.
+    n_bins : int
+        Rows are cut into as many bins of equal size by their probability.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line per threshold; on the diagonal, events are as frequent as they were called probable.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rankcore.metrics.ranked_probability_score`.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    from matplotlib import colormaps
+    from sklearn.calibration import calibration_curve
+
+    from rankcore.metrics.probabilities import checked_probabilities
+
+    table, place, known = checked_probabilities(y_true, y_proba, labels)
+    ax = ax or _new_axes()
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
+    above = 1 - np.cumsum(table, axis=1)
+    colours = colormaps["viridis"](np.linspace(0, 0.9, len(known) - 1))
+    for r, colour in enumerate(colours):
+        share, called = calibration_curve(
+            place > r, np.clip(above[:, r], 0, 1), n_bins=n_bins, strategy="quantile"
+        )
+        label = f"above {known[r]}"
+        ax.plot(called, share, color=colour, marker="o", markersize=3, linewidth=1.5, label=label)
+    ax.set_xlabel("probability")
+    ax.set_ylabel("share of rows")
+    ax.set_aspect("equal")
+    ax.legend(title="rank")
+    return ax

@@ -2,6 +2,7 @@
 
 HOME = {
     "BipartiteRankBoost": "rankcore.boosting.bipartite",
+    "CalibratedOrdinal": "rankcore.ordinal.calibrated",
     "CuSumRank": "rankcore.ordinal.cusum",
     "KernelCuSumRank": "rankcore.ordinal.kernel.cusum",
     "KernelOAPBPM": "rankcore.ordinal.kernel.oap",

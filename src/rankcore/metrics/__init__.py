@@ -21,9 +21,9 @@ from rankcore.metrics.ordinal import (
     max_rank_loss,
     quadratic_weighted_kappa,
     rank_loss,
-    ranked_probability_score,
 )
 from rankcore.metrics.pairwise import kendall_tau, margin_loss, pairwise_misranking
+from rankcore.metrics.probabilities import brier_score, log_loss, ranked_probability_score
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.significance import compare, compare_evaluations
 from rankcore.metrics.weighted_loss import weighted_ranking_loss
@@ -36,6 +36,7 @@ __all__ = [
     "accuracy_within",
     "auc_score",
     "average_precision",
+    "brier_score",
     "compare",
     "compare_evaluations",
     "confusion_by_rank",
@@ -43,6 +44,7 @@ __all__ = [
     "evaluate",
     "hit_rate",
     "kendall_tau",
+    "log_loss",
     "macro_rank_loss",
     "make_scorer",
     "margin_loss",

@@ -50,7 +50,7 @@ def rank_loss(y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: An
     """
     truth, guess = _ranks(y_true, y_pred, labels)
     distance = _distance(truth, guess)
-    return weighted_mean(distance, _weights(sample_weight, distance.size))
+    return weighted_mean(distance, row_weights(sample_weight, distance.size))
 
 
 def accuracy_within(
@@ -86,7 +86,7 @@ def accuracy_within(
     d = min(d, float(np.finfo(np.float64).max))  # no distance is greater
     truth, guess = _ranks(y_true, y_pred, labels)
     within = _distance(truth, guess) <= d
-    return weighted_mean(within, _weights(sample_weight, within.size))
+    return weighted_mean(within, row_weights(sample_weight, within.size))
 
 
 def macro_rank_loss(
@@ -188,12 +188,12 @@ def quadratic_weighted_kappa(
     0.8
     """
     truth, guess = _columns(y_true, y_pred)
-    known = _known(truth, guess, labels)
+    known = known_labels(truth, guess, labels)
     a, b = (
-        _places(name, x, known).astype(np.float64)
+        places_of(name, x, known).astype(np.float64)
         for name, x in (("y_true", truth), ("y_pred", guess))
     )
-    weights = _weights(sample_weight, a.size)
+    weights = row_weights(sample_weight, a.size)
     if weights is not None:
         a, b, weights = a[weights > 0], b[weights > 0], scaled(weights[weights > 0])
     # From the lowest place on: what is all the same has means, and deviations, of exactly 0.
@@ -204,81 +204,6 @@ def quadratic_weighted_kappa(
     chance += (mean_a - mean_b) ** 2
     seen = np.average((a - b) ** 2, weights=weights)
     return float(1.0 - seen / chance) if chance > 0 else float("nan")
-
-
-def ranked_probability_score(
-    y_true: Any,
-    y_proba: Any,
-    *,
-    labels: Any = None,
-    normalize: bool = False,
-    sample_weight: Any = None,
-) -> float:
-    """Mean squared distance of cumulative probabilities from the truth (Epstein 1969; Murphy 1971).
-
-    For each row, the sum over the thresholds between neighbouring ranks of ``(P - I)**2``: ``P`` is
-    the probability of a rank below the threshold, ``I`` is 1 if the true rank is below it, else 0.
-    It is smallest in expectation for the true probabilities.
-
-    Parameters
-    ----------
-    y_true : array-like, shape (n,)
-        True labels.
-    y_proba : array-like of numbers, shape (n, k)
-        Probabilities of the ranks, lowest first; each row adds up to 1.
-    labels : array-like, shape (k,), optional
-        The labels of the columns, lowest first. None: the distinct numbers in ``y_true``, which
-        must be k then.
-    normalize : bool
-        Whether to divide by the number of thresholds, k - 1, so that 1 is the worst.
-    sample_weight : array-like, shape (n,), optional
-        Non-negative weights of the rows.
-
-    Returns
-    -------
-    float
-        From 0, which is perfect, to k - 1.
-
-    Raises
-    ------
-    ValueError
-        On empty input, different lengths, a label that is not among ``labels``, numbers that are no
-        probabilities, or weights that are negative or all 0.
-    TypeError
-        For labels that are not numbers, without ``labels``.
-
-    Examples
-    --------
-    >>> from rankcore.metrics import ranked_probability_score
-    >>> y, y_proba = [1, 3], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
-    >>> ranked_probability_score(y, y_proba, labels=[1, 2, 3])
-    0.25
-    """
-    truth = _column("y_true", y_true)
-    refuse_mask(y_proba, "y_proba")
-    table = np.asarray(y_proba)
-    if table.dtype.kind not in "biuf":
-        raise TypeError(f"y_proba must be real numbers, found {table.dtype}")
-    if table.ndim != 2 or table.shape[0] != truth.size or table.shape[1] < 2:
-        raise ValueError(
-            f"y_proba must have a row for each of the {truth.size} labels and a column for each of "
-            f"two or more ranks; found shape {table.shape}"
-        )
-    table = table.astype(np.float64, copy=False)
-    known = _known(truth, truth, labels)
-    if known.size != table.shape[1]:
-        raise ValueError(
-            f"y_proba has {table.shape[1]} columns for {known.size} labels"
-            + (" in y_true; name all of them in labels=" if labels is None else "")
-        )
-    place = _places("y_true", truth, known)
-    # Probabilities computed as float32 add up to 1 only that nearly.
-    if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= 1e-5).all()):
-        raise ValueError("y_proba must not be negative, and each row must add up to 1")
-    below = np.cumsum(table[:, :-1], axis=1)
-    below -= place[:, None] <= np.arange(known.size - 1)
-    scores = (below**2).sum(axis=1) / (known.size - 1 if normalize else 1)
-    return weighted_mean(scores, _weights(sample_weight, truth.size))
 
 
 def confusion_by_rank(
@@ -322,16 +247,16 @@ def confusion_by_rank(
     if normalize not in (None, "true", "pred", "all"):
         raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; found {normalize!r}")
     truth, guess = _columns(y_true, y_pred)
-    known = _known(truth, guess, labels)
+    known = known_labels(truth, guess, labels)
     k = known.size
     if k > LARGEST_TABLE:
         raise ValueError(
             f"labels must list at most {LARGEST_TABLE} labels: the table has a cell for each two; "
             f"found {k}"
         )
-    rows, columns = _places("y_true", truth, known), _places("y_pred", guess, known)
+    rows, columns = places_of("y_true", truth, known), places_of("y_pred", guess, known)
     cell = rows * k + columns
-    weights = _weights(sample_weight, truth.size)
+    weights = row_weights(sample_weight, truth.size)
     if weights is not None and normalize is not None:
         weights = scaled(weights, {"true": rows, "pred": columns}.get(normalize))
     counts = np.bincount(cell, weights, minlength=k * k).reshape(k, k).astype(np.float64)
@@ -365,7 +290,7 @@ def _distance(truth: Floats, guess: Floats) -> Floats:
 def _losses_by_rank(y_true: Any, y_pred: Any, labels: Any, sample_weight: Any) -> Floats:
     """Rank loss of every true rank that occurs."""
     truth, guess = _ranks(y_true, y_pred, labels)
-    weights = _weights(sample_weight, truth.size)
+    weights = row_weights(sample_weight, truth.size)
     if weights is None:
         weights = np.ones(truth.size)
     _, rank = np.unique(truth, return_inverse=True)
@@ -383,15 +308,15 @@ def _ranks(y_true: Any, y_pred: Any, labels: Any) -> tuple[Floats, Floats]:
     truth, guess = _columns(y_true, y_pred)
     if labels is None:
         return _as_numbers("y_true", truth), _as_numbers("y_pred", guess)
-    known = _known(truth, guess, labels)
+    known = known_labels(truth, guess, labels)
     return (
-        _places("y_true", truth, known).astype(np.float64),
-        _places("y_pred", guess, known).astype(np.float64),
+        places_of("y_true", truth, known).astype(np.float64),
+        places_of("y_pred", guess, known).astype(np.float64),
     )
 
 
 def _columns(y_true: Any, y_pred: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    truth, guess = _column("y_true", y_true), _column("y_pred", y_pred)
+    truth, guess = as_column("y_true", y_true), as_column("y_pred", y_pred)
     if truth.size != guess.size:
         raise ValueError(
             f"y_true and y_pred must have the same length; found {truth.size} and {guess.size}"
@@ -399,7 +324,8 @@ def _columns(y_true: Any, y_pred: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return truth, guess
 
 
-def _column(name: str, x: Any) -> NDArray[Any]:
+def as_column(name: str, x: Any) -> NDArray[Any]:
+    """Labels as an array of one dimension."""
     refuse_mask(x, name)
     array = np.asarray(x)
     if array.dtype.kind == "O":  # of pandas, say: strings or numbers after all
@@ -424,7 +350,7 @@ def _as_numbers(name: str, x: NDArray[Any]) -> Floats:
     return numbers
 
 
-def _known(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
+def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
     """The labels that there are, lowest first."""
     if labels is None:
         return np.union1d(_as_numbers("y_true", truth), _as_numbers("y_pred", guess))
@@ -440,7 +366,7 @@ def _known(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any
     return known
 
 
-def _places(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
+def places_of(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
     """Where among the known labels each label is."""
     sorter = np.argsort(known, kind="stable")
     place = np.searchsorted(known, x, sorter=sorter)
@@ -452,5 +378,6 @@ def _places(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]
     return found
 
 
-def _weights(sample_weight: Any, n: int) -> Floats | None:
+def row_weights(sample_weight: Any, n: int) -> Floats | None:
+    """Weights of the rows, checked."""
     return as_weights(sample_weight, "sample_weight", {"row": n})

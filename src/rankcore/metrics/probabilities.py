@@ -1,0 +1,159 @@
+"""How good probabilities of ranks are: ranked probability, Brier and logarithmic scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats, refuse_mask, weighted_mean
+from rankcore.metrics.ordinal import as_column, known_labels, places_of, row_weights
+
+
+def ranked_probability_score(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    labels: Any = None,
+    normalize: bool = False,
+    sample_weight: Any = None,
+) -> float:
+    """Mean squared distance of cumulative probabilities from the truth (Epstein 1969; Murphy 1971).
+
+    For each row, the sum over the thresholds between neighbouring ranks of ``(P - I)**2``: ``P`` is
+    the probability of a rank below the threshold, ``I`` is 1 if the true rank is below it, else 0.
+    It is smallest in expectation for the true probabilities.
+
+    Parameters
+    ----------
+    y_true : array-like, shape (n,)
+        True labels.
+    y_proba : array-like of numbers, shape (n, k)
+        Probabilities of the ranks, lowest first; each row adds up to 1.
+    labels : array-like, shape (k,), optional
+        The labels of the columns, lowest first. None: the distinct numbers in ``y_true``, which
+        must be k then.
+    normalize : bool
+        Whether to divide by the number of thresholds, k - 1, so that 1 is the worst.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        From 0, which is perfect, to k - 1.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, a label that is not among ``labels``, numbers that are no
+        probabilities, or weights that are negative or all 0.
+    TypeError
+        For labels that are not numbers, without ``labels``.
+
+    Examples
+    --------
+    >>> from rankcore.metrics import ranked_probability_score
+    >>> y, y_proba = [1, 3], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
+    >>> ranked_probability_score(y, y_proba, labels=[1, 2, 3])
+    0.25
+    """
+    table, place, _ = checked_probabilities(y_true, y_proba, labels)
+    below = np.cumsum(table[:, :-1], axis=1)
+    below -= place[:, None] <= np.arange(table.shape[1] - 1)
+    scores = (below**2).sum(axis=1) / (table.shape[1] - 1 if normalize else 1)
+    return weighted_mean(scores, row_weights(sample_weight, place.size))
+
+
+def brier_score(
+    y_true: Any, y_proba: Any, *, labels: Any = None, sample_weight: Any = None
+) -> float:
+    """Mean squared distance of probabilities from the truth (Brier 1950).
+
+    For each row, the sum over ranks of ``(p - I)**2``, where ``I`` is 1 for the true rank, else 0.
+    All mistakes count alike; `ranked_probability_score` counts near ones less.
+
+    Parameters
+    ----------
+    y_true, y_proba, labels, sample_weight
+        As for `ranked_probability_score`.
+
+    Returns
+    -------
+    float
+        From 0, which is perfect, to 2.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `ranked_probability_score`.
+
+    Examples
+    --------
+    >>> from rankcore.metrics import brier_score
+    >>> brier_score([1, 3], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], labels=[1, 2, 3])
+    0.25
+    """
+    table, place, _ = checked_probabilities(y_true, y_proba, labels)
+    true = table[np.arange(place.size), place]
+    scores = (table**2).sum(axis=1) - 2 * true + 1
+    return weighted_mean(scores, row_weights(sample_weight, place.size))
+
+
+def log_loss(y_true: Any, y_proba: Any, *, labels: Any = None, sample_weight: Any = None) -> float:
+    """Mean of minus the logarithm of the probability of the true rank (Good 1952).
+
+    Parameters
+    ----------
+    y_true, y_proba, labels, sample_weight
+        As for `ranked_probability_score`.
+
+    Returns
+    -------
+    float
+        From 0, which is perfect, to infinity, where a true rank had the probability 0. In nats.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `ranked_probability_score`.
+
+    Examples
+    --------
+    >>> from rankcore.metrics import log_loss
+    >>> round(log_loss([1, 3], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], labels=[1, 2, 3]), 4)
+    0.3466
+    """
+    table, place, _ = checked_probabilities(y_true, y_proba, labels)
+    with np.errstate(divide="ignore"):
+        scores = -np.log(table[np.arange(place.size), place])
+    return weighted_mean(scores + 0.0, row_weights(sample_weight, place.size))
+
+
+def checked_probabilities(
+    y_true: Any, y_proba: Any, labels: Any
+) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
+    """Probabilities, shape (n, k), the columns of the true labels, and the labels of columns."""
+    truth = as_column("y_true", y_true)
+    refuse_mask(y_proba, "y_proba")
+    table = np.asarray(y_proba)
+    if table.dtype.kind not in "biuf":
+        raise TypeError(f"y_proba must be real numbers, found {table.dtype}")
+    if table.ndim != 2 or table.shape[0] != truth.size or table.shape[1] < 2:
+        raise ValueError(
+            f"y_proba must have a row for each of the {truth.size} labels and a column for each of "
+            f"two or more ranks; found shape {table.shape}"
+        )
+    table = table.astype(np.float64, copy=False)
+    known = known_labels(truth, truth, labels)
+    if known.size != table.shape[1]:
+        raise ValueError(
+            f"y_proba has {table.shape[1]} columns for {known.size} labels"
+            + (" in y_true; name all of them in labels=" if labels is None else "")
+        )
+    place = places_of("y_true", truth, known)
+    # Probabilities computed as float32 add up to 1 only that nearly.
+    if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= 1e-5).all()):
+        raise ValueError("y_proba must not be negative, and each row must add up to 1")
+    return table, place, known

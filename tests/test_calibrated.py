@@ -1,0 +1,338 @@
+"""Probabilities of ranks: the curves against plain forms, held-out rows, coverage of sets."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import approx_fprime
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import rankcore as rc
+from rankcore.ordinal._curves import PRIOR, fit_cumulative, fit_isotonic
+from rankcore.ordinal._neighbours import before_each, conformal_quantile
+from strategies import examples
+
+
+def problem(n=600, seed=0, k=5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = np.clip(np.round(X.sum(axis=1) + rng.normal(size=n)) + (k + 1) // 2, 1, k)
+    return X, y.astype(int)
+
+
+# ---------------------------------------------------------------- curves
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
+@settings(max_examples=examples(40), deadline=None)
+def test_cumulative_logits_are_the_most_likely(seed, k, weighted):
+    rng = np.random.default_rng(seed)
+    n = 60
+    ranks = np.concatenate([np.arange(k), rng.integers(0, k, n - k)]).astype(np.int32)
+    scores = ranks * rng.normal() + rng.normal(size=n)
+    weights = rng.integers(0, 3, n).astype(float) if weighted else None
+    found = fit_cumulative(scores, ranks, k, weights)
+    assert found.slope > 0
+    assert (np.diff(found.thresholds) > 0).all()
+
+    def loss(free):
+        """The plain likelihood with its prior, of the same free numbers."""
+        thresholds = np.cumsum(np.concatenate([free[:1], np.exp(free[1:-1])]))
+        below = 1 / (1 + np.exp(np.exp(free[-1]) * scores[:, None] - thresholds))
+        table = np.diff(np.column_stack([np.zeros(n), below, np.ones(n)]), axis=1)
+        each = np.log(np.maximum(table[np.arange(n), ranks], 1e-300))
+        return -(each if weights is None else weights * each).sum() + PRIOR / 2 * free @ free
+
+    gaps = np.log(np.diff(found.thresholds))
+    free = np.concatenate([found.thresholds[:1], gaps, [np.log(found.slope)]])
+    least = loss(free)
+    # Its gradient is 0 as far as L-BFGS goes by default (relative change of 2e-9), and no other
+    # start ends lower.
+    assert np.abs(approx_fprime(free, loss, 1e-6)).max() < 1e-2 * max(1.0, abs(least))
+    for step in rng.normal(size=(20, free.size)) * 0.1:
+        assert loss(free + step) >= least - 1e-4 * max(1.0, abs(least))
+
+
+def test_probabilities_of_cumulative_logits():
+    found = fit_cumulative(np.array([0.0, 1, 2, 3]), np.array([0, 1, 0, 1], np.int32), 2, None)
+    far = 800 / found.slope
+    # Far out on both sides: no 0 / 0, and the smaller one is not lost.
+    for score in (-far, far):
+        table = found.probabilities(np.array([score]))
+        assert np.isfinite(table).all()
+        assert table.sum() == pytest.approx(1)
+    expected = 1 / (1 + np.exp(found.slope * 0.3 - found.thresholds[0]))
+    assert found.probabilities(np.array([0.3]))[0, 0] == pytest.approx(expected)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5))
+@settings(max_examples=examples(40), deadline=None)
+def test_isotonic_curves_are_those_of_each_threshold(seed, k):
+    rng = np.random.default_rng(seed)
+    ranks = np.concatenate([np.arange(k), rng.integers(0, k, 50 - k)]).astype(np.int32)
+    scores = rng.integers(0, 12, 50) / 4.0  # ties
+    found = fit_isotonic(scores, ranks, k, None)
+    table = found.probabilities(scores)
+    assert (table >= 0).all()
+    assert_allclose(table.sum(axis=1), 1, rtol=1e-14)
+    above = 1 - np.cumsum(table, axis=1)
+    for r in range(k - 1):
+        expected = IsotonicRegression().fit_transform(scores, ranks > r)
+        assert_allclose(above[:, r], expected, atol=1e-12)
+    between = found.probabilities(np.linspace(-1, 4, 101))
+    assert (np.diff(1 - np.cumsum(between, axis=1), axis=0) >= -1e-12).all()
+
+
+# ---------------------------------------------------------------- sets
+
+
+def plain_before(p):
+    members = [int(np.argmax(p))]
+    found = {members[0]: 0.0}
+    while len(members) < len(p):
+        sides = [i for i in (min(members) - 1, max(members) + 1) if 0 <= i < len(p)]
+        taken = max(sides, key=lambda i: (p[i], -i))
+        found[taken] = sum(p[i] for i in members)
+        members.append(taken)
+    return [found[i] for i in range(len(p))]
+
+
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=7))
+@settings(max_examples=examples(200), deadline=None)
+def test_sets_grow_to_the_more_probable_side(counts):
+    p = np.array(counts) / sum(counts)
+    assert_allclose(before_each(p[None])[0], plain_before(p), rtol=1e-12, atol=0)
+
+
+def test_conformal_quantile():
+    scores = np.arange(1.0, 20)[::-1]
+    assert conformal_quantile(scores, 0.9) == 18  # the 18th of 19: 20 * .9
+    assert conformal_quantile(scores, 0.95) == 19
+    assert conformal_quantile(scores, 0.96) == np.inf
+    assert conformal_quantile(scores, 0.05) == 1
+
+
+@pytest.mark.parametrize("method", ["cumulative", "isotonic"])
+def test_coverage_is_what_was_asked_for(method):
+    shares = []
+    for seed in range(8):
+        X, y = problem(2400, seed)
+        model = rc.CalibratedOrdinal(rc.PRank(random_state=0), method=method, cv=3)
+        model.fit(X[:400], y[:400]).conformalize(X[400:1400], y[400:1400])
+        low, high = model.predict_set(X[1400:], 0.8).T
+        shares.append(((low <= y[1400:]) & (y[1400:] <= high)).mean())
+    # Beta(801, 200) over calibration rows, and 1000 rows each to count: .018 a run.
+    assert abs(np.mean(shares) - 0.8) < 4 * 0.018 / np.sqrt(8)
+
+
+def test_sets_are_neighbours_and_never_empty():
+    X, y = problem()
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[:300], y[:300])
+    with pytest.raises(NotFittedError):
+        model.predict_set(X)
+    model.conformalize(X[300:], y[300:])
+    smaller = model.predict_set(X, 0.01)
+    assert (smaller[:, 0] == smaller[:, 1]).all()
+    assert_array_equal(model.predict_set(X, 0.9999), np.tile([1, 5], (len(X), 1)))
+    sizes = [np.ptp(model.predict_set(X, coverage), axis=1).mean() for coverage in (0.5, 0.7, 0.9)]
+    assert sizes == sorted(sizes)
+    with pytest.raises(ValueError, match="coverage"):
+        model.predict_set(X, 1.5)
+
+
+# ---------------------------------------------------------------- the estimator
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """A learner that writes down which rows it has seen, and which it is asked about."""
+
+    log: ClassVar[list] = []
+
+    def fit(self, X, y, classes=None):
+        self.seen_ = set(X[:, 0].tolist())
+        self.classes_ = np.asarray(classes)
+        return self
+
+    def project(self, X):
+        Recorder.log.append((len(self.seen_), self.seen_ & set(X[:, 0].tolist()), len(X)))
+        return X[:, 0]
+
+
+def test_scores_are_of_rows_that_were_held_out():
+    X = np.arange(100.0)[:, None]
+    y = np.repeat([1, 2], 50)
+    Recorder.log.clear()
+    model = rc.CalibratedOrdinal(Recorder(), cv=KFold(4, shuffle=True, random_state=0)).fit(X, y)
+    learned, held_out = Recorder.log[:-1:2], Recorder.log[1:-1:2]
+    assert [(n, rows) for n, _, rows in learned] == [(75, 75)] * 4
+    assert [(n, seen, rows) for n, seen, rows in held_out] == [(75, set(), 25)] * 4
+    assert Recorder.log[-1][0] == 100
+    assert model.center_ == X.mean()
+    assert model.scale_ == X.std()
+
+
+LEARNERS = [
+    rc.PRank(random_state=0),
+    rc.VotedPRank(random_state=0),
+    rc.CuSumRank(random_state=0),
+    rc.OAPBPM(5, random_state=0),
+    rc.OAPBagging(5, random_state=0),
+    rc.OAPVoting(5, random_state=0),
+    rc.KernelPRank(random_state=0),
+    rc.KernelCuSumRank(random_state=0),
+    rc.KernelOAPBPM(3, random_state=0),
+    rc.WidrowHoff(random_state=0),
+    rc.MulticlassPerceptron(random_state=0),
+    make_pipeline(StandardScaler(), rc.PRank(random_state=0)),
+]
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("method", ["cumulative", "isotonic"])
+@pytest.mark.parametrize("k", [2, 4])
+def test_every_ordinal_learner(learner, method, k):
+    X, y = problem(k=k)
+    model = rc.CalibratedOrdinal(learner, method=method).fit(X[:400], y[:400])
+    table = model.predict_proba(X[400:])
+    assert table.shape == (200, k)
+    assert_allclose(table.sum(axis=1), 1)
+    assert (np.diff(model.predict_cumulative_proba(X[400:]), axis=1) >= 0).all()
+    constant = np.tile(np.bincount(y[:400], minlength=k + 1)[1:] / 400, (200, 1))
+    loss = rc.metrics.ranked_probability_score
+    labels = range(1, k + 1)
+    # Half of what the shares of the labels score.
+    assert loss(y[400:], table, labels=labels) < 0.6 * loss(y[400:], constant, labels=labels)
+    if not hasattr(learner, "steps"):
+        again = rc.CalibratedOrdinal(learner, method=method).fit(sp.csr_array(X[:400]), y[:400])
+        assert_allclose(again.predict_proba(sp.csr_array(X[400:])), table, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared"])
+def test_predictions_cost_least_in_expectation(loss):
+    X, y = problem()
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0), loss=loss).fit(X, y)
+    table = model.predict_proba(X)
+    cost = {"absolute": lambda d: abs(d), "zero_one": lambda d: d != 0, "squared": lambda d: d**2}
+    for p, predicted in zip(table[:100], model.predict(X[:100]), strict=True):
+        expected = [sum(p[r] * cost[loss](r - j) for r in range(5)) for j in range(5)]
+        assert expected[predicted - 1] == pytest.approx(min(expected))
+
+
+def test_predictions_for_kappa_beat_all_others_in_expectation():
+    X, y = problem(40, k=3)
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0), loss="kappa", cv=2).fit(X, y)
+    ranks = np.arange(3)
+    # The rows to which the rule was fitted: scores of held-out rows.
+    scores = np.linspace(-2, 2, 7)
+    table = model.curves_.probabilities(scores)
+    from itertools import product
+
+    from rankcore.ordinal.calibrated import _costs
+
+    costs = _costs("kappa", table)
+    mean = table.mean(axis=0) @ ranks
+    spread = table.mean(axis=0) @ (ranks - mean) ** 2
+
+    def one_minus_kappa(predicted):
+        squared = sum(table[i] @ (ranks - p) ** 2 for i, p in enumerate(predicted))
+        chance = sum((p - mean) ** 2 + spread for p in predicted)
+        return squared / chance
+
+    best = min(map(one_minus_kappa, product(range(3), repeat=7)))
+    assert one_minus_kappa((table @ costs).argmin(axis=1)) == pytest.approx(best)
+    assert model.score(X, y) == pytest.approx(
+        rc.metrics.quadratic_weighted_kappa(y, model.predict(X), labels=[1, 2, 3])
+    )
+
+
+def test_a_frozen_learner_is_not_fitted_again():
+    X, y = problem()
+    learner = rc.PRank(random_state=0).fit(X[:300], y[:300])
+    model = rc.CalibratedOrdinal(FrozenEstimator(learner)).fit(X[300:], y[300:])
+    assert_allclose(learner.project(X), model.estimator_.estimator.project(X))
+    assert model.score(X[300:], y[300:]) > -1
+
+
+def test_strings_weights_and_names():
+    pandas = pytest.importorskip("pandas")
+    X, y = problem()
+    names = np.array(["", "bad", "poor", "fair", "good", "best"])
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0))
+    model.fit(frame, names[y], classes=names[1:], sample_weight=np.ones(len(y)))
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    numbers = clone(model).fit(X, y)
+    assert_array_equal(model.predict(frame), names[numbers.predict(X)])
+    doubled = clone(model).fit(X, y, sample_weight=np.where(y < 3, 4.0, 1.0))
+    assert doubled.predict_proba(X)[:, :2].sum() > 1.3 * numbers.predict_proba(X)[:, :2].sum()
+
+
+def test_searches_and_failures():
+    X, y = problem(200)
+    search = GridSearchCV(
+        rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=3),
+        {"method": ["cumulative", "isotonic"], "estimator__max_iter": [1, 5]},
+        cv=3,
+    ).fit(X, y)
+    assert search.best_score_ > -1
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X, y)
+    before = model.predict_proba(X)
+    for change, message in [
+        ({"method": "platt"}, "method must be"),
+        ({"loss": "hinge"}, "loss must be"),
+        ({"cv": 1}, "cv must be at least 2"),
+        ({"cv": 500}, "cv=500 parts require 500 rows"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**change).fit(X, y)
+        model.set_params(method="cumulative", loss="absolute", cv=5)
+        assert_array_equal(model.predict_proba(X), before)
+    with pytest.raises(TypeError, match="with project or decision_function"):
+        rc.CalibratedOrdinal(_Mute()).fit(X, y)
+
+
+class _Mute(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y, classes=None):
+        return self
+
+
+# ---------------------------------------------------------------- scores of probabilities
+
+
+def test_brier_and_log_loss_as_scikit_learn():
+    from sklearn.metrics import log_loss
+
+    rng = np.random.default_rng(0)
+    y, table = rng.integers(1, 5, 50), rng.dirichlet(np.ones(4), 50)
+    weights = rng.random(50)
+    given = {"labels": [1, 2, 3, 4], "sample_weight": weights}
+    assert rc.metrics.log_loss(y, table, **given) == pytest.approx(log_loss(y, table, **given))
+    plain = sum(
+        w * sum((p - (j == label)) ** 2 for j, p in enumerate(row, 1))
+        for w, label, row in zip(weights, y, table, strict=True)
+    )
+    assert rc.metrics.brier_score(y, table, **given) == pytest.approx(plain / weights.sum())
+    assert rc.metrics.log_loss([1, 2], [[0.0, 1.0], [0.0, 1.0]]) == np.inf
+
+
+def test_reliability_plot():
+    pytest.importorskip("matplotlib").use("agg")
+    X, y = problem()
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[:300], y[:300])
+    ax = rc.plotting.plot_reliability(y[300:], model.predict_proba(X[300:]), labels=range(1, 6))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        f"above {r}" for r in range(1, 5)
+    ]
+    for line in ax.get_lines()[1:]:
+        called, share = line.get_data()
+        assert np.abs(np.asarray(called) - share).max() < 0.25
