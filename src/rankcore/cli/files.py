@@ -19,6 +19,21 @@ DataArgument = Annotated[
     str,
     typer.Argument(metavar="DATA", help="svmlight/LETOR file, also gzip or bzip2; - for stdin."),
 ]
+ManyDataArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="svmlight/LETOR files, also gzip or bzip2; - for stdin. Several are joined.",
+    ),
+]
+ValidOption = Annotated[
+    str | None,
+    typer.Option("--valid", metavar="FILE", help="Held-out rows, to stop early and to measure by."),
+]
+FeaturesOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Number of features, if DATA may lack the last of them."),
+]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="File written by train.")]
 ZeroBasedOption = Annotated[
     bool, typer.Option("--zero-based", help="Features are numbered from 0, not from 1.")
@@ -39,21 +54,62 @@ def read_data(
         n_features=n_features,
         expected=expected,
         report=bar.reading,
+    )[:3]
+
+
+def read_many(
+    data: list[str], zero_based: bool, n_features: int | None, expected: str, bar: ProgressBar
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """The same of several files, one after another."""
+    if len(data) == 1:
+        return read_data(data[0], zero_based, n_features, expected, bar)
+    import numpy as np
+    from scipy.sparse import vstack
+
+    from rankcore.cli.svmlight import title
+
+    parts = [read_data(one, zero_based, n_features, expected, bar) for one in data]
+    bare = [title(one) for one, (_, _, qid) in zip(data, parts, strict=True) if qid is None]
+    if bare and len(bare) < len(data):
+        raise ValueError(f"{bare[0]} has lines without qid:, and other files have it in all lines")
+    width = max(X.shape[1] for X, _, _ in parts)
+    for X, _, _ in parts:
+        X.resize((X.shape[0], width))
+    qid = None if bare else np.concatenate([found for _, _, found in parts if found is not None])
+    return (
+        vstack([X for X, _, _ in parts], format="csr"),
+        np.concatenate([y for _, y, _ in parts]),
+        qid,
     )
 
 
 def load_both(
-    model: Path, data: str, zero_based: bool, quiet: bool
-) -> tuple[Any, Any, np.ndarray, np.ndarray | None]:
-    """A model, and rows (on its scale), labels and queries (or None) of a file of its features."""
+    models: list[Path], data: str, zero_based: bool, quiet: bool, *, docid: bool = False
+) -> tuple[list[tuple[Any, Any]], np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Models, each with the rows of a file on its scale; labels, queries and ids, or None."""
     import rankcore
+    from rankcore.cli import svmlight
     from rankcore.cli.scaling import scaled
     from rankcore.io.scaled import split_scaler
 
-    scaler, learned = split_scaler(rankcore.load(model))
+    loaded = [split_scaler(rankcore.load(model)) for model in models]
+    widths = {learned.n_features_in_ for _, learned in loaded}
+    if len(widths) > 1:
+        raise ValueError(
+            f"{' and '.join(map(str, models))} have different numbers of features: "
+            f"{', '.join(map(str, sorted(widths)))}"
+        )
     with progress_bar(quiet) as bar:
-        X, y, qid = read_data(data, zero_based, learned.n_features_in_, str(model), bar)
-    return learned, X if scaler is None else scaled(scaler, X), y, qid
+        X, y, qid, ids = svmlight.read(
+            data,
+            zero_based=zero_based,
+            n_features=widths.pop(),
+            expected=str(models[0]),
+            report=bar.reading,
+            docid=docid,
+        )
+    both = [(learned, X if scaler is None else scaled(scaler, X)) for scaler, learned in loaded]
+    return both, y, qid, ids
 
 
 def ranks_queries(learned: Any) -> bool:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
     from rankcore.cli.registry import Learner
 
 SCALES = ("none", "auto", "standard", "maxabs")
+ScaleOption = Annotated[
+    str,
+    typer.Option(
+        help="Put features on one scale, and keep how with the model: standard (mean 0, "
+        "deviation 1), maxabs (greatest magnitude 1), auto (which of them suits), or none."
+    ),
+]
 # Learners that cut features at thresholds, whatever their scale.
 INDIFFERENT = ("RankBoost", "BipartiteRankBoost")
 # Where at least this share of the values is stored, centring costs no memory to speak of.
 DENSE = 0.5
+
+
+def check_scale(scale: str) -> None:
+    """Raise for a scale that there is not."""
+    if scale not in SCALES:
+        raise typer.BadParameter(f"{scale!r} is none of {', '.join(SCALES)}", param_hint="--scale")
 
 
 def scaler_for(scale: str, learner: Learner, X: Any) -> Any:

@@ -19,7 +19,8 @@ def read(
     n_features: int | None = None,
     expected: str = "n_features",
     report: Callable[[int], None] = lambda number: None,
-) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    docid: bool = False,
+) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Read labelled examples and their queries.
 
     Parameters
@@ -34,6 +35,8 @@ def read(
         What an error calls the source of ``n_features``.
     report : callable
         Called with the number of lines read so far, now and then.
+    docid : bool, default=False
+        Whether to look for document ids in comments.
 
     Returns
     -------
@@ -42,6 +45,8 @@ def read(
         int64 where all labels are whole numbers, otherwise float64.
     qid : ndarray, shape (n_rows,), or None
         None if the file has no ``qid:``.
+    docid : ndarray of str, shape (n_rows,), or None
+        None unless asked for, and if no comment has one.
 
     Raises
     ------
@@ -59,7 +64,7 @@ def read(
         dtype=np.float64,
         dense=False,
         zero_based=zero_based,
-        docid=False,
+        docid=docid,
         comments=False,
         ensure_all_finite=False,
         n_jobs=None,
@@ -75,7 +80,7 @@ def read(
     X.resize((X.shape[0], n_features or max(1, X.shape[1])))
     if (y == np.floor(y)).all() and np.abs(y).max() < 2**53:
         y = y.astype(np.int64)
-    return X, y, loaded.qid
+    return X, y, loaded.qid, loaded.docid
 
 
 def title(data: str) -> str:

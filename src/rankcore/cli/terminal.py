@@ -33,6 +33,7 @@ class ProgressBar:
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar
+        self.note = ""  # a figure of quality, in place of the learner's own
         self.task = bar.add_task("reading", total=None, note="", unit="lines")
 
     @property
@@ -49,6 +50,17 @@ class ProgressBar:
         """
         self.bar.update(self.task, completed=n_lines)
 
+    def working(self, what: str, done: float, total: float | None, unit: str) -> None:
+        """Show how far other work has come.
+
+        Parameters
+        ----------
+        what : str
+        done, total : float
+        unit : str
+        """
+        self.bar.update(self.task, description=what, completed=done, total=total, unit=unit)
+
     def learning(self, now: FitProgress) -> None:
         """Show how far a fit has come.
 
@@ -64,7 +76,9 @@ class ProgressBar:
             description=f"epoch {now.epoch} of {now.n_epochs}",
             completed=(now.epoch - 1) * now.total + now.done,
             unit=now.unit,
-            note=f"{now.measure} {now.value:.4f}",
+            # What boosting and pairs report of themselves (bounds, pairs within a margin) says
+            # nothing about a ranking.
+            note=self.note or (f"rank loss {now.value:.4f}" if now.measure == "rank loss" else ""),
         )
 
 

@@ -308,7 +308,10 @@ def compared(evaluations: dict[str, Evaluation]) -> Comparison:
 
 
 def as_object(
-    evaluations: dict[str, Evaluation], comparison: Comparison | None, per_query: bool
+    evaluations: dict[str, Evaluation],
+    comparison: Comparison | None,
+    per_query: bool,
+    systems: str = "runs",
 ) -> dict[str, Any]:
     """The same for JSON.
 
@@ -317,20 +320,22 @@ def as_object(
     evaluations : dict of str to Evaluation
     comparison : Comparison or None
     per_query : bool
+    systems : str
+        What they are called.
 
     Returns
     -------
     dict
         Numbers that are not defined (NaN) are None.
     """
-    found: dict[str, Any] = {"runs": {}}
+    found: dict[str, Any] = {systems: {}}
     for run, evaluation in evaluations.items():
-        found["runs"][run] = {
+        found[systems][run] = {
             "queries": len(evaluation.qid),
             "mean": means(evaluation),
         }
         if per_query:
-            found["runs"][run]["per_query"] = {
+            found[systems][run]["per_query"] = {
                 query: {name: _or_none(x[i]) for name, x in evaluation.per_query.items()}
                 for i, query in enumerate(evaluation.qid.tolist())
             }

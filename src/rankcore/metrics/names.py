@@ -74,6 +74,8 @@ CUT = {
 }
 NEEDS_CUT = {"precision", "recall", "hit", "unjudged", "relative_precision"}
 LOSSES = {"misranking", "unjudged", "rbp_residual", "n_nonrelevant_retrieved"}
+# Measures of predicted ranks, which have no queries.
+_RANK_LOSSES = {"rank_loss", "macro_rank_loss", "max_rank_loss"}
 # Where rel= may be named.
 BINARY = {
     "average_precision",
@@ -278,6 +280,8 @@ def greater_is_better(name: str) -> bool:
     -------
     bool
     """
+    if name in _RANK_LOSSES:
+        return False
     try:
         return parse(name)[0][1].kind not in LOSSES
     except ValueError:

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 
-# A normal prior of this precision on the thresholds, which are of the order of 1, and on the
-# logarithm of the slope: what it changes is in the fourth digit, and separable rows stay finite.
+# A normal prior of this precision on thresholds and slope, around those of the shares of the ranks:
+# what it changes is in the fourth digit, and separable rows stay finite.
 PRIOR = 1e-3
+# A Newton step that gains less than this for a row ends the search.
+ENOUGH, MOST_STEPS = 1e-12, 100
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class CumulativeLogits:
     thresholds : ndarray of float64, shape (k - 1,)
         Ascending.
     slope : float
-        Positive.
+        Not negative.
     """
 
     thresholds: Floats
@@ -66,7 +68,7 @@ Curves = CumulativeLogits | IsotonicCurves
 def fit_cumulative(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> CumulativeLogits:
-    """The most likely cumulative logits, by L-BFGS.
+    """The most likely cumulative logits, by Newton's method.
 
     Parameters
     ----------
@@ -79,39 +81,85 @@ def fit_cumulative(
     Returns
     -------
     CumulativeLogits
+        Of slope 0, with the shares of the ranks, if the ranks do not rise with the scores.
 
     Notes
     -----
-    The logarithms of the slope and of the distances of the thresholds are free, so that the slope
-    is positive and the thresholds ascend. An evaluation costs O(n + n_ranks).
+    The likelihood is concave in thresholds and slope (Pratt 1981); a step costs O(n + k^3).
     """
-    from scipy.optimize import minimize
-
     weights = np.ones(scores.size) if weights is None else weights
-    counts = np.bincount(ranks, weights, minlength=n_ranks)
-    # Where no score tells anything: the logits of the shares, with half a row of each rank.
-    shares = np.cumsum(counts + 0.5)[:-1] / (counts + 0.5).sum()
-    logits = np.log(shares) - np.log1p(-shares)
-    start = np.concatenate([logits[:1], np.log(np.diff(logits)), [0.0]])
+    counts = np.bincount(ranks, weights, minlength=n_ranks) + 0.5
+    # Where no score says anything: the logits of the shares, with half a row of each rank.
+    shares = np.cumsum(counts)[:-1] / counts.sum()
+    prior = np.append(np.log(shares) - np.log1p(-shares), 0.0)
+    task = _Likelihood(scores, ranks, n_ranks, weights, prior)
+    at = prior
+    value, gradient, hessian = task.look(at)
+    for _ in range(MOST_STEPS):
+        step = np.linalg.solve(hessian, gradient)
+        if gradient @ step < ENOUGH * weights.sum():
+            break
+        length = 1.0
+        while True:
+            further = at + length * step
+            ascending = bool((np.diff(further[:-1]) > 0).all())
+            found = task.look(further) if ascending else (-np.inf, gradient, hessian)
+            if found[0] > value:
+                break
+            length /= 2
+            if length < np.finfo(float).eps:  # as good as rounding allows
+                found, further = (value, np.zeros_like(gradient), hessian), at
+                break
+        at, (value, gradient, hessian) = further, found
+    return CumulativeLogits(*((at[:-1], float(at[-1])) if at[-1] > 0 else (prior[:-1], 0.0)))
 
-    def negative_log_likelihood(free: Floats) -> tuple[float, Floats]:
-        thresholds, slope = _unpacked(free)
-        ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
-        upper, lower = ends[ranks + 1] - slope * scores, ends[ranks] - slope * scores
+
+@dataclass(frozen=True)
+class _Likelihood:
+    """The logarithm of the likelihood, with its prior, as a function of thresholds and slope."""
+
+    scores: Floats
+    ranks: NDArray[np.int32]
+    n_ranks: int
+    weights: Floats
+    prior: Floats
+
+    def look(self, at: Floats) -> tuple[float, Floats, Floats]:
+        """Value, gradient, and minus the matrix of second derivatives."""
+        from scipy.special import expit
+
+        ends = np.concatenate([[-np.inf], at[:-1], [np.inf]])
+        upper, lower = (ends[self.ranks + one] - at[-1] * self.scores for one in (1, 0))
         chances = np.maximum(_between_two(upper, lower), np.finfo(float).tiny)
-        at_upper, at_lower = (weights * _density(one) / chances for one in (upper, lower))
-        # How the likelihood changes with each threshold, then with what is free.
-        by_threshold = np.bincount(ranks, at_upper, minlength=n_ranks)[:-1]
-        by_threshold = by_threshold - np.bincount(ranks, at_lower, minlength=n_ranks)[1:]
-        tails = np.cumsum(by_threshold[::-1])[::-1]
-        gradient = np.concatenate(
-            [tails[:1], tails[1:] * np.exp(free[1:-1]), [slope * scores @ (at_lower - at_upper)]]
-        )
-        loss = -(weights @ np.log(chances)) + PRIOR / 2 * (free @ free)
-        return float(loss), PRIOR * free - gradient
+        # How the logarithm of a row's chance changes with its upper and lower threshold, and how
+        # these change.
+        up, down = _density(upper) / chances, _density(lower) / chances
+        up_up = up * (1 - 2 * expit(upper)) - up**2
+        down_down = -down * (1 - 2 * expit(lower)) - down**2
+        both, w, s = up * down, self.weights, self.scores
+        d = self.n_ranks - 1
 
-    found = minimize(negative_log_likelihood, start, jac=True, method="L-BFGS-B")
-    return CumulativeLogits(*_unpacked(found.x))
+        def by_upper(x: Floats) -> Floats:
+            """Sums of what rows give their upper threshold."""
+            return np.bincount(self.ranks, w * x, minlength=d + 1)[:-1].astype(np.float64)
+
+        def by_lower(x: Floats) -> Floats:
+            """The same of their lower threshold."""
+            return np.bincount(self.ranks, w * x, minlength=d + 1)[1:].astype(np.float64)
+
+        away = at - self.prior
+        gradient = np.append(by_upper(up) - by_lower(down), -(w @ (s * (up - down))))
+        second = np.zeros((d + 1, d + 1))
+        at_threshold = np.arange(d)
+        second[at_threshold, at_threshold] = by_upper(up_up) + by_lower(down_down)
+        neighbours = by_lower(both)[:-1]  # of thresholds r and r + 1: rows of rank r + 1
+        second[at_threshold[:-1], at_threshold[1:]] = neighbours
+        second[at_threshold[1:], at_threshold[:-1]] = neighbours
+        with_slope = -(by_upper(s * (up_up + both)) + by_lower(s * (down_down + both)))
+        second[:-1, -1] = second[-1, :-1] = with_slope
+        second[-1, -1] = w @ (s**2 * (up_up + down_down + 2 * both))
+        value = float(w @ np.log(chances)) - PRIOR / 2 * float(away @ away)
+        return value, gradient - PRIOR * away, PRIOR * np.eye(d + 1) - second
 
 
 def fit_isotonic(
@@ -141,12 +189,6 @@ def fit_isotonic(
     ]
     knots = np.unique(np.concatenate([one.X_thresholds_ for one in fitted]))
     return IsotonicCurves(knots, np.column_stack([one.predict(knots) for one in fitted]))
-
-
-def _unpacked(free: Floats) -> tuple[Floats, float]:
-    """Thresholds and slope."""
-    gaps = np.exp(np.clip(free[1:-1], -700, 700))
-    return free[0] + np.concatenate([[0.0], np.cumsum(gaps)]), float(np.exp(min(free[-1], 700)))
 
 
 def _bounds(thresholds: Floats, scores: Floats) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from zipfile import is_zipfile
@@ -59,7 +60,7 @@ def evaluate(
     ] = None,
     per_query: Annotated[
         bool,
-        typer.Option("--per-query", "-q", help="Also the values of every query of a run."),
+        typer.Option("--per-query", "-q", help="Also the values of every query."),
     ] = False,
     complete: Annotated[
         bool,
@@ -73,7 +74,7 @@ def evaluate(
     ] = None,
     compare: Annotated[
         list[Path] | None,
-        typer.Option(metavar="RUN", help="Another run, to test the difference (repeatable)."),
+        typer.Option(metavar="MODEL|RUN", help="Another one, to test the difference (repeatable)."),
     ] = None,
     zero_based: ZeroBasedOption = False,
     quiet: QuietOption = False,
@@ -81,6 +82,7 @@ def evaluate(
 ) -> None:
     """Measure a model or a run, whichever the file holds."""
     from rankcore.cli import trec as runs
+    from rankcore.metrics.conventions import resolve
 
     if model.is_fifo():
         raise ValueError(
@@ -104,24 +106,61 @@ def evaluate(
             f"{model} is not a rankcore model file, or it is damaged; nor is it a TREC run "
             "(query Q0 document rank score tag). Give the run first, then the judgments"
         )
-    if per_query or compare or complete:
+    if complete or depth is not None:
         raise ValueError(
             f"{model} is not a TREC run (query Q0 document rank score tag); "
-            "--per-query, --complete and --compare require one"
+            "--complete and --depth require one"
         )
-    learned, X, y, qid = load_both(model, data, zero_based, quiet)
-    if metric or ranks_queries(learned):
-        from rankcore.metrics.conventions import resolve
-
-        found = runs.evaluate_scores(
-            learned, X, y, needed_queries(qid, data), metric, resolve(convention, rel=rel)
+    others = compare or []
+    both, y, qid, _ = load_both([model, *others], data, zero_based, quiet)
+    names = [path.name for path in (model, *others)]
+    names = names if len(set(names)) == len(names) else list(map(str, (model, *others)))
+    if metric or all(ranks_queries(learned) for learned, _ in both):
+        queries = needed_queries(qid, data)
+        evaluations = {
+            name: runs.evaluate_scores(learned, X, y, queries, metric, resolve(convention, rel=rel))
+            for name, (learned, X) in zip(names, both, strict=True)
+        }
+        _print_rankings(evaluations, per_query, as_json, y.size)
+    elif convention is not None or rel is not None or per_query:
+        raise ValueError(
+            "--convention, --rel and --per-query require a ranking measure: name one with -m"
         )
-        measured = runs.means(found) if as_json else found
-        print_facts({"examples": X.shape[0], "queries": found.qid.size, **measured}, as_json)
-    elif convention is not None or rel is not None:
-        raise ValueError("--convention and --rel require a ranking measure: name one with -m")
     else:
-        _print_ordinal(learned, X, y, str(model), data, as_json)
+        _print_ordinal(dict(zip(names, both, strict=True)), y, data, as_json)
+
+
+def _print_rankings(
+    evaluations: dict[str, Any], per_query: bool, as_json: bool, n_rows: int
+) -> None:
+    """Print ranking measures of models, of their queries, and a comparison."""
+    from rankcore.cli import trec as runs
+
+    compared = len(evaluations) > 1
+    comparison = runs.compared(evaluations) if compared else None
+    if as_json and (compared or per_query):
+        print_facts(runs.as_object(evaluations, comparison, per_query, "models"), as_json)
+        return
+    for name, found in evaluations.items():
+        if compared:
+            print(f"model {name}")
+        if per_query:
+            print("\t".join(["query", *found]))
+            for i, query in enumerate(found.qid.tolist()):
+                values = (f"{one[i]:.6g}" for one in found.per_query.values())
+                print("\t".join([str(query), *values]))
+        measured = runs.means(found) if as_json else dict(found)
+        print_facts({"examples": n_rows, "queries": found.qid.size, **measured}, as_json)
+    _show(comparison)
+
+
+def _show(comparison: Any) -> None:
+    if comparison is None:
+        return
+    if sys.stdout.isatty():
+        Console().print(comparison)
+    else:
+        print(comparison)
 
 
 def _print_runs(report: Any, compared: bool, per_query: bool, as_json: bool) -> None:
@@ -138,40 +177,53 @@ def _print_runs(report: Any, compared: bool, per_query: bool, as_json: bool) -> 
         if compared:
             print(f"{'file':<22}\tall\t{name}")
         sys.stdout.writelines(f"{line}\n" for line in report.lines(name, per_query))
-    if comparison is not None:
-        if sys.stdout.isatty():
-            Console().print(comparison)
-        else:
-            print(comparison)
+    _show(comparison)
 
 
 def _print_ordinal(
-    learned: Any, X: Any, y: np.ndarray, model: str, data: str, as_json: bool
+    models: dict[str, tuple[Any, Any]], y: np.ndarray, data: str, as_json: bool
 ) -> None:
     """Print measures of the predictions beside those of the best constant answer."""
     import numpy as np
 
     from rankcore._core.inputs import encode
     from rankcore.cli.svmlight import title
-    from rankcore.metrics import accuracy_within, rank_loss
+    from rankcore.metrics import Convention, Evaluation, accuracy_within, rank_loss
+    from rankcore.metrics.significance import compare_evaluations
 
-    classes = learned.classes_
-    unknown = sorted(set(y.tolist()) - set(classes.tolist()))
-    if unknown:
-        raise ValueError(
-            f"{title(data)} has the label {label_text(unknown[0])}, which {model} does not "
-            f"know; its classes are {', '.join(map(label_text, classes.tolist()))}"
+    facts, losses = {}, {}
+    for name, (learned, X) in models.items():
+        classes = learned.classes_
+        unknown = sorted(set(y.tolist()) - set(classes.tolist()))
+        if unknown:
+            raise ValueError(
+                f"{title(data)} has the label {label_text(unknown[0])}, which {name} does not "
+                f"know; its classes are {', '.join(map(label_text, classes.tolist()))}"
+            )
+        ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)
+        # No single answer has a smaller rank loss than the median rank of the data at hand.
+        constant = np.full(ranks.shape, np.median(ranks))
+        losses[name] = Evaluation(
+            {"rank_loss": np.abs(ranks - predicted).astype(np.float64)},
+            np.arange(ranks.size),
+            Convention(),
         )
-    ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)
-    # No single answer has a smaller rank loss than the median rank of the data at hand.
-    constant = np.full(ranks.shape, np.median(ranks))
-    print_facts(
-        {
+        facts[name] = {
             "examples": ranks.size,
             "rank_loss": rank_loss(ranks, predicted),
             "accuracy": accuracy_within(ranks, predicted, 0),
             "within_1_rank": accuracy_within(ranks, predicted, 1),
             "rank_loss_of_best_constant": rank_loss(ranks, constant),
-        },
-        as_json,
-    )
+        }
+    if len(models) == 1:
+        print_facts(next(iter(facts.values())), as_json)
+        return
+    comparison = compare_evaluations(losses, baseline=next(iter(losses)))
+    if as_json:
+        contrasts = [asdict(contrast) for contrast in comparison]
+        print_facts({"models": facts, "contrasts": contrasts}, as_json)
+        return
+    for name, found in facts.items():
+        print(f"model {name}")
+        print_facts(found, as_json)
+    _show(comparison)

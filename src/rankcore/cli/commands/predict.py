@@ -1,11 +1,11 @@
-"""``rankcore predict``: a label or a score for each line of a file."""
+"""``rankcore predict``: a label or a score for each line of a file, or a TREC run."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ from rankcore.cli.files import (
 )
 from rankcore.cli.terminal import label_text
 
+if TYPE_CHECKING:
+    import numpy as np
+
 
 def predict(
     model: ModelArgument,
@@ -31,14 +34,38 @@ def predict(
     scores: Annotated[
         bool, typer.Option("--scores", help="Print the scores behind the labels.")
     ] = False,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Write a TREC run instead: the documents of each query by descending score, named "
+            "by 'docid = NAME' in comments, else by their line among those of the query.",
+        ),
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="What the run calls itself.", show_default="name of MODEL")
+    ] = None,
+    with_input: Annotated[
+        bool, typer.Option("--with-input", help="Print each line of DATA behind its prediction.")
+    ] = False,
     zero_based: ZeroBasedOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Predict labels or scores; the labels in the file do not matter."""
-    if output is not None:
-        check_writable(output, str(model), data)
-    learned, X, _, qid = load_both(model, data, zero_based, quiet)
-    lines: Iterator[str]
+    for path in (output, run):
+        if path is not None:
+            check_writable(path, str(model), data)
+    if run is not None and (output is not None or scores or with_input):
+        raise ValueError("--run writes queries, documents and scores: no other output beside it")
+    if with_input and data == "-":
+        raise ValueError("--with-input reads DATA again: name a file, not standard input")
+    ((learned, X),), _, qid, ids = load_both(
+        [model], data, zero_based, quiet, docid=run is not None
+    )
+    if run is not None:
+        _write_run(run, learned, X, needed_queries(qid, data), ids, tag or model.stem)
+        return
+    lines: Iterable[str]
     if ranks_queries(learned):
         if getattr(learned, "combine", "score") == "rank":
             qid = needed_queries(qid, data)
@@ -49,8 +76,41 @@ def predict(
         lines = (" ".join(map(repr, row)) for row in rows)
     else:
         lines = (label_text(label) for label in learned.predict(X).tolist())
+    if with_input:
+        lines = (f"{line}\t{given}" for line, given in zip(lines, _rows_of_text(data), strict=True))
     if output is None:
         sys.stdout.writelines(f"{line}\n" for line in lines)
     else:
-        with open(output, "w", encoding="utf-8", newline="\n") as stream:
+        with open(output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             stream.writelines(f"{line}\n" for line in lines)
+
+
+def _write_run(
+    path: Path, learned: Any, X: Any, qid: np.ndarray, ids: np.ndarray | None, tag: str
+) -> None:
+    """Write what a model makes of queries as a TREC run."""
+    import numpy as np
+
+    from rankcore.datasets import Run, write_run
+    from rankcore.metrics.scorers import ranking_scores
+
+    if ids is None:
+        # The number of each line among those of its query.
+        order = np.argsort(qid, kind="stable")
+        starts = np.flatnonzero(np.r_[True, qid[order][1:] != qid[order][:-1]])
+        place = np.arange(qid.size) - np.repeat(starts, np.diff(np.r_[starts, qid.size]))
+        ids = np.empty(qid.size, dtype=np.int64)
+        ids[order] = place + 1
+    scores = np.asarray(ranking_scores(learned, X, qid), dtype=np.float64)
+    write_run(Run(qid.astype(str), ids.astype(str), scores, tag), path)
+
+
+def _rows_of_text(data: str) -> Iterator[str]:
+    """The lines of a file that hold examples."""
+    from rankcore.datasets.streams import open_lines
+
+    with open_lines(data) as blocks:
+        for text, _ in blocks:
+            for line in bytes(text).split(b"\n"):
+                if line.partition(b"#")[0].strip():
+                    yield line.rstrip(b"\r").decode("utf-8", "surrogateescape")

@@ -1,163 +1,128 @@
-"""``rankcore train``: learn a model from a file."""
+"""``rankcore train``: learn a model from files."""
 
 from __future__ import annotations
 
-import ast
-import sys
-import warnings
-from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from rankcore.cli.files import (
-    DataArgument,
+    FeaturesOption,
     JsonOption,
+    ManyDataArgument,
     QuietOption,
+    ValidOption,
     ZeroBasedOption,
     check_writable,
     needed_queries,
     read_data,
+    read_many,
 )
-from rankcore.cli.registry import (
-    EVERY_LEARNER,
-    FOR_LABELS,
-    FOR_QUERIES,
-    Learner,
-    find_learner,
+from rankcore.cli.learning import (
+    EpochsOption,
+    MetricOption,
+    ModelOption,
+    ParamsOption,
+    SeedOption,
+    SetOption,
+    choose,
+    fit,
+    held_out_facts,
 )
-from rankcore.cli.scaling import SCALES, scaled, scaler_for
-from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
-
-if TYPE_CHECKING:
-    import numpy as np
+from rankcore.cli.scaling import ScaleOption, check_scale, scaled, scaler_for
+from rankcore.cli.terminal import print_facts, progress_bar
 
 
 def train(
-    data: DataArgument,
+    data: ManyDataArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")
     ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="; ".join(f"{item.name}: {item.summary}" for item in EVERY_LEARNER)
-            + f". By default {FOR_QUERIES} if every line has qid:, else {FOR_LABELS}."
-        ),
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the data, or rounds.")
-    ] = None,
+    model: ModelOption = None,
+    epochs: EpochsOption = None,
     shuffle: Annotated[
         bool | None,
         typer.Option(help="Whether to visit the examples in a new order in each pass."),
     ] = None,
-    scale: Annotated[
-        str,
-        typer.Option(
-            help="Put features on one scale, and keep how with the model: standard (mean 0, "
-            "deviation 1), maxabs (greatest magnitude 1), auto (which of them suits), or none."
-        ),
-    ] = "none",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; may be repeated."),
-    ] = None,
-    zero_based: ZeroBasedOption = False,
-    features: Annotated[
+    valid: ValidOption = None,
+    metric: MetricOption = None,
+    patience: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of features, if DATA may lack the last of them."),
+        typer.Option(
+            min=1,
+            help="Passes or rounds without a better measure of --valid after which training ends; "
+            "by default a fifth of them.",
+        ),
     ] = None,
+    scale: ScaleOption = "none",
+    seed: SeedOption = 0,
+    set_: SetOption = None,
+    params: ParamsOption = None,
+    zero_based: ZeroBasedOption = False,
+    features: FeaturesOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit a learner to a file and save it."""
-    if scale not in SCALES:
-        raise typer.BadParameter(f"{scale!r} is none of {', '.join(SCALES)}", param_hint="--scale")
-    settings = dict(map(_parse_setting, set_ or []))
-    asked = None
-    if model is not None:  # what is wrong with it is said before a file is read
-        asked = _make(find_learner(model), epochs, shuffle, seed, settings)
-    check_writable(output, data)
+    """Fit a learner to files and save it."""
+    check_scale(scale)
+    if valid is None and (metric is not None or patience is not None):
+        option = "--metric" if metric is not None else "--patience"
+        raise typer.BadParameter("requires held-out rows: --valid FILE", param_hint=option)
+    choice = choose(model, epochs, shuffle, seed, set_, params)
+    choice.check()
+    inputs = [*data, *([] if valid is None else [valid])]
+    check_writable(output, *inputs)
+    if inputs.count("-") > 1:
+        raise ValueError("standard input can be read once: name a file for the others")
 
     import rankcore
     from rankcore.io.scaled import with_scaler
 
     with progress_bar(quiet) as bar:
-        X, y, qid = read_data(data, zero_based, features, "--features", bar)
-        learner = find_learner(model or (FOR_LABELS if qid is None else FOR_QUERIES))
-        estimator = asked or _make(learner, epochs, shuffle, seed, settings)
-        queries = {"qid": needed_queries(qid, data)} if learner.ranks_queries else {}
+        X, y, qid = read_many(data, zero_based, features, "--features", bar)
+        learner = choice.learner(qid)
+        estimator = choice.make(learner)
+        queries = needed_queries(qid, data[0]) if learner.ranks_queries else None
+        held_out = None
+        if valid is not None:
+            held_out = read_data(valid, zero_based, None, "DATA", bar)
+            width = max(X.shape[1], held_out[0].shape[1])
+            X.resize((X.shape[0], width))
+            held_out[0].resize((held_out[0].shape[0], width))
+            if learner.ranks_queries:
+                needed_queries(held_out[2], valid)
+            estimator = choice.make(learner, **_stopping(estimator, metric, patience))
         start = perf_counter()
         scaler = scaler_for(scale, learner, X)
         rows = X if scaler is None else scaled(scaler, X, fit=True)
-        try:
-            _fit(estimator, rows, y, bar, **queries)
-            seconds = perf_counter() - start
-            rankcore.save(with_scaler(scaler, estimator), output)
-        except TypeError as error:  # a parameter of a wrong type
-            raise ValueError(str(error)) from error
+        if held_out is not None and scaler is not None:
+            held_out = (scaled(scaler, held_out[0]), *held_out[1:])
+        names = fit(estimator, rows, y, bar, qid=queries, held_out=held_out)
+        seconds = perf_counter() - start
+        rankcore.save(with_scaler(scaler, estimator), output)
     facts: dict[str, Any] = {"model": learner.name}
-    if model is None:
+    if choice.name is None:
         facts["chosen_since"] = "no line has qid:" if qid is None else "every line has qid:"
     facts |= {"examples": X.shape[0], "features": X.shape[1]}
     if scaler is not None:
         facts["scale"] = "maxabs" if type(scaler).__name__ == "MaxAbsScaler" else "standard"
-    if learner.ranks_queries:
-        facts["queries"] = len(set(queries["qid"].tolist()))
+    if queries is not None:
+        facts["queries"] = len(set(queries.tolist()))
     facts |= estimator._fit_summary()
+    if names:
+        facts |= held_out_facts(estimator, names)
     print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
 
 
-def _make(
-    learner: Learner, epochs: int | None, shuffle: bool | None, seed: int, settings: dict[str, Any]
-) -> Any:
-    """The estimator that the options ask for, its parameters such as a file can hold."""
-    from rankcore.io.model_file import check_params
-
-    known = learner.accepts()
-    params: dict[str, Any] = {}
-    if "random_state" in known:
-        params["random_state"] = seed
-    if epochs is not None:
-        params["max_iter" if "max_iter" in known else "n_estimators"] = epochs
-    if shuffle is not None:
-        if "shuffle" not in known:
-            raise ValueError(
-                f"--shuffle is not for {learner.name}: it uses all examples in each round"
-            )
-        params["shuffle"] = shuffle
-    params |= settings
-    estimator = learner.make(**params)
-    try:
-        check_params(estimator)
-    except TypeError as error:
-        raise ValueError(str(error)) from error
-    return estimator
-
-
-def _parse_setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return name, value  # a word, or what no parameter accepts
-
-
-def _fit(estimator: Any, X: Any, y: np.ndarray, bar: ProgressBar, **queries: Any) -> None:
-    from rankcore.progress import watch
-
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for the result
-        watch(bar.learning) if bar.visible else nullcontext(),
-    ):
-        warnings.simplefilter("always")
-        estimator.fit(X, y, **queries)
-    for warning in caught:
-        complain(f"warning: {warning.message}")
+def _stopping(estimator: Any, metric: str | None, patience: int | None) -> dict[str, Any]:
+    """Parameters that end a fit by held-out rows."""
+    params = estimator.get_params(deep=False)
+    planned = params.get("max_iter") or params.get("n_estimators") or 1
+    more = {
+        "early_stopping_rounds": patience
+        or params.get("early_stopping_rounds")
+        or max(1, planned // 5)
+    }
+    return more if metric is None else {**more, "eval_metric": metric}
