@@ -1,4 +1,4 @@
-"""The ``rankcore`` command: train, predict, evaluate, info and demo.
+"""The ``rankcore`` command: train, tune, cv, predict, evaluate, info and demo.
 
 Results go to standard output, everything else to standard error. Mistakes of the user end in one
 line and status 1 (2 for a command line that makes no sense), never in a traceback.
@@ -21,11 +21,14 @@ except ModuleNotFoundError as error:
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
 # scikit-learn, and what imports it, is imported inside the commands: --help stays instant.
+from rankcore.cli.commands.cv import cv
 from rankcore.cli.commands.demo import demo
 from rankcore.cli.commands.evaluate import evaluate
 from rankcore.cli.commands.info import info
 from rankcore.cli.commands.predict import predict
 from rankcore.cli.commands.train import train
+from rankcore.cli.commands.tune import tune
+from rankcore.cli.learning import list_of_learners
 
 
 class OneLineErrors(TyperGroup):
@@ -65,7 +68,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, look inside.",
 )
-app.command(help="Learn a model from a file of labelled examples.")(train)
+app.command(help="Learn a model from files of labelled examples.", epilog=list_of_learners())(train)
+app.command(help="Try learners and parameters at random for some minutes; save the best model.")(
+    tune
+)
+app.command(
+    help="Cross-validate a learner: by queries where there are any.", epilog=list_of_learners()
+)(cv)
 app.command(help="Print a model's label for each example, or a ranker's score, one per line.")(
     predict
 )

@@ -116,7 +116,7 @@ RANKERS = [
     Learner(
         "bipartite-rankboost",
         "BipartiteRankBoost",
-        "threshold stumps for two labels: the least, and all others",
+        "threshold stumps for two labels",
         {},
         True,
     ),

@@ -1,0 +1,236 @@
+"""``rankcore tune``: draw parameters until the time is up, keep the best model."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankcore.cli.commands.cv import measure, split
+from rankcore.cli.files import (
+    FeaturesOption,
+    JsonOption,
+    ManyDataArgument,
+    QuietOption,
+    ValidOption,
+    ZeroBasedOption,
+    check_writable,
+    needed_queries,
+    read_data,
+    read_many,
+)
+from rankcore.cli.learning import Choice, MetricOption, SeedOption, SetOption, choose, fit
+from rankcore.cli.registry import Learner, find_learner
+from rankcore.cli.scaling import ScaleOption, check_scale, scaled, scaler_for
+from rankcore.cli.search_space import FOR_LABELS, FOR_QUERIES, draw
+from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Data = tuple[Any, Any, Any]
+COLUMNS = ("trial", "model", "value", "seconds", "params")
+
+
+def tune(
+    data: ManyDataArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="MODEL", help="The best model.")
+    ],
+    minutes: Annotated[float, typer.Option(min=0.001, help="When no more trial begins.")] = 5.0,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Learner whose parameters are drawn (repeatable). By default "
+            f"{', '.join(FOR_QUERIES)} if every line has qid:, else {', '.join(FOR_LABELS)}.",
+        ),
+    ] = None,
+    valid: ValidOption = None,
+    metric: MetricOption = None,
+    folds: Annotated[
+        int, typer.Option(min=2, help="Parts to cross-validate by, without --valid.")
+    ] = 5,
+    trials: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Write all trials to this file.")
+    ] = None,
+    scale: ScaleOption = "none",
+    seed: SeedOption = 0,
+    set_: SetOption = None,
+    zero_based: ZeroBasedOption = False,
+    features: FeaturesOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Try learners and parameters at random, and save the model that measures best."""
+    check_scale(scale)
+    choice = choose(None, None, None, seed, set_, None)
+    names = list(model or [])
+    for name in names:
+        replace(choice, name=name).check()
+        draw(name, _generator(seed))
+    inputs = [*data, *([] if valid is None else [valid])]
+    for path in (output, trials):
+        if path is not None:
+            check_writable(path, *inputs)
+
+    import rankcore
+    from rankcore.io.scaled import with_scaler
+    from rankcore.metrics.names import greater_is_better
+
+    with progress_bar(quiet) as bar, ExitStack() as stack:
+        X, y, qid = read_many(data, zero_based, features, "--features", bar)
+        held_out = None
+        if valid is not None:
+            held_out = read_data(valid, zero_based, None, "DATA", bar)
+            width = max(X.shape[1], held_out[0].shape[1])
+            for rows in (X, held_out[0]):
+                rows.resize((rows.shape[0], width))
+        names = names or list(FOR_LABELS if qid is None else FOR_QUERIES)
+        learners = [find_learner(name) for name in names]
+        of_queries = learners[0].ranks_queries
+        if any(learner.ranks_queries != of_queries for learner in learners):
+            raise ValueError("--model names learners of labels and of queries: choose either kind")
+        if of_queries or metric is not None:
+            qid = needed_queries(qid, data[0])
+            if held_out is not None:
+                needed_queries(held_out[2], str(valid))
+        metric = metric or ("ndcg@10" if of_queries else "rank_loss")
+        sign = 1 if greater_is_better(metric) else -1
+        task = _Task((X, y, qid), held_out, metric, scale, folds, seed, bar, of_queries)
+        writer = None
+        if trials is not None:
+            stream = stack.enter_context(open(trials, "w", newline="", encoding="utf-8"))
+            writer = csv.writer(stream)
+            writer.writerow(COLUMNS)
+        best: tuple[float, Learner, dict[str, Any], Any] | None = None
+        count, start = 0, perf_counter()
+        try:
+            for learner, drawn in _draws(learners, choice, seed):
+                elapsed = perf_counter() - start
+                if best is not None and elapsed >= 60 * minutes:
+                    break
+                bar.working(f"trial {count + 1}", elapsed, 60 * minutes, "s")
+                begun = perf_counter()
+                value, fitted = task.trial(learner, choice, drawn)
+                count += 1
+                if writer is not None:
+                    seconds = f"{perf_counter() - begun:.3f}"
+                    writer.writerow([count, learner.name, value, seconds, json.dumps(drawn)])
+                    stream.flush()
+                if best is None or sign * value > sign * best[0]:
+                    best = (value, learner, drawn, fitted)
+                    bar.note = f"best {metric} {value:.4f} ({learner.name})"
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            complain(f"interrupted: saving the best of {count} trials")
+        assert best is not None
+        value, learner, drawn, fitted = best
+        scaler, estimator = fitted or task.on_all(learner, choice, drawn)
+        rankcore.save(with_scaler(scaler, estimator), output)
+    facts = {
+        "trials": count,
+        "model": learner.name,
+        **drawn,
+        f"{'valid' if held_out is not None else 'cross_validated'}_{metric}": value,
+        "seconds": perf_counter() - start,
+        "path": str(output),
+    }
+    print_facts(facts, as_json)
+
+
+def _generator(seed: int) -> np.random.Generator:
+    import numpy as np
+
+    return np.random.default_rng(seed)
+
+
+def _draws(
+    learners: list[Learner], choice: Choice, seed: int
+) -> Iterator[tuple[Learner, dict[str, Any]]]:
+    """The learners in turn: first with their defaults, then with parameters drawn."""
+    for learner in learners:
+        yield learner, {}
+    rng = _generator(seed)
+    while True:
+        for learner in learners:
+            drawn = draw(learner.name, rng)
+            yield learner, {name: x for name, x in drawn.items() if name not in choice.settings}
+
+
+@dataclass
+class _Task:
+    """How a trial is measured: by held-out rows, or by cross-validation."""
+
+    data: Data
+    held_out: Data | None
+    metric: str
+    scale: str
+    folds: int
+    seed: int
+    bar: ProgressBar
+    of_queries: bool
+
+    def trial(
+        self, learner: Learner, choice: Choice, drawn: dict[str, Any]
+    ) -> tuple[float, tuple[Any, Any] | None]:
+        """The measure, and the scaler and learner that were fitted to all rows, if they were."""
+        import numpy as np
+
+        X, y, qid = self.data
+        if self.held_out is None:
+            values = [
+                measure(
+                    self._make(learner, choice, drawn),
+                    scaler_for(self.scale, learner, X[train]),
+                    self.data,
+                    (train, test),
+                    self.bar,
+                    self._metrics(),
+                    ranker=self.of_queries,
+                )[self.metric]
+                for train, test in split(y, qid, self.folds, self.seed)
+            ]
+            return float(np.mean(values)), None
+        fitted = self.on_all(learner, choice, drawn)
+        scaler, estimator = fitted
+        return self._measured(estimator, scaler), fitted
+
+    def on_all(self, learner: Learner, choice: Choice, drawn: dict[str, Any]) -> tuple[Any, Any]:
+        """Scaler and learner, fitted to all rows to learn from."""
+        X, y, qid = self.data
+        estimator = self._make(learner, choice, drawn)
+        scaler = scaler_for(self.scale, learner, X)
+        rows = X if scaler is None else scaled(scaler, X, fit=True)
+        fit(estimator, rows, y, self.bar, qid=qid if self.of_queries else None)
+        return scaler, estimator
+
+    def _make(self, learner: Learner, choice: Choice, drawn: dict[str, Any]) -> Any:
+        return replace(choice, settings={**drawn, **choice.settings}).make(learner)
+
+    def _metrics(self) -> list[str] | None:
+        return None if self.metric == "rank_loss" else [self.metric]
+
+    def _measured(self, estimator: Any, scaler: Any) -> float:
+        from rankcore._core.inputs import encode
+        from rankcore.metrics import rank_loss
+        from rankcore.metrics.evaluation import evaluate
+        from rankcore.metrics.scorers import ranking_scores
+
+        assert self.held_out is not None
+        X, y, qid = self.held_out
+        rows = X if scaler is None else scaled(scaler, X)
+        if self._metrics() is None:
+            classes = estimator.classes_
+            return rank_loss(encode(y, classes), encode(estimator.predict(rows), classes))
+        scores = ranking_scores(estimator, rows, qid)
+        return evaluate(y, scores, qid=qid, metrics=self.metric)[self.metric]
