@@ -245,7 +245,7 @@ def test_models_rank_queries_too(tmp_path):
     assert found == {"examples": 24, "queries": 4, **expected}
     text = run(tmp_path / "model", tmp_path / "data", "-l", "2")
     assert text.exit_code == 1
-    assert "--rel require a ranking measure" in text.stderr
+    assert "require a ranking measure" in text.stderr
     # JSON has no NaN.
     options = [tmp_path / "model", tmp_path / "data", "-m", "auc", "-l", "9"]
     assert json.loads(succeed(*options, "--json"))["auc"] is None

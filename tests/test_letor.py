@@ -581,3 +581,24 @@ def test_the_kernel_checks_its_arrays():
         scatter(ends, columns, values, 0, 0, np.empty((1, 3)))
     with pytest.raises(ValueError, match="row 0 ends at 9 after 0"):
         scatter(ends + 7, columns, values, 0, 0, np.empty((1, 6)))
+
+
+def test_rows_labels_and_queries_at_once():
+    text = b"2 qid:7 1:0.5 3:-1 #docid = A\n0 qid:7 2:4 #docid = B\n1 qid:8 1:1 #docid = C\n"
+    data = load_letor(io.BytesIO(text))
+    X, y, qid = data
+    assert X is data.X
+    assert y is data.y
+    assert qid is data.qid
+    page = data._repr_html_()
+    assert "3 rows; 3 features; 2 queries; 4 stored values; labels 0: 1, 1: 1, 2: 1" in page
+    assert "<th>7</th><th>A</th><td>2</td><td>1: 0.5, 3: -1</td>" in page
+
+
+def test_rows_as_a_frame():
+    pytest.importorskip("pandas")
+    text = b"2 qid:7 1:0.5 3:-1 #docid = A\n0 qid:7 2:4 #docid = B\n"
+    for dense in (True, False):
+        frame = load_letor(io.BytesIO(text), dense=dense).to_pandas()
+        assert list(frame.columns) == ["label", "qid", "docid", "1", "2", "3"]
+        assert frame.values.tolist() == [[2, 7, "A", 0.5, 0, -1], [0, 7, "B", 0, 4, 0]]

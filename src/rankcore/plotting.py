@@ -288,13 +288,7 @@ def plot_contribution(model: Any, feature: int | str, *, ax: Any = None) -> Any:
     learner = _learner(model)
     if not hasattr(learner, "contribution"):
         raise TypeError(f"{type(learner).__name__} has no stumps, as RankBoost has")
-    name = f"feature {feature}"
-    if isinstance(feature, str):
-        names = [str(known) for known in getattr(learner, "feature_names_in_", [])]
-        if feature not in names:
-            known = ", ".join(names) if names else "none: X had no named columns"
-            raise ValueError(f"there is no feature {feature!r}; names are {known}")
-        name, feature = feature, names.index(feature)
+    name = feature if isinstance(feature, str) else f"feature {feature}"
     thresholds, values, missing = learner.contribution(feature)
     finite = np.isfinite(thresholds)  # nothing is below -inf
     thresholds, values = thresholds[finite], values[values.size - finite.sum() - 1 :]

@@ -351,21 +351,32 @@ class PairBoosting(Ranker):
             model.add_member(i, rows, scores)
             yield scores.copy()
 
-    def contribution(self, feature: int) -> Contribution:
+    def contribution(self, feature: int | str) -> Contribution:
         """What a feature adds to the score, as a function of its value.
 
         Parameters
         ----------
-        feature : int
-            Number of the column.
+        feature : int or str
+            Number of the column, from 0, or its name.
 
         Returns
         -------
         Contribution
             Thresholds, the values between them, and the value where the feature is missing; for
             example for ``matplotlib.pyplot.stairs``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column.
         """
         check_is_fitted(self)
+        if isinstance(feature, str):
+            names = [str(known) for known in getattr(self, "feature_names_in_", [])]
+            if feature not in names:
+                known = ", ".join(names) if names else "none: X had no named columns"
+                raise ValueError(f"there is no feature {feature!r}; names are {known}")
+            feature = names.index(feature)
         check_scalar(feature, "feature", Integral, min_val=0, max_val=self.n_features_in_ - 1)
         return self._state.model.contribution(int(feature))
 

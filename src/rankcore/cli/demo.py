@@ -401,9 +401,10 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
     figure.draw(constant.lines().label("best constant"))
     ticks = list(range(int(last) + 1))
     figure.ruler("x").ticks(ticks, [f"{10**power:,}" for power in ticks])
-    figure.ruler("y").lim(lower=0, upper=2 * highest)  # room for the names above the curves
+    figure.ruler("y").lim(lower=0, upper=1.1 * highest)
     figure.label("examples seen", "x")
-    figure.legend(x=last, y=2 * highest, ha="right", va="top", relative=True)
+    # Below the curves, where nothing is drawn; at the top it would cover the title.
+    figure.legend(x=last, y=0, ha="right", va="bottom", relative=True)
     return str(figure.build().string())
 
 

@@ -159,6 +159,7 @@ def find_learner(name: str) -> Learner:
 def _unknown(what: str, name: str, accepted: Iterable[str]) -> str:
     accepted = list(accepted)
     name = name if len(name) <= 60 else f"{name[:60]}..."
-    nearest = get_close_matches(name, accepted, n=1)
-    hint = f" (did you mean {nearest[0]}?)" if nearest else ""
+    by_letters = {one.lower(): one for one in accepted}
+    nearest = get_close_matches(name.lower(), by_letters, n=1)
+    hint = f" (did you mean {by_letters[nearest[0]]}?)" if nearest else ""
     return f"unknown {what}: {name}{hint}; accepted are {', '.join(accepted)}"

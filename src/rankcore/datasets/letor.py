@@ -11,13 +11,14 @@ import numpy as np
 
 from rankcore.datasets.letor_blocks import Block, Collected, Options, blocks, check_count
 from rankcore.datasets.streams import Source, open_lines
+from rankcore.metrics.tables import Table
 
 _PAIR = re.compile(r"([\w.-]+)\s*=\s*(\S+)")
 
 
 @dataclass(frozen=True, eq=False)
 class LetorData:
-    """Rows of a LETOR or svmlight file.
+    """Rows of a LETOR or svmlight file: ``X, y, qid = load_letor(path)``.
 
     Attributes
     ----------
@@ -47,6 +48,59 @@ class LetorData:
             if getattr(self, name) is not None:
                 parts.append(name)
         return f"LetorData({', '.join(parts)})"
+
+    def __iter__(self) -> Iterator[Any]:
+        """X, y and qid: what ``fit`` takes."""
+        return iter((self.X, self.y, self.qid))
+
+    def _repr_html_(self) -> str:
+        """A table of counts and of the first rows, for notebooks."""
+        n_rows, n_features = self.X.shape
+        facts = [f"{n_rows:,} rows", f"{n_features:,} features"]
+        if self.qid is not None:
+            facts.append(f"{len(np.unique(self.qid)):,} queries")
+        if not isinstance(self.X, np.ndarray):
+            facts.append(f"{self.X.nnz:,} stored values")
+        levels, counts = np.unique(self.y, return_counts=True)
+        if levels.size <= 10:
+            shares = (f"{y:g}: {n:,}" for y, n in zip(levels, counts, strict=True))
+            facts.append(f"labels {', '.join(shares)}")
+        rows = []
+        for i in range(min(5, n_rows)):
+            row = self.X[i] if isinstance(self.X, np.ndarray) else self.X[[i]].toarray()[0]
+            stored = [f"{j + 1}: {row[j]:g}" for j in np.flatnonzero(row)[:6]]
+            ids = [str(self.qid[i])] if self.qid is not None else []
+            ids += [str(self.docid[i])] if self.docid is not None else []
+            more = " ..." if np.count_nonzero(row) > len(stored) else ""
+            rows.append([*ids, f"{self.y[i]:g}", ", ".join(stored) + more])
+        ids = ["qid"] * (self.qid is not None) + ["docid"] * (self.docid is not None)
+        headings = [*ids, "label", "features, counted from 1"]
+        return Table(headings, rows, "; ".join(facts), n_names=len(ids)).html()
+
+    def to_pandas(self) -> Any:
+        """Take the rows into a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``label``, ``qid`` and ``docid`` where there are any, then the features by
+            their numbers, from 1: "1", "2" ... Those of CSR are sparse columns.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        import pandas
+
+        ids = {"label": self.y, "qid": self.qid, "docid": self.docid}
+        frame = pandas.DataFrame({name: x for name, x in ids.items() if x is not None})
+        names = [str(j) for j in range(1, self.X.shape[1] + 1)]
+        if isinstance(self.X, np.ndarray):
+            features = pandas.DataFrame(self.X, columns=names)
+        else:
+            features = pandas.DataFrame.sparse.from_spmatrix(self.X, columns=names)
+        return pandas.concat([frame, features], axis=1)
 
     def comment_fields(self) -> dict[str, np.ndarray]:
         r"""Columns of the ``key = value`` pairs in the comments.

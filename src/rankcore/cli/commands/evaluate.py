@@ -113,8 +113,9 @@ def evaluate(
         )
     others = compare or []
     both, y, qid, _ = load_both([model, *others], data, zero_based, quiet)
-    names = [path.name for path in (model, *others)]
-    names = names if len(set(names)) == len(names) else list(map(str, (model, *others)))
+    paths = [model, *others]
+    names = [path.name if others else str(path) for path in paths]
+    names = names if len(set(names)) == len(names) else [*map(str, paths)]
     if metric or all(ranks_queries(learned) for learned, _ in both):
         queries = needed_queries(qid, data)
         evaluations = {

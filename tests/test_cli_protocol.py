@@ -1,0 +1,221 @@
+"""Experiments on the command line: held-out rows, cross-validation, search, runs, comparisons."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+
+pytest.importorskip("typer", reason="the command line needs the cli extra")
+pytest.importorskip("rich", reason="the command line needs the cli extra")
+
+from rankcore.datasets import load_letor, read_run
+from rankcore.metrics import evaluate
+from test_cli import as_svmlight, fail, make_examples, run, succeed
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Three files of queries."""
+    folder = tmp_path_factory.mktemp("parts")
+    X, y, qid = rc.datasets.make_letor(90, 12, 90, random_state=0)
+    for name, first, last in (("train", 1, 40), ("more", 41, 60), ("valid", 61, 90)):
+        kept = (qid >= first) & (qid <= last)
+        docid = np.array([f"d{i}" for i in range(len(y))])[kept]
+        rc.datasets.dump_letor(X[kept], y[kept], folder / name, qid=qid[kept], docid=docid)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labels")
+    for name, seed in (("train", 1), ("valid", 2)):
+        (folder / name).write_text(as_svmlight(*make_examples(200, seed=seed)))
+    return folder
+
+
+def load(path, n_features):
+    data = load_letor(path, n_features=n_features)
+    return data.X, data.y, data.qid
+
+
+@pytest.mark.parametrize("model", ["pairwise", "rankboost", "ranksvm"])
+def test_held_out_queries_end_training(model, parts, tmp_path):
+    out = json.loads(
+        succeed(
+            *("train", parts / "train", "-o", tmp_path / "m", "--model", model, "--json"),
+            *("--valid", parts / "valid", "-m", "map", "--patience", 3),
+        )
+    )
+    learned = rc.load(tmp_path / "m")
+    X, y, qid = load(parts / "valid", learned.n_features_in_)
+    found = evaluate(y, learned.predict(X), qid=qid, metrics="map")["map"]
+    assert out["valid_map"] == pytest.approx(found)
+    assert learned.eval_metric == "map"
+    assert getattr(learned, "early_stopping_rounds", 3) == 3  # RankSVM stops by its gap
+    if "best_iteration" in out:
+        assert out["iterations"] <= out["best_iteration"] + 3
+
+
+def test_held_out_labels(labels, tmp_path):
+    arguments = ["--valid", labels / "valid", "-m", "rank_loss", "--json", "--scale", "standard"]
+    out = json.loads(succeed("train", labels / "train", "-o", tmp_path / "m", *arguments))
+    found = json.loads(succeed("evaluate", tmp_path / "m", labels / "valid", "--json"))
+    assert out["valid_rank_loss"] == pytest.approx(found["rank_loss"])
+    assert rc.load(tmp_path / "m")[-1].early_stopping_rounds == 2  # a fifth of ten passes
+    assert "requires held-out rows" in run("train", labels / "train", "-o", "x", "-m", "map").stderr
+
+
+def test_several_files_are_one(parts, tmp_path):
+    both = (parts / "train").read_text() + (parts / "more").read_text()
+    (tmp_path / "both").write_text(both)
+    succeed("train", tmp_path / "both", "-o", tmp_path / "one")
+    succeed("train", parts / "train", parts / "more", "-o", tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    (tmp_path / "bare").write_text("1 1:1\n0 1:2\n")
+    message = fail("train", parts / "train", tmp_path / "bare", "-o", tmp_path / "x")
+    assert "bare has lines without qid:, and other files have it" in message
+
+
+def test_a_file_of_parameters(parts, tmp_path):
+    file = tmp_path / "params.toml"
+    file.write_text('model = "ranksvm"\nC = 0.5\nmax_iter = 7\n')
+    arguments = ["--params", file, "--set", "C=2.0"]
+    succeed("train", parts / "train", "-o", tmp_path / "m", *arguments)
+    learned = rc.load(tmp_path / "m")
+    assert (type(learned).__name__, learned.C, learned.max_iter) == ("RankSVM", 2.0, 7)
+    for text, message in [
+        ("C = ", "params.toml is not a TOML file"),
+        ("[C]\nx = 1\n", "has a table [C]"),
+        ("model = 3\n", "model must be a name, found 3"),
+        ('model = "ranksvm"\nc = 1\n', "did you mean C?"),
+    ]:
+        file.write_text(text)
+        assert message in fail("train", parts / "train", "-o", tmp_path / "x", "--params", file)
+
+
+def test_runs_of_a_model(parts, tmp_path):
+    succeed("train", parts / "train", "-o", tmp_path / "mine.rankcore")
+    succeed("predict", tmp_path / "mine.rankcore", parts / "valid", "--run", tmp_path / "run")
+    written = read_run(tmp_path / "run")
+    learned = rc.load(tmp_path / "mine.rankcore")
+    data = load_letor(parts / "valid", n_features=learned.n_features_in_)
+    expected = dict(zip(data.docid.tolist(), learned.predict(data.X).tolist(), strict=True))
+    assert dict(zip(written.docid.tolist(), written.score.tolist(), strict=True)) == expected
+    assert written.tag == "mine"
+    # Without names, documents are numbered within their query.
+    bare = "".join(line.split("#")[0] + "\n" for line in (parts / "valid").read_text().splitlines())
+    (tmp_path / "bare").write_text(bare)
+    succeed("predict", tmp_path / "mine.rankcore", tmp_path / "bare", "--run", tmp_path / "two")
+    numbered = read_run(tmp_path / "two")
+    assert sorted(set(numbered.docid.tolist()), key=int) == [str(i) for i in range(1, 13)]
+    message = fail(
+        "predict", tmp_path / "mine.rankcore", parts / "valid", "--run", "r", "--with-input"
+    )
+    assert "no other output" in message
+
+
+def test_predictions_beside_their_lines(labels, tmp_path):
+    succeed("train", labels / "train", "-o", tmp_path / "m")
+    plain = succeed("predict", tmp_path / "m", labels / "valid").splitlines()
+    beside = succeed("predict", tmp_path / "m", labels / "valid", "--with-input").splitlines()
+    lines = (labels / "valid").read_text().splitlines()
+    assert beside == [f"{label}\t{line}" for label, line in zip(plain, lines, strict=True)]
+    assert "name a file" in fail("predict", tmp_path / "m", "-", "--with-input", stdin="1 1:1\n")
+
+
+def test_two_models_compared(parts, tmp_path):
+    for name in ("ranksvm", "pairwise"):
+        succeed("train", parts / "train", "-o", tmp_path / name, "--model", name)
+    arguments = ["evaluate", tmp_path / "ranksvm", parts / "valid", "-m", "map"]
+    out = json.loads(succeed(*arguments, "--compare", tmp_path / "pairwise", "--json", "-q"))
+    assert set(out["models"]) == {"ranksvm", "pairwise"}
+    learned = rc.load(tmp_path / "pairwise")
+    X, y, qid = load(parts / "valid", learned.n_features_in_)
+    found = evaluate(y, learned.predict(X), qid=qid, metrics="map")
+    assert out["models"]["pairwise"]["mean"]["map"] == pytest.approx(found["map"])
+    assert len(out["models"]["pairwise"]["per_query"]) == 30
+    (contrast,) = out["contrasts"]
+    assert contrast["difference"] == pytest.approx(
+        found["map"] - out["models"]["ranksvm"]["mean"]["map"]
+    )
+    text = succeed(*arguments, "--compare", tmp_path / "pairwise")
+    assert "paired randomisation test" in text
+    per_query = succeed(*arguments, "--per-query").splitlines()
+    assert per_query[0] == "query\tmap"
+    assert per_query[1].split("\t")[0] == "61"
+
+
+def test_two_models_of_labels_compared(labels, tmp_path):
+    for name in ("prank", "widrow-hoff"):
+        succeed("train", labels / "train", "-o", tmp_path / name, "--model", name)
+    arguments = ["evaluate", tmp_path / "prank", labels / "valid", "--compare"]
+    out = json.loads(succeed(*arguments, tmp_path / "widrow-hoff", "--json"))
+    losses = [out["models"][name]["rank_loss"] for name in ("prank", "widrow-hoff")]
+    (contrast,) = out["contrasts"]
+    assert contrast["difference"] == pytest.approx(losses[1] - losses[0])
+    better, worse = contrast["wins"], contrast["losses"]
+    assert np.sign(better - worse) == -np.sign(contrast["difference"])  # a loss
+
+
+def test_cross_validation(parts, labels):
+    out = json.loads(
+        succeed("cv", parts / "train", "--model", "ranksvm", "-m", "map", "--folds", 4, "--json")
+    )
+    X, y, qid = load(parts / "train", None)
+    cv = rc.model_selection.QueryKFold(4, shuffle=True, random_state=0)
+    expected = rc.model_selection.cross_validate_queries(
+        rc.RankSVM(random_state=0), X, y, qid, metrics="map", cv=cv
+    )
+    assert [fold["map"] for fold in out["folds"]] == pytest.approx(expected.values[:, 0].tolist())
+    assert out["summary"]["map"]["mean"] == pytest.approx(expected.mean()["map"])
+    text = succeed("cv", labels / "train", "--folds", 3).splitlines()
+    assert text[0].split() == ["fold", "rank_loss", "accuracy", "within_1_rank"]
+    assert [line.split()[0] for line in text[1:6]] == ["1", "2", "3", "mean", "deviation"]
+    assert float(text[4].split()[1]) < 0.8
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_search(valid, parts, tmp_path):
+    arguments = ["tune", parts / "train", "-o", tmp_path / "best", "--minutes", 0.02, "-m", "map"]
+    arguments += ["--model", "ranksvm", "--model", "pairwise", "--trials", tmp_path / "t.csv"]
+    arguments += ["--valid", parts / "valid"] if valid else ["--folds", 2]
+    out = json.loads(succeed(*arguments, "--json"))
+    with open(tmp_path / "t.csv", newline="") as stream:
+        trials = list(csv.DictReader(stream))
+    assert len(trials) == out["trials"] >= 1
+    values = [float(trial["value"]) for trial in trials]
+    assert out["valid_map" if valid else "cross_validated_map"] == max(values)
+    chosen = trials[values.index(max(values))]
+    assert chosen["model"] == out["model"]
+    learned = rc.load(tmp_path / "best")
+    for name, value in json.loads(chosen["params"]).items():
+        assert getattr(learned, name) == value
+    if valid:
+        X, y, qid = load(parts / "valid", learned.n_features_in_)
+        found = evaluate(y, learned.predict(X), qid=qid, metrics="map")["map"]
+        assert found == pytest.approx(max(values))
+
+
+def test_search_among_learners_of_labels(labels, tmp_path):
+    arguments = ["tune", labels / "train", "-o", tmp_path / "best", "--minutes", 0.01, "--json"]
+    out = json.loads(succeed(*arguments, "--valid", labels / "valid"))
+    found = json.loads(succeed("evaluate", tmp_path / "best", labels / "valid", "--json"))
+    assert out["valid_rank_loss"] == pytest.approx(found["rank_loss"])
+    message = fail(*arguments, "--model", "ranksvm", "--model", "prank")
+    assert "choose either kind" in message
+    assert "no parameters to draw for voted-prank" in fail(*arguments, "--model", "voted-prank")
+
+
+def test_every_space_draws_what_its_learner_takes():
+    from rankcore.cli.registry import find_learner
+    from rankcore.cli.search_space import FOR_LABELS, FOR_QUERIES, SPACES, draw
+
+    for name in (*SPACES, *FOR_LABELS, *FOR_QUERIES):
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            find_learner(name).make(**draw(name, rng))._check_params()
