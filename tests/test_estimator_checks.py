@@ -56,6 +56,11 @@ LEARNERS = [
     rc.KernelPRank(kernel="poly", budget=20, budget_policy="projectron"),
     rc.KernelCuSumRank(update="pa1", budget=30, budget_policy="forgetron"),
 ]
+# Not online.
+CALIBRATED = [
+    rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=2),
+    rc.CalibratedOrdinal(rc.CuSumRank(random_state=0), cv=2, method="isotonic", loss="zero_one"),
+]
 
 
 def differences(estimator):
@@ -71,7 +76,7 @@ def differences(estimator):
     return DIFFERENCES | dict.fromkeys(more, rough)
 
 
-@parametrize_with_checks(LEARNERS, expected_failed_checks=differences)
+@parametrize_with_checks([*LEARNERS, *CALIBRATED], expected_failed_checks=differences)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

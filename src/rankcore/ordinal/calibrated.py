@@ -343,6 +343,8 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # Classes without an order, as in scikit-learn's checks, do not lie along one score.
+        tags.classifier_tags.poor_score = True
         return tags
 
 
