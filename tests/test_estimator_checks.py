@@ -56,9 +56,9 @@ LEARNERS = [
     rc.KernelPRank(kernel="poly", budget=20, budget_policy="projectron"),
     rc.KernelCuSumRank(update="pa1", budget=30, budget_policy="forgetron"),
 ]
-# Not online.
+# Not online. Checked with the loss under which predict is the argmax of predict_proba.
 CALIBRATED = [
-    rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=2),
+    rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=2, loss="zero_one"),
     rc.CalibratedOrdinal(rc.CuSumRank(random_state=0), cv=2, method="isotonic", loss="zero_one"),
 ]
 
