@@ -1,4 +1,4 @@
-"""Rows and the leaves of a tree that grows: who goes where, and what each leaf wins and loses with."""
+"""Rows and the leaves of a tree that grows: where they go, what a leaf wins and loses with."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
