@@ -23,6 +23,9 @@ N_TREES, N_LEAVES = 100, 31
 N_B, N_L = 200_000, 2000 * 120
 RATES = (0.05, 0.1, 0.2)
 RATES_B = (0.2, 0.3)
+# The best of the parameters that were tried with 160,000 of the rows, measured on the other 40,000.
+CHOSEN_B = {"learning_rate": 0.4, "l2_leaf": 0.0003}
+LIGHTGBM_B = {"learning_rate": 0.4, "lambda_l2": 2.0}
 # XGBoost takes seconds per tree on B.
 N_SLOW = 5
 
@@ -187,9 +190,9 @@ def sparse(repeat):
     X, y = make_bipartite()
     X_test, y_test, X, y = X[N_B:], y[N_B:], X[:N_B], y[:N_B]
 
-    def fit(n_estimators, rate=RATES_B[0]):
-        kind = rc.BipartiteRankBoost
-        return ours(kind, n_estimators=n_estimators, learning_rate=rate).fit(X, y)
+    def fit(n_estimators, rate=RATES_B[0], **parameters):
+        parameters = {"n_estimators": n_estimators, "learning_rate": rate, **parameters}
+        return ours(rc.BipartiteRankBoost, **parameters).fit(X, y)
 
     def aucs(models):
         return ", ".join(f"{auc_score(y_test, model.predict(X_test)):.4f}" for model in models)
@@ -202,6 +205,7 @@ def sparse(repeat):
         ("B: 100 trees of 31 leaves, binning included", f"{seconds:.1f} s", ""),
         ("B: a tree", f"{tree * 1e3:.0f} ms", ""),
         ("B: AUC, rates .2 and .3", aucs([model, fit(N_TREES, RATES_B[1])]), ""),
+        ("B: AUC, rate .4, l2_leaf=.0003 (by validation)", aucs([fit(N_TREES, **CHOSEN_B)]), ""),
         ("B: two leaves, a round", f"{(two - first) / N_TREES * 1e3:.1f} ms", ""),
     ]
     if find_spec("lightgbm"):
@@ -212,7 +216,12 @@ def sparse(repeat):
         took, peers = timed(
             1,
             lambda: [
-                lightgbm.train(params | {"learning_rate": rate}, data, N_TREES) for rate in RATES_B
+                lightgbm.train(params | more, data, N_TREES)
+                for more in (
+                    {"learning_rate": RATES_B[0]},
+                    {"learning_rate": RATES_B[1]},
+                    LIGHTGBM_B,
+                )
             ],
         )
         took /= len(peers)
@@ -222,7 +231,8 @@ def sparse(repeat):
                 f"{binning + took:.1f} s, {(binning + took) / seconds:.1f}x ours",
                 "at least 2x",
             ),
-            ("B: its AUC, rates .2 and .3", aucs(peers), "at most ours"),
+            ("B: its AUC, rates .2 and .3", aucs(peers[:2]), "at most ours"),
+            ("B: its AUC, rate .4, lambda_l2=2 (by validation)", aucs(peers[2:]), "at most ours"),
         ]
     if find_spec("xgboost"):
         import xgboost

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankcore._core.inputs import as_rows
-from rankcore._ext import tree_histograms, tree_splits
+from rankcore._ext import tree_histograms, tree_leaves, tree_splits
 from rankcore.boosting import _tree_shards
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._tree_grower import TreeGrower
@@ -241,11 +241,20 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="differ in length"):
         tree_histograms.subtract(words, words[:9])
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_histograms.divide(columns, 0, 1, 0, None, fires, beyond, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, None, fires, beyond, words, *spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_histograms.divide(columns, 2, 1, 0, None, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 2, 1, 0, None, fires, rows, words, *spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_histograms.divide(columns, 0, 1, 0, fires, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, fires, fires, rows, words, *spare)
+    with pytest.raises(ValueError, match="no such rows"):
+        tree_leaves.label(beyond, 0, rows.copy())
+    mass, leaves = np.ones(10), np.zeros(10, np.int32)
+    with pytest.raises(ValueError, match="leaves do not fit the rows"):
+        tree_leaves.weigh(leaves + 1, mass, mass, None, *np.empty((3, 1)))
+    with pytest.raises(ValueError, match="do not fit the rows"):
+        tree_leaves.weigh(leaves, mass, mass[:9], None, *np.empty((3, 1)))
+    with pytest.raises(ValueError, match="do not fit the rows"):
+        tree_leaves.weigh(leaves, mass, mass, fires[:9], *np.empty((3, 1)))
     room = np.empty(80, np.uint64), np.empty(80)
     out = np.empty(2), np.empty(2, np.int32), np.empty(2, np.uint8)
     with pytest.raises(ValueError, match="do not fit the columns"):
@@ -264,3 +273,30 @@ def test_kernels_refuse_what_does_not_fit():
                 columns, 0, 1, 0, odd_rows, words, 10, None, 0, None, room[0],
                 np.empty(20, np.int32), np.empty(n_codes, np.uint8),
             )  # fmt: skip
+
+
+@given(
+    st.integers(0, 60),
+    st.integers(1, 5),
+    st.integers(0, 2**31),
+    st.booleans(),
+)
+@settings(max_examples=examples(60))
+def test_leaves_are_weighed_in_the_order_of_the_rows(n, n_leaves, seed, all_taken):
+    rng = np.random.default_rng(seed)
+    won, lost = rng.random((2, n)) ** 20
+    leaf_of = rng.integers(0, n_leaves, n).astype(np.int32)
+    taken = None if all_taken else rng.integers(0, 2, n).astype(np.uint8)
+    found = np.empty((3, n_leaves))
+    tree_leaves.weigh(leaf_of, won, lost, taken, *found)
+    expected = np.zeros((3, n_leaves))
+    for row, leaf in enumerate(leaf_of):
+        counts = taken is None or taken[row]
+        expected[:, leaf] += won[row] * counts, lost[row] * counts, won[row] - lost[row]
+    assert (found == expected).all()
+
+
+def test_labels_are_of_the_rows_alone():
+    leaf_of = np.arange(6, dtype=np.int32)
+    tree_leaves.label(np.array([1, 4], np.int32), 9, leaf_of)
+    assert leaf_of.tolist() == [0, 9, 2, 3, 9, 5]

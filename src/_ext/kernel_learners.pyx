@@ -34,6 +34,7 @@ from rankcore._ext._dual cimport (
     take_up,
 )
 from rankcore._ext._kernel_block cimport (
+    RC_ROWS_,
     RC_SUMMED_SLOTS,
     free_block,
     new_block,
@@ -198,13 +199,16 @@ cdef void _draw_block(OAPRule *m) noexcept nogil:
     cdef Dual *dual = m.dual
     cdef int32_t n = m.n_members, j
     cdef int64_t i
+    cdef uint8_t *wanted
+    memset(dual.wanted, 0, padded(dual.block.n) // RC_ROWS_ * (n + 1))
     for i in range(dual.block.n):
         rc_draws_(
             m.seed, m.seen.t + i, 0, n, m.cumulative, m.n_cumulative, m.draws, m.times,
         )
+        wanted = dual.wanted + i // RC_ROWS_ * (n + 1)
         for j in range(n):
-            dual.wanted[i * (n + 1) + j] = m.times[j] > 0
-        dual.wanted[i * (n + 1) + n] = 1
+            wanted[j] |= m.times[j] > 0
+        wanted[n] = 1
     begin_block(dual, dual.wanted)
 
 
@@ -364,9 +368,11 @@ cdef class DualState:
     cdef int make_sums(self, int64_t n) except -1:
         """Room for the sums of a block of n rows."""
         cdef Dual *m = &self.m
-        cdef int64_t sums = 4 * n * m.n_outputs
+        cdef int64_t sums = 4 * padded(n) * m.n_outputs
         self.sums = <double *> malloc((sums + padded(n) * RC_SUMMED_SLOTS) * sizeof(double))
-        self.summed = <int64_t *> malloc(3 * m.n_outputs * sizeof(int64_t) + n * m.n_outputs)
+        self.summed = <int64_t *> malloc(
+            3 * m.n_outputs * sizeof(int64_t) + padded(n) // RC_ROWS_ * m.n_outputs
+        )
         if self.sums == NULL or self.summed == NULL:
             raise MemoryError
         memset(self.sums, 0, sums * sizeof(double))

@@ -92,10 +92,10 @@ cdef struct Dual:
     # If no coefficient of a known support vector can change in the block: the sums of what the
     # lists had at its beginning, for each row and output, and how much that is. Values are then of
     # those that join alone.
-    double *sums  # four for each row and output; or NULL
+    double *sums  # four lines for each tile of rows and output, see rc_block_sums; or NULL
     int64_t *summed  # entries for each output; then room for two for each
     double *room  # what rc_block_sums needs
-    uint8_t *wanted  # room for one for each row and output
+    uint8_t *wanted  # room for one for each tile and output
     int64_t n_summed  # support vectors at the beginning; -1 after the sums were made
     const double *among  # kernel values of the block's rows with one another, or NULL
     int64_t position  # of the next row in the block
@@ -108,11 +108,15 @@ cdef struct Dual:
 
 cdef inline double dual_output(const Dual *m, int64_t row, int32_t j) noexcept nogil:
     """Output j of a row of the block."""
-    cdef int64_t at = j * m.list_capacity
+    cdef int64_t at = j * m.list_capacity, s
+    cdef double sums[4]
     if m.sums != NULL:
+        for s in range(4):
+            sums[s] = m.sums[
+                ((row // RC_ROWS_ * m.n_outputs + j) * 4 + s) * RC_ROWS_ + row % RC_ROWS_
+            ]
         return rc_dual_rest(
-            m.slots + at, m.coefs + at, m.summed[j], m.sizes[j], m.values + row * m.stride,
-            m.sums + (row * m.n_outputs + j) * 4,
+            m.slots + at, m.coefs + at, m.summed[j], m.sizes[j], m.values + row * m.stride, sums
         )
     return rc_dual_dot(m.slots + at, m.coefs + at, m.sizes[j], m.values + row * m.stride)
 

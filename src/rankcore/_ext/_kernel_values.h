@@ -107,6 +107,17 @@ RC_INLINE_ void rc_values_line_(const rc_kernel *kernel, const double *row_norms
     }
 }
 
+/* Writes the values of a chunk of support vectors with the rows of a tile, a line each. */
+RC_INLINE_ void rc_keep_lines_(const rc_kernel *kernel, const rc_block *block, int64_t tile,
+                               const double *norms, double *dots, int64_t n, double *lines)
+{
+    int64_t s;
+    for (s = 0; s < n; s++) {
+        rc_values_line_(kernel, block->norms + tile * RC_ROWS_, norms[s], dots + s * RC_ROWS_);
+        RC_LINE_AT_(lines + s * RC_ROWS_) = RC_LINE_OF_(dots + s * RC_ROWS_);
+    }
+}
+
 /* Writes the values of a chunk of support vectors with the rows of a tile, row by row. */
 RC_INLINE_ void rc_spread_(const rc_kernel *kernel, const rc_block *block, int64_t tile,
                            const double *norms, double *dots, int64_t n, double *values,
@@ -201,9 +212,26 @@ RC_INLINE_ void rc_dense_dots_(const void *vectors, const int single, int64_t st
         RC_DENSE_DOTS_(double, 1);
 }
 
-/* Values of the dense support vectors first .. last - 1 with all tiles, written; or, with
- * coefficients, summed. */
-RC_INLINE_ void rc_dense_values_(const rc_kernel *kernel, const rc_support *pool,
+/* What is done with the values of a chunk of support vectors and a tile: written row by row,
+ * `stride` apart; written line by line, `stride` lines for each tile; or summed with coefficients.
+ */
+enum { RC_BY_ROWS_, RC_BY_LINES_, RC_SUMMED_ };
+
+RC_INLINE_ void rc_hand_on_(const int form, const rc_kernel *kernel, const rc_block *block,
+                            int64_t tile, const double *norms, double *dots, int64_t n,
+                            const double *coefs, double *values, int64_t at, int64_t stride)
+{
+    if (form == RC_SUMMED_)
+        rc_sum_tile_(kernel, block, tile, norms, dots, n, coefs + at, values + tile * 4 * RC_ROWS_);
+    else if (form == RC_BY_LINES_)
+        rc_keep_lines_(kernel, block, tile, norms, dots, n,
+                       values + (tile * stride + at) * RC_ROWS_);
+    else
+        rc_spread_(kernel, block, tile, norms, dots, n, values + at, stride);
+}
+
+/* Values of the dense support vectors first .. last - 1 with all tiles. `coefs` are of these. */
+RC_INLINE_ void rc_dense_values_(const int form, const rc_kernel *kernel, const rc_support *pool,
                                  const rc_block *block, int64_t first, int64_t last, double *values,
                                  int64_t stride, const double *coefs)
 {
@@ -230,12 +258,8 @@ RC_INLINE_ void rc_dense_values_(const rc_kernel *kernel, const rc_support *pool
         }
         for (tile = 0; tile < tiles; tile++) {
             double *dots = block->dots + tile * RC_SUPPORT_CHUNK * RC_ROWS_;
-            if (coefs)
-                rc_sum_tile_(kernel, block, tile, pool->norms + chunk, dots, n, coefs + chunk,
-                             values + tile * 4 * RC_ROWS_);
-            else
-                rc_spread_(kernel, block, tile, pool->norms + chunk, dots, n,
-                           values + (chunk - first), stride);
+            rc_hand_on_(form, kernel, block, tile, pool->norms + chunk, dots, n, coefs, values,
+                        chunk - first, stride);
         }
     }
 }
@@ -284,7 +308,7 @@ RC_INLINE_ int64_t rc_list_columns_(const rc_block *block, int64_t tile, const i
     } while (0)
 
 /* The same for sparse support vectors. */
-RC_INLINE_ void rc_sparse_values_(const rc_kernel *kernel, const rc_support *pool,
+RC_INLINE_ void rc_sparse_values_(const int form, const rc_kernel *kernel, const rc_support *pool,
                                   const rc_block *block, int64_t first, int64_t last,
                                   double *values, int64_t stride, const double *coefs)
 {
@@ -304,12 +328,8 @@ RC_INLINE_ void rc_sparse_values_(const rc_kernel *kernel, const rc_support *poo
                     RC_SPARSE_DOTS_(double);
                 RC_LINE_AT_(block->dots + (s - chunk) * RC_ROWS_) = sum;
             }
-            if (coefs)
-                rc_sum_tile_(kernel, block, tile, pool->norms + chunk, block->dots, n,
-                             coefs + chunk, values + tile * 4 * RC_ROWS_);
-            else
-                rc_spread_(kernel, block, tile, pool->norms + chunk, block->dots, n,
-                           values + (chunk - first), stride);
+            rc_hand_on_(form, kernel, block, tile, pool->norms + chunk, block->dots, n, coefs,
+                        values, chunk - first, stride);
         }
         rc_list_columns_(block, tile, 1);
     }
@@ -347,45 +367,49 @@ RC_CLONES_ static void rc_block_values(const rc_kernel *kernel, const rc_support
                                        double *values, int64_t stride)
 {
     if (pool->starts)
-        rc_sparse_values_(kernel, pool, block, first, last, values, stride, NULL);
+        rc_sparse_values_(RC_BY_ROWS_, kernel, pool, block, first, last, values, stride, NULL);
     else
-        rc_dense_values_(kernel, pool, block, first, last, values, stride, NULL);
+        rc_dense_values_(RC_BY_ROWS_, kernel, pool, block, first, last, values, stride, NULL);
 }
 
-/* The sums of `rc_block_sums` for one list of every slot. No value is written. `lines` has room for
- * four lines for each tile. */
+/* The same as lines: those of tile j at j * stride * RC_ROWS_. */
+RC_CLONES_ static void rc_block_lines_(const rc_kernel *kernel, const rc_support *pool,
+                                       const rc_block *block, int64_t first, int64_t last,
+                                       double *values, int64_t stride)
+{
+    if (pool->starts)
+        rc_sparse_values_(RC_BY_LINES_, kernel, pool, block, first, last, values, stride, NULL);
+    else
+        rc_dense_values_(RC_BY_LINES_, kernel, pool, block, first, last, values, stride, NULL);
+}
+
+/* The sums of `rc_block_sums` for one list of every slot. No value is written. */
 RC_CLONES_ static void rc_block_whole_sums_(const rc_kernel *kernel, const rc_support *pool,
                                             const rc_block *block, int64_t n_support,
-                                            const double *coefs, double *lines, double *sums)
+                                            const double *coefs, double *sums)
 {
-    const int64_t tiles = (block->n + RC_ROWS_ - 1) / RC_ROWS_;
-    int64_t i, s;
-    memset(lines, 0, (size_t)(tiles * 4 * RC_ROWS_) * sizeof *lines);
     if (pool->starts)
-        rc_sparse_values_(kernel, pool, block, 0, n_support, lines, 0, coefs);
+        rc_sparse_values_(RC_SUMMED_, kernel, pool, block, 0, n_support, sums, 0, coefs);
     else
-        rc_dense_values_(kernel, pool, block, 0, n_support, lines, 0, coefs);
-    for (i = 0; i < block->n; i++)
-        for (s = 0; s < 4; s++)
-            sums[i * 4 + s] = lines[(i / RC_ROWS_ * 4 + s) * RC_ROWS_ + i % RC_ROWS_];
+        rc_dense_values_(RC_SUMMED_, kernel, pool, block, 0, n_support, sums, 0, coefs);
 }
 
 /* Adds the products of the entries first .. last - 1 of a list with the kernel values of their
- * slots, values[slot - offset], to four sums: entry e to sums[e % 4]. O(last - first). */
+ * slots to four sums: entry e to sums[e % 4]. O(last - first). */
 static inline void rc_dual_add(const int32_t *slots, const double *coefs, int64_t first,
-                               int64_t last, const double *values, int64_t offset, double *sums)
+                               int64_t last, const double *values, double *sums)
 {
     double s0, s1, s2, s3;
     int64_t i = first;
     for (; i < last && i % 4; i++)
-        sums[i % 4] += coefs[i] * values[slots[i] - offset];
+        sums[i % 4] += coefs[i] * values[slots[i]];
     s0 = sums[0];
     s1 = sums[1];
     s2 = sums[2];
     s3 = sums[3];
     /* Slots ascend: that many that are so far apart are all between the two. */
     if (i < last && slots[last - 1] - slots[i] == last - 1 - i) {
-        const double *v = values + (slots[i] - offset) - i;
+        const double *v = values + slots[i] - i;
 #if defined(__GNUC__)
         rc_two_ a = {s0, s1}, b = {s2, s3};
         for (; i + 4 <= last; i += 4) {
@@ -406,17 +430,17 @@ static inline void rc_dual_add(const int32_t *slots, const double *coefs, int64_
 #endif
     }
     for (; i + 4 <= last; i += 4) {
-        s0 += coefs[i] * values[slots[i] - offset];
-        s1 += coefs[i + 1] * values[slots[i + 1] - offset];
-        s2 += coefs[i + 2] * values[slots[i + 2] - offset];
-        s3 += coefs[i + 3] * values[slots[i + 3] - offset];
+        s0 += coefs[i] * values[slots[i]];
+        s1 += coefs[i + 1] * values[slots[i + 1]];
+        s2 += coefs[i + 2] * values[slots[i + 2]];
+        s3 += coefs[i + 3] * values[slots[i + 3]];
     }
     sums[0] = s0;
     sums[1] = s1;
     sums[2] = s2;
     sums[3] = s3;
     for (; i < last; i++)
-        sums[i % 4] += coefs[i] * values[slots[i] - offset];
+        sums[i % 4] += coefs[i] * values[slots[i]];
 }
 
 /* The sum of a list's coefficients times kernel values, to which some entries were added. O(n). */
@@ -425,7 +449,7 @@ static inline double rc_dual_rest(const int32_t *slots, const double *coefs, int
 {
     double s[4];
     memcpy(s, sums, sizeof s);
-    rc_dual_add(slots, coefs, first, n, values, 0, s);
+    rc_dual_add(slots, coefs, first, n, values, s);
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
@@ -446,29 +470,84 @@ typedef struct rc_lists {
     int64_t n;
 } rc_lists;
 
-/* Slots whose kernel values with a block are in the nearer caches together. */
+/* Adds the products of the entries first .. last - 1 of a list with the lines of their slots,
+ * line slot - offset, to four lines of sums: entry e to line e % 4. O(last - first). */
+RC_INLINE_ void rc_add_lines_(const int32_t *slots, const double *coefs, int64_t first,
+                              int64_t last, const double *lines, int64_t offset, double *sums)
+{
+#define RC_PRODUCT_(e) (coefs[e] * RC_LINE_OF_(lines + (slots[e] - offset) * RC_ROWS_))
+    rc_rows8_ s0 = RC_LINE_OF_(sums), s1 = RC_LINE_OF_(sums + RC_ROWS_);
+    rc_rows8_ s2 = RC_LINE_OF_(sums + 2 * RC_ROWS_), s3 = RC_LINE_OF_(sums + 3 * RC_ROWS_);
+    int64_t i = first;
+    if (i % 4 == 1 && i < last)
+        s1 += RC_PRODUCT_(i), i++;
+    if (i % 4 == 2 && i < last)
+        s2 += RC_PRODUCT_(i), i++;
+    if (i % 4 == 3 && i < last)
+        s3 += RC_PRODUCT_(i), i++;
+    for (; i + 4 <= last; i += 4) {
+        s0 += RC_PRODUCT_(i);
+        s1 += RC_PRODUCT_(i + 1);
+        s2 += RC_PRODUCT_(i + 2);
+        s3 += RC_PRODUCT_(i + 3);
+    }
+    if (i < last && i % 4 == 0) {
+        s0 += RC_PRODUCT_(i);
+        if (i + 1 < last)
+            s1 += RC_PRODUCT_(i + 1);
+        if (i + 2 < last)
+            s2 += RC_PRODUCT_(i + 2);
+    }
+    RC_LINE_AT_(sums) = s0;
+    RC_LINE_AT_(sums + RC_ROWS_) = s1;
+    RC_LINE_AT_(sums + 2 * RC_ROWS_) = s2;
+    RC_LINE_AT_(sums + 3 * RC_ROWS_) = s3;
+#undef RC_PRODUCT_
+}
+
+/* Slots whose lines with a tile are in the nearer caches together. */
 #define RC_SUMMED_SLOTS 1024
 
+/* Adds the entries places[2 * j] .. places[2 * j + 1] - 1 of each list j, see `rc_block_sums`. */
+RC_CLONES_ static void rc_add_lists_(const rc_lists *lists, const int64_t *places, int64_t tiles,
+                                     const uint8_t *wanted, const double *values, int64_t offset,
+                                     double *sums)
+{
+    int64_t tile, j;
+    for (tile = 0; tile < tiles; tile++)
+        for (j = 0; j < lists->n; j++) {
+            const int64_t at = tile * lists->n + j;
+            if (places[2 * j] < places[2 * j + 1] && (!wanted || wanted[at]))
+                rc_add_lines_(lists->slots + j * lists->capacity,
+                              lists->coefs + j * lists->capacity, places[2 * j], places[2 * j + 1],
+                              values + tile * RC_SUMMED_SLOTS * RC_ROWS_, offset,
+                              sums + at * 4 * RC_ROWS_);
+        }
+}
+
 /* Sums of all entries of the lists, for each row of a block and each list: entry e of list j adds
- * to sums[(row * lists->n + j) * 4 + e % 4], which must be zero. `wanted` (or NULL) says of which
- * lists a row needs them. `values` has room for RC_SUMMED_SLOTS for each row of whole tiles,
- * `places` for an entry of each list. The slots of a chunk are read by all rows before the next,
- * so that nothing but the sums outlives it. O(rows * values of the support vectors + entries). */
+ * to line e % 4 of the four lines of the row's tile and of the list, which begin at
+ * (tile * lists->n + j) * 4 * RC_ROWS_ and must be zero. `wanted` (or NULL) says of each tile which
+ * lists one of its rows needs them of. `values` has room for RC_SUMMED_SLOTS for each row of whole
+ * tiles, `places` for two for each list. All tiles are through with the slots of a chunk before the
+ * next, so that nothing but the sums outlives it. O(rows * values of the support vectors +
+ * entries). */
 static inline void rc_block_sums(const rc_kernel *kernel, const rc_support *pool,
                                  const rc_block *block, int64_t n_support, const rc_lists *lists,
                                  const uint8_t *wanted, double *values, int64_t *places,
                                  double *sums)
 {
-    int64_t chunk, i, j;
+    const int64_t tiles = (block->n + RC_ROWS_ - 1) / RC_ROWS_;
+    int64_t chunk, j;
     if (lists->n == 1 && lists->sizes[0] == n_support) { /* no list but one, of every slot */
-        rc_block_whole_sums_(kernel, pool, block, n_support, lists->coefs, values, sums);
+        rc_block_whole_sums_(kernel, pool, block, n_support, lists->coefs, sums);
         return;
     }
     memset(places, 0, (size_t)(2 * lists->n) * sizeof *places);
     for (chunk = 0; chunk < n_support; chunk += RC_SUMMED_SLOTS) {
         const int64_t left = n_support - chunk;
         const int64_t n = left < RC_SUMMED_SLOTS ? left : RC_SUMMED_SLOTS;
-        rc_block_values(kernel, pool, block, chunk, chunk + n, values, RC_SUMMED_SLOTS);
+        rc_block_lines_(kernel, pool, block, chunk, chunk + n, values, RC_SUMMED_SLOTS);
         for (j = 0; j < lists->n; j++) {
             const int32_t *slots = lists->slots + j * lists->capacity;
             int64_t last = places[2 * j + 1];
@@ -477,13 +556,7 @@ static inline void rc_block_sums(const rc_kernel *kernel, const rc_support *pool
                 last++;
             places[2 * j + 1] = last;
         }
-        for (i = 0; i < block->n; i++)
-            for (j = 0; j < lists->n; j++)
-                if (!wanted || wanted[i * lists->n + j])
-                    rc_dual_add(lists->slots + j * lists->capacity,
-                                lists->coefs + j * lists->capacity, places[2 * j],
-                                places[2 * j + 1], values + i * RC_SUMMED_SLOTS, chunk,
-                                sums + (i * lists->n + j) * 4);
+        rc_add_lists_(lists, places, tiles, wanted, values, chunk, sums);
     }
 }
 

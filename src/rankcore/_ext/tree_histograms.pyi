@@ -44,15 +44,3 @@ def sum_cells(
     sums: NDArray[np.uint64],
 ) -> None: ...
 def subtract(sums: NDArray[np.uint64], less: NDArray[np.uint64]) -> None: ...
-def divide(
-    columns: Columns,
-    feature: int,
-    bin: int,
-    side: int,
-    of_code: NDArray[np.uint8] | None,
-    fires: NDArray[np.uint8],
-    rows: NDArray[np.int32],
-    words: NDArray[np.uint64],
-    spare_rows: NDArray[np.int32],
-    spare_words: NDArray[np.uint64],
-) -> int: ...

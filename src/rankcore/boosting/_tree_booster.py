@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._ext import tree_leaves
 from rankcore._ext.rows import Rows
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._focus import Focus
@@ -116,8 +117,7 @@ class TreeRounds(Rounds):
         grown = self._grower.grow(self._won, self._lost, taken, allowed)
         if not grown.features:
             return None
-        values = self._values(grown, taken)
-        gains = np.bincount(grown.leaf_of, self._won - self._lost, values.size)
+        values, gains = self._values(grown, taken)
         width = float(values.max() - values.min())
         edge = float(gains @ values) / width if width > 0 else 0.0
         self.state.add(self._tree(grown, values))
@@ -167,12 +167,14 @@ class TreeRounds(Rounds):
             allowed = _drawn(rng, self._binning.n_bins.size, self._sampling.features)
         return taken, allowed
 
-    def _values(self, grown: Grown, taken: NDArray[np.bool_] | None) -> NDArray[np.float64]:
-        """What each leaf adds to the score."""
-        won, lost, n = self._won, self._lost, grown.lows.size
-        if taken is not None:
-            won, lost = won * taken, lost * taken
-        wins, losses = (np.bincount(grown.leaf_of, mass, n) for mass in (won, lost))
+    def _values(
+        self, grown: Grown, taken: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What each leaf adds to the score, and the sum of its rows' potentials."""
+        n = grown.lows.size
+        wins, losses, gains = np.empty((3, n))
+        drawn = None if taken is None else taken.view(np.uint8)
+        tree_leaves.weigh(grown.leaf_of, self._won, self._lost, drawn, wins, losses, gains)
         mass = wins + losses + self._rules.l2_leaf
         values = np.divide(wins - losses, mass, out=np.zeros(n), where=mass > 0)
         values = np.clip(values, grown.lows, grown.highs)
@@ -183,7 +185,7 @@ class TreeRounds(Rounds):
             else:
                 self._weights.between(grown.leaf_of, np.empty(n), np.empty(n), between)
             values *= best_step(between, values)
-        return self._rate * values
+        return self._rate * values, gains
 
     def _tree(self, grown: Grown, values: NDArray[np.float64]) -> Tree:
         nodes = range(len(grown.features))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.threads import end_threads, shared_out
-from rankcore._ext import tree_histograms, tree_splits
+from rankcore._ext import tree_histograms, tree_leaves, tree_splits
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._tree_shards import Cut, Leaf, Rules, Shard, share_columns
 
@@ -139,8 +139,9 @@ class TreeGrower:
             if leaf.sums:
                 self._free(leaf)
         for leaf in leaves:
-            self._leaf_of[self._rows[leaf.start : leaf.stop]] = leaf.number
-            self._leaf_of[self._rest[leaf.rest[0] : leaf.rest[1]]] = leaf.number
+            here, rest = slice(leaf.start, leaf.stop), slice(*leaf.rest)
+            tree_leaves.label(self._rows[here], leaf.number, self._leaf_of)
+            tree_leaves.label(self._rest[rest], leaf.number, self._leaf_of)
             if leaf.sums:
                 self._free(leaf)
         tree.lows = np.array([leaf.low for leaf in leaves])
@@ -247,7 +248,7 @@ class TreeGrower:
         high = Leaf(number, middle, leaf.stop, (rest, leaf.rest[1]), depth, word, node, 1)
         self._restrict(leaf, low, high)
         if self.binning.n_entries is not None:
-            self._leaf_of[self._rows[middle : leaf.stop]] = number
+            tree_leaves.label(self._rows[middle : leaf.stop], number, self._leaf_of)
         return [low, high]
 
     def _find_set(self, leaf: Leaf) -> NDArray[np.uint8]:
@@ -281,7 +282,7 @@ class TreeGrower:
         stop: int,
     ) -> int:
         here = slice(start, stop)
-        return tree_histograms.divide(
+        return tree_leaves.divide(
             self.binning.columns,
             cut.feature,
             cut.bin,

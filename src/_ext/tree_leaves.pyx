@@ -1,0 +1,191 @@
+"""Rows and the leaves of a tree that grows: where they go, what a leaf wins and loses with."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from rankcore._ext._columns cimport Binned, binned_of, code_t
+from rankcore._ext._leaves cimport check_leaves
+
+
+cdef inline bint _fires(
+    int64_t code, int64_t bin, int64_t missing, uint8_t side, const uint8_t *of_code
+) noexcept nogil:
+    """Whether a code fires: by a table if there is one."""
+    if of_code != NULL:
+        return of_code[code]
+    return side if code == missing else code >= bin
+
+
+cdef int64_t _divide(
+    const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
+    const uint8_t *of_code, uint8_t *fires, int64_t n, int32_t *rows, uint64_t *words,
+    int32_t *other_rows, uint64_t *other_words,
+) noexcept nogil:
+    cdef int64_t i, k, left = 0, right = 0, missing = binned.n_bins[feature]
+    cdef bint goes
+    cdef uint8_t implied
+    if binned.bounds == NULL:
+        codes += feature * binned.n_rows
+    else:
+        # First as if no row had an entry: other rows may hold anything.
+        implied = _fires(binned.zero_bin[feature], bin, missing, side, of_code)
+        for i in range(n):
+            fires[rows[i]] = implied
+        for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
+            fires[binned.rows[k]] = _fires(codes[k], bin, missing, side, of_code)
+    for i in range(n):
+        if binned.bounds != NULL:
+            goes = fires[rows[i]]
+        else:
+            goes = _fires(codes[rows[i]], bin, missing, side, of_code)
+        # Both are written, one is kept: there is no branch to mispredict.
+        other_rows[right] = rows[left] = rows[i]
+        other_words[right] = words[left] = words[i]
+        right += goes
+        left += not goes
+    for i in range(right):
+        rows[left + i] = other_rows[i]
+        words[left + i] = other_words[i]
+    return left
+
+
+def divide(
+    object columns not None,
+    int64_t feature,
+    int64_t bin,
+    uint8_t side,
+    const uint8_t[::1] of_code,
+    uint8_t[::1] fires not None,
+    int32_t[::1] rows not None,
+    uint64_t[::1] words not None,
+    int32_t[::1] spare_rows not None,
+    uint64_t[::1] spare_words not None,
+):
+    """Divide the rows of a leaf in place: those where the split does not fire come first.
+
+    Parameters
+    ----------
+    columns : Columns
+        In.
+    feature, bin : int
+        In. The split fires in this bin of the column and in those above,
+    side : int
+        and where the value is missing if 1.
+    of_code : uint8 array, shape (n_bins + 1,), or None
+        In. Whether each bin fires, and the missing, instead of ``bin`` and ``side``.
+    fires : uint8 array, shape (n_rows,)
+        Scratch, for sparse columns.
+    rows : int32 array, shape (n,)
+        In and out. Both parts stay in order.
+    words : uint64 array, shape (n,)
+        In and out. Moved with the rows.
+    spare_rows, spare_words : int32 and uint64 array, shape (n,) at least
+        Scratch.
+
+    Returns
+    -------
+    int
+        How many rows come first.
+
+    Notes
+    -----
+    O(n), and O(entries of the column) if it is sparse.
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef const uint8_t *table = NULL
+    cdef int64_t i, n = rows.shape[0], found = 0
+    cdef bint fits = (
+        0 <= feature < binned.n_features
+        and side <= 1
+        and (of_code is None or of_code.shape[0] == binned.n_bins[feature] + 1)
+        and fires.shape[0] == binned.n_rows
+        and words.shape[0] == n
+        and spare_rows.shape[0] >= n
+        and spare_words.shape[0] >= n
+    )
+    for i in range(n if fits else 0):
+        fits = fits and 0 <= rows[i] < binned.n_rows
+    if not fits:
+        raise ValueError("the rows do not fit the columns")
+    if n == 0:
+        return 0
+    if of_code is not None:
+        table = &of_code[0]
+    with nogil:
+        if binned.width == 1:
+            found = _divide(binned, <const uint8_t *> binned.codes, feature, bin, side, table,
+                            &fires[0], n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
+        else:
+            found = _divide(binned, <const int32_t *> binned.codes, feature, bin, side, table,
+                            &fires[0], n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
+    return found
+
+
+def label(const int32_t[::1] rows not None, int32_t leaf, int32_t[::1] leaf_of not None):
+    """Write the leaf of some rows.
+
+    Parameters
+    ----------
+    rows : int32 array, shape (n,)
+        In.
+    leaf : int
+        In.
+    leaf_of : int32 array, shape (n_rows,)
+        In and out. Other rows stay as they are.
+    """
+    cdef int64_t i
+    cdef bint fits = True
+    for i in range(rows.shape[0]):
+        fits = fits and 0 <= rows[i] < leaf_of.shape[0]
+    if not fits:
+        raise ValueError("there are no such rows")
+    with nogil:
+        for i in range(rows.shape[0]):
+            leaf_of[rows[i]] = leaf
+
+
+def weigh(
+    const int32_t[::1] leaf_of not None,
+    const double[::1] won not None,
+    const double[::1] lost not None,
+    const uint8_t[::1] taken,
+    double[::1] wins not None,
+    double[::1] losses not None,
+    double[::1] gains not None,
+):
+    """Sum what the rows of each leaf win and lose with, in the order of the rows.
+
+    Parameters
+    ----------
+    leaf_of : int32 array, shape (n_rows,)
+        In.
+    won, lost : float64 array, shape (n_rows,)
+        In.
+    taken : uint8 array, shape (n_rows,), or None
+        In. Whether a row counts; None: all do.
+    wins, losses : float64 array, shape (n_leaves,)
+        Out. Sums over the rows that count.
+    gains : float64 array, shape (n_leaves,)
+        Out. Sums of ``won - lost`` over all rows.
+
+    Notes
+    -----
+    O(n_rows + n_leaves).
+    """
+    cdef int64_t i, n = leaf_of.shape[0], n_leaves = wins.shape[0]
+    cdef int32_t leaf
+    check_leaves(leaf_of, won.shape[0], n_leaves)
+    if (
+        lost.shape[0] != n
+        or (taken is not None and taken.shape[0] != n)
+        or not losses.shape[0] == gains.shape[0] == n_leaves
+    ):
+        raise ValueError("the weights do not fit the rows, or the sums the leaves")
+    with nogil:
+        for i in range(n_leaves):
+            wins[i] = losses[i] = gains[i] = 0.0
+        for i in range(n):
+            leaf = leaf_of[i]
+            gains[leaf] += won[i] - lost[i]
+            if taken is None or taken[i]:
+                wins[leaf] += won[i]
+                losses[leaf] += lost[i]
