@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.rows import Rows, project
 
 Floats = NDArray[np.float64]
@@ -144,6 +146,10 @@ class LinearModel:
 
     weights: Floats
 
+    def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        """How it answers, see `Scoring`."""
+        return Scoring("linear", {"weights": self.weights})
+
     def score(self, rows: Rows) -> Floats:
         """Scores of rows. O(n_values)."""
         scores = np.empty(rows.n_rows)
@@ -180,6 +186,38 @@ class KernelModel:
             for first, last, values in self.kernel.blocks(matrix, self.vectors):
                 scores[first:last] = values @ self.coefficients
         return scores
+
+    def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        """How it answers, of the arrays of a model file."""
+        if self.vectors is None:
+            return no_scoring("the kernel is precomputed: a row is no row of features")
+        parts = {
+            "constants": np.array([self.kernel.gamma, self.kernel.coef0], dtype=np.float64),
+            "coefs": self.coefficients[np.newaxis],
+            "norms": self.norms,
+        }
+        if hasattr(self.vectors, "tocsr"):
+            names = {"values": "data", "indices": "indices", "indptr": "indptr"}
+            parts |= {name: arrays[f"vectors.{of}"] for name, of in names.items()}
+        else:
+            parts["vectors"] = arrays["vectors"]
+        facts: dict[str, str | int] = {
+            "kernel": str(self.kernel.kind),
+            "degree": int(self.kernel.degree),
+            "rule": "score",
+        }
+        return Scoring("kernel", parts, facts)
+
+    @cached_property
+    def norms(self) -> Floats:
+        """Squared lengths of the support vectors, each summed in the order of its columns."""
+        if hasattr(self.vectors, "tocsr"):
+            values, counts = self.vectors.data, np.diff(self.vectors.indptr)
+        else:
+            values = self.vectors.reshape(-1)
+            counts = np.full(len(self.vectors), self.vectors.shape[1])
+        of, squares = np.repeat(np.arange(counts.size), counts), values.astype(np.float64) ** 2
+        return np.bincount(of, squares, minlength=counts.size).astype(np.float64)
 
     def weights(self) -> Floats:
         """The weights of features that the linear kernel amounts to."""
