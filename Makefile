@@ -10,7 +10,7 @@ DIST := build/dist
 WHEEL = $$(echo $(DIST)/*.whl)
 SOURCES := $(shell find src -type f ! -name '*.so' ! -name '*.pyc' ! -path '*.egg-info*') \
 	pyproject.toml setup.py MANIFEST.in README.md LICENSE
-C_FILES := $(wildcard src/rankcore/include/*.h src/rankcore/_ext/*.h examples/*/*.[ch] tests/*/*.[ch])
+C_FILES := $(wildcard src/rankcore/include/*.[ch] src/rankcore/_ext/*.h examples/*/*.[ch] tests/*/*.[ch])
 # What reaches the kernels with odd input: these run again with checks compiled in.
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum kernel kernel_budgets rivals ensemble mixing \
 	persistence pairwise pairwise_fits boosting tree_grower tree_boosting focus \

@@ -967,8 +967,12 @@ def test_cython_refuses_rc_import_without_the_gil(tmp_path):
 # ------------------------------------------------------------------ what is frozen and documented
 
 
-def test_include_directory_has_both_headers():
-    assert {path.name for path in HEADERS.iterdir()} == {"rankcore.h", "rankcore_capi.h"}
+def test_include_directory_has_the_headers_and_the_shared_library():
+    parts = {"model", "open", "forms", "tensors", "capi"}
+    assert {path.name for path in HEADERS.iterdir()} == {
+        *("rankcore.h", "librankcore.h", "librankcore.c"),
+        *(f"rankcore_{part}.h" for part in parts),
+    }
 
 
 def declared_in_c() -> tuple[dict[str, list[str]], set[str], set[str]]:

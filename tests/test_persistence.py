@@ -225,7 +225,6 @@ def nothing(document):
     pass
 
 
-STREAMING = set_in("facts", "streaming", value=True)
 NONE = np.zeros(3, np.int64)
 ONE_NAME = {"feature_names": np.array([97], np.uint8), "feature_names.ends": np.array([1])}
 NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}

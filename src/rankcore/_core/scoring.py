@@ -25,8 +25,9 @@ class Scoring:
         votes      ranks of members: weights (n_tiles, n_features, width), thresholds, votes
         stumps     a step function of each feature: those of ``rc_stumps`` in rankcore.h
         trees      a sum of trees: those of ``rc_trees`` there
-        kernel     sums over support vectors: vectors (or values, indices and indptr), norms, coefs,
-                   constants (gamma and coef0), and thresholds where there are ranks
+        kernel     sums over support vectors: vectors (or values, indices and indptr), norms, lists
+                   of some (sizes, slots) with their coefs, constants (gamma and coef0), and
+                   thresholds where there are ranks
         none       no score of a row by itself; the fact "reason" says why
         ========== ==============================================================================
     facts : dict of str to str or int

@@ -37,7 +37,10 @@ LARGE = 2**26
 # The last array of a file: CRC-32 of all bytes before it, least significant byte first.
 CHECKSUM = "~crc32"
 # Metadata; those of the scoring come besides.
-METADATA = ("format", "version", "learner", "n_features", "parameters", "facts", "scaler", "labels")
+METADATA = (
+    *("format", "version", "learner", "n_features"),
+    *("parameters", "facts", "scaler", "labels", "checksum"),
+)
 SCORING = "scoring"
 
 
@@ -179,6 +182,8 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
             raise ValueError(f"its metadata do not say {FORMAT!r}")
         version = int(metadata["version"])
         last = tensors.pop(CHECKSUM, None)
+        if last is None and "checksum" in metadata:
+            raise ValueError("its checksum is lost")
         if last is not None and (last.dtype, last.shape) != (np.dtype(np.uint8), (4,)):
             raise ValueError("its checksum is not 4 bytes")
         if verify and last is not None:
@@ -233,7 +238,7 @@ def _pack(model: Specified, scaler: tuple[dict[str, Any], dict[str, Any]] | None
     if spec.feature_names is not None:
         arrays["feature_names"] = np.array(spec.feature_names, dtype=np.str_)
     arrays, texts = text_arrays.encode(arrays)
-    metadata["labels"] = json.dumps(texts)
+    metadata["labels"], metadata["checksum"] = json.dumps(texts), CHECKSUM
     arrays[CHECKSUM] = np.zeros(4, dtype=np.uint8)
     parts, checksum = safetensors.pack(metadata, arrays), 0
     for part in parts[:-1]:

@@ -165,10 +165,14 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         if settings["kernel"] == "precomputed":
             return no_scoring("the kernel is precomputed: a row is no row of features")
         kernel = self._compiled_kernel(state)
+        slots, coefs, sizes = self._output_lists(state)
+        longest = int(sizes.max(initial=0))
         facts = {"kernel": settings["kernel"], "degree": kernel["degree"], **self._rule()}
         parts = {
             "constants": np.array([kernel["gamma"], kernel["coef0"]]),
-            "coefs": self.dual_coef_,
+            "coefs": coefs[:, :longest],
+            "slots": slots[:, :longest],
+            "sizes": sizes.astype(np.int64, copy=False),
             "norms": arrays["others.norms"],
             "thresholds": self._thresholds(state),
         }

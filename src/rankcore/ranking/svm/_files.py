@@ -129,6 +129,8 @@ def _kernel_model(
         parts = tuple(arrays[f"vectors.{part}"] for part in ("data", "indices", "indptr"))
         vectors = sp.csr_array(parts, shape=(n, n_features))
         vectors.check_format(full_check=True)
+        if not vectors.has_canonical_format:
+            raise ValueError("its vectors have columns that do not ascend")
         values = vectors.data
     if vectors.shape != (n, n_features) or values.dtype.kind != "f":
         raise ValueError(f"its vectors have shape {vectors.shape} and dtype {values.dtype}")

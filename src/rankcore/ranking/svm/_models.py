@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows, project
 
 Floats = NDArray[np.float64]
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
+# In the order of rankcore.h.
+COMPILED = KERNELS[:3]
+# Rows that are scored between two looks at pending signals.
+SCORED_ROWS = 1024
 # Values of a kernel matrix that are computed at a time: 32 MiB.
 BLOCK_VALUES = 2**22
 
@@ -182,10 +187,45 @@ class KernelModel:
         if self.vectors is None:
             return np.asarray(matrix[:, self.support] @ self.coefficients, dtype=np.float64)
         scores = np.zeros(rows.n_rows)
-        if self.support.size:
+        if not callable(self.kernel.kind):
+            self._score_compiled(rows, scores)
+        elif self.support.size:
             for first, last, values in self.kernel.blocks(matrix, self.vectors):
                 scores[first:last] = values @ self.coefficients
         return scores
+
+    def _score_compiled(self, rows: Rows, scores: Floats) -> None:
+        """Write scores, by the kernels that C scores with, some rows at a time."""
+        n, vectors, csr = self.support.size, self.vectors, (None, None, None)
+        if n == 0:
+            return
+        if hasattr(vectors, "tocsr"):
+            starts = vectors.indptr.astype(np.int64)
+            csr = vectors.indices.astype(np.int32, copy=False), starts[:-1], np.diff(starts)
+            vectors = vectors.data
+        slots = np.arange(n, dtype=np.int32)[np.newaxis]
+        kernel = {
+            "kind": COMPILED.index(str(self.kernel.kind)),
+            "gamma": self.kernel.gamma,
+            "coef0": self.kernel.coef0,
+            "degree": self.kernel.degree,
+        }
+        for start in range(0, rows.n_rows, SCORED_ROWS):
+            stop = min(start + SCORED_ROWS, rows.n_rows)
+            kernel_scores.outputs(
+                rows,
+                start,
+                stop,
+                kernel,
+                vectors.reshape(-1),
+                *csr,
+                self.norms,
+                n,
+                slots,
+                self.coefficients[np.newaxis],
+                np.array([n]),
+                scores[start:stop, np.newaxis],
+            )
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         """How it answers, of the arrays of a model file."""
@@ -194,6 +234,8 @@ class KernelModel:
         parts = {
             "constants": np.array([self.kernel.gamma, self.kernel.coef0], dtype=np.float64),
             "coefs": self.coefficients[np.newaxis],
+            "slots": np.arange(self.support.size, dtype=np.int32)[np.newaxis],
+            "sizes": np.array([self.support.size], dtype=np.int64),
             "norms": self.norms,
         }
         if hasattr(self.vectors, "tocsr"):
