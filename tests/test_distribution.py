@@ -171,7 +171,10 @@ def test_wheel_contents(wheel):
         "rankcore/core.pxd",
         "rankcore/include/rankcore.h",
         "rankcore/include/rankcore_capi.h",
-        *(f"rankcore/include/rankcore_{part}.h" for part in ("model", "open", "forms", "tensors")),
+        *(
+            f"rankcore/include/rankcore_{part}.h"
+            for part in ("model", "open", "forms", "tensors", "svmlight")
+        ),
         "rankcore/include/librankcore.h",
         "rankcore/include/librankcore.c",
         "rankcore/cmake/rankcore-config.cmake",

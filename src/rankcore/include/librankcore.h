@@ -52,7 +52,8 @@ RANKCORE_API int64_t rankcore_feature(const rankcore_model *model, int64_t colum
 RANKCORE_API int64_t rankcore_label(const rankcore_model *model, int32_t rank, char *label,
                                     size_t size);
 
-/* Scores and ranks (either may be NULL) of n_rows dense rows, `stride` values apart. */
+/* Scores and ranks (either may be NULL) of n_rows dense rows, `stride` values apart. After a code
+ * that is not 0, those of some rows are written. */
 RANKCORE_API int32_t rankcore_dense(const rankcore_model *model, const double *values,
                                     int64_t n_rows, int64_t stride, double *scores, int32_t *ranks);
 RANKCORE_API int32_t rankcore_dense_f32(const rankcore_model *model, const float *values,

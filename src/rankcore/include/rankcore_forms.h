@@ -269,16 +269,21 @@ static inline int32_t rc_model_read_trees_(rc_model *model, const rc_model_file_
     return rc_model_check_trees_(trees, n);
 }
 
-/* Columns of each row ascend and are below n_features. */
+/* Columns of each row ascend and are below n_features. No branch for each: it costs as little as
+ * reading them. */
 static inline int32_t rc_model_columns_(const rc_rows *rows)
 {
     int64_t i, at;
-    for (i = 0; i < rows->n_rows; i++)
-        for (at = rows->indptr[i]; at < rows->indptr[i + 1]; at++)
-            if (rows->indices[at] >= rows->n_features ||
-                rows->indices[at] <= (at > rows->indptr[i] ? rows->indices[at - 1] : -1))
-                return 0;
-    return 1;
+    int32_t bad = 0;
+    for (i = 0; i < rows->n_rows; i++) {
+        const int64_t n = rows->indptr[i + 1] - rows->indptr[i];
+        const int32_t *columns = rows->indices + rows->indptr[i];
+        if (n > 0)
+            bad |= columns[0] < 0 || columns[n - 1] >= rows->n_features;
+        for (at = 1; at < n; at++)
+            bad |= columns[at - 1] >= columns[at];
+    }
+    return !bad;
 }
 
 /* The lists of the outputs: each ascends, within the support vectors. */

@@ -231,7 +231,7 @@ class KernelModel:
         """How it answers, of the arrays of a model file."""
         if self.vectors is None:
             return no_scoring("the kernel is precomputed: a row is no row of features")
-        parts = {
+        parts: dict[str, NDArray[Any]] = {
             "constants": np.array([self.kernel.gamma, self.kernel.coef0], dtype=np.float64),
             "coefs": self.coefficients[np.newaxis],
             "slots": np.arange(self.support.size, dtype=np.int32)[np.newaxis],
