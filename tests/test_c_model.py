@@ -199,7 +199,7 @@ def test_scalers_in_front(library, tmp_path, scaler, forms, learner):
 )
 def test_labels_and_names(library, tmp_path, classes, labels):
     pandas = pytest.importorskip("pandas")
-    names = ["Titel", "größe", "", "d", "e"]
+    names = ["höhe", "größe", "", "d", "e"]
     y = np.array(classes)[Y % len(classes)]
     model = rc.PRank().fit(pandas.DataFrame(X, columns=names), y, classes=classes)
     rc.save(model, tmp_path / "m")

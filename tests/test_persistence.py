@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from model_files import rewrite, set_in, taken_apart
@@ -122,6 +124,8 @@ def test_edited_books_of_voters_are_refused(tmp_path):
         [1, 2, 3],
         [0.5, 1.0, 1.5],
         np.array(["2020", "2021", "2022"], dtype="datetime64[Y]"),
+        np.array(["bad", "", "größer"], dtype="U40"),
+        np.array([b"bad", b"", b"good"], dtype="S9"),
     ],
 )
 def test_labels_come_back_as_they_were(tmp_path, classes):
@@ -166,6 +170,31 @@ def test_feature_names_come_back(tmp_path):
     loaded = rc.load(tmp_path / "m")
     assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
     loaded.predict(frame)
+
+
+def test_feature_names_of_all_kinds_come_back(tmp_path):
+    pd = pytest.importorskip("pandas")
+    names = ["a\0", "a", "", "größer \U0001f600"]
+    frame = pd.DataFrame(np.eye(4)[:, :4], columns=names)
+    for learner in [rc.PRank.published(), make_pipeline(StandardScaler(), rc.PRank.published())]:
+        rc.save(learner.fit(frame, [1, 2, 3, 3]), tmp_path / "m")
+        loaded = rc.load(tmp_path / "m")
+        first = loaded[0] if hasattr(loaded, "steps") else loaded
+        assert first.feature_names_in_.tolist() == names
+        loaded.predict(frame)
+
+
+def test_widths_of_labels_are_in_proportion(tmp_path):
+    path = tmp_path / "m.rankcore"
+    classes = np.array(["bad", "fair", "good"])
+    rc.save(rc.PRank.published().fit(np.eye(3), classes, classes=classes), path)
+    for width in [3, 1025, 10**9, -1]:
+        rewrite(path, set_in("labels", "classes", value=f"U{width}"))
+        with pytest.raises(ValueError, match="damaged: its strings classes have up to 4"):
+            rc.load(path)
+    wide = classes.astype("U2000")
+    rc.save(rc.PRank.published().fit(np.eye(3), wide, classes=wide), path)
+    assert rc.load(path).classes_.tolist() == classes.tolist()
 
 
 def test_what_cannot_be_saved(tmp_path):
@@ -245,8 +274,8 @@ NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}
         (set_in("parameters", "colour", value=1), {}, "colour"),
         (set_in("facts", "settings", "threshold_scale", value="x"), {}, "damaged"),
         (set_in("facts", "settings", value={}), {}, "settings"),
-        (set_in("labels", "feature_names", value="text"), ONE_NAME, "feature names do not fit"),
-        (set_in("labels", "classes", value="text"), {}, "no array classes.ends"),
+        (set_in("labels", "feature_names", value="str"), ONE_NAME, "feature names do not fit"),
+        (set_in("labels", "classes", value="U1"), {}, "no array classes.ends"),
         (set_in("labels", "classes", value="object"), {}, "classes is not 'object'"),
         (set_in("hello", value="you"), {}, "metadata that no model has: .'hello'"),
         (nothing, {"by_feature.weights": np.full(4, np.nan)}, "NaN or infinity"),

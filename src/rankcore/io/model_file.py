@@ -236,7 +236,7 @@ def _pack(model: Specified, scaler: tuple[dict[str, Any], dict[str, Any]] | None
         metadata |= {f"{SCORING}.{name}": of for name, of in scaler_scoring(scaler[0]).items()}
         arrays |= scaler[1]
     if spec.feature_names is not None:
-        arrays["feature_names"] = np.array(spec.feature_names, dtype=np.str_)
+        arrays["feature_names"] = np.array(spec.feature_names, dtype=object)
     arrays, texts = text_arrays.encode(arrays)
     metadata["labels"], metadata["checksum"] = json.dumps(texts), CHECKSUM
     arrays[CHECKSUM] = np.zeros(4, dtype=np.uint8)
@@ -357,7 +357,7 @@ def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
     if names is not None:
         if names.shape != (n_features,):
             raise ValueError("its feature names do not fit its features")
-        model.feature_names_in_ = names.astype(object)
+        model.feature_names_in_ = names
     if "scaler" in metadata:
         return restore_scaled(json.loads(metadata["scaler"]), arrays, model)
     return model

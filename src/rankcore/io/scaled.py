@@ -56,7 +56,7 @@ def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, 
         if getattr(scaler, name, None) is not None
     }
     if names is not None:
-        arrays["scaler.feature_names"] = np.array([*map(str, names)], dtype=np.str_)
+        arrays["scaler.feature_names"] = np.array([*map(str, names)], dtype=object)
     seen = scaler.n_samples_seen_
     facts = {
         "class": type(scaler).__name__,
@@ -122,7 +122,7 @@ def restore_scaled(
     scaler.n_samples_seen_ = np.array(seen, dtype=np.int64)[()]
     scaler.n_features_in_ = d
     if "scaler.feature_names" in arrays:
-        scaler.feature_names_in_ = arrays["scaler.feature_names"].astype(object)
+        scaler.feature_names_in_ = arrays["scaler.feature_names"]
         if scaler.feature_names_in_.shape != (d,):
             raise ValueError("its feature names do not fit its scaler")
     first, second = map(str, facts["steps"])

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 # The array beside one of text: where each string ends.
 ENDS = ".ends"
+# The kind of an array of Python's strings, which end in zero bytes if they do.
+STRINGS = "str"
+# Characters of NumPy's strings that may be wider than the longest one.
+WIDEST = 1024
 
 
 def encode(
@@ -29,7 +33,7 @@ def encode(
     -------
     arrays : dict of str to ndarray
     kinds : dict of str to str
-        Of those that were not numbers: "text", "bytes", or NumPy's name of a date's type.
+        Of those that were not numbers: "str", or NumPy's type, as "U10" or "datetime64[D]".
 
     Raises
     ------
@@ -38,11 +42,14 @@ def encode(
     """
     found, kinds = {}, {}
     for name, array in arrays.items():
-        if array.dtype.kind in "US":
-            kinds[name] = "text" if array.dtype.kind == "U" else "bytes"
-            strings = [
-                one.encode() if isinstance(one, str) else one for one in array.reshape(-1).tolist()
-            ]
+        values = array.reshape(-1).tolist() if array.dtype.kind in "USO" else []
+        if array.dtype.kind in "US" or (values and all(isinstance(one, str) for one in values)):
+            longest, width = max(map(len, values), default=0), array.dtype.str.lstrip("<>|=")
+            if array.dtype.kind == "O":
+                kinds[name] = STRINGS
+            else:  # as wide as it was, unless that is out of proportion
+                kinds[name] = width if int(width[1:]) <= WIDEST else f"{width[0]}{longest}"
+            strings = [one.encode() if isinstance(one, str) else one for one in values]
             found[name] = np.frombuffer(b"".join(strings), dtype=np.uint8)
             found[name + ENDS] = np.cumsum([len(one) for one in strings], dtype=np.int64)
         elif array.dtype.kind in "mM":
@@ -71,7 +78,7 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
         If the arrays or the kind are not those that `encode` writes.
     """
     array = read(name)
-    if kind not in ("text", "bytes"):
+    if kind != STRINGS and kind[:1] not in ("U", "S"):
         if array.dtype != np.int64 or not kind.startswith(("datetime64", "timedelta64")):
             raise ValueError(f"its array {name} is not {kind!r}")
         return array.view(np.dtype(kind))
@@ -87,6 +94,10 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
         raise ValueError(f"its strings {name} do not fit together")
     content, places = array.tobytes(), [0, *ends.tolist()]
     strings = [content[first:last] for first, last in pairwise(places)]
-    if kind == "bytes":
-        return np.array(strings, dtype=np.bytes_)
-    return np.array([one.decode() for one in strings], dtype=np.str_)
+    if kind == STRINGS:
+        return np.array([one.decode() for one in strings], dtype=object)
+    found: list[Any] = strings if kind[0] == "S" else [one.decode() for one in strings]
+    longest, width = max(map(len, found), default=0), int(kind[1:])
+    if not longest <= width <= max(longest, WIDEST):
+        raise ValueError(f"its strings {name} have up to {longest} characters, and not {width}")
+    return np.array(found, dtype=kind)
