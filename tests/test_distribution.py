@@ -171,11 +171,22 @@ def test_wheel_contents(wheel):
         "rankcore/core.pxd",
         "rankcore/include/rankcore.h",
         "rankcore/include/rankcore_capi.h",
+        *(
+            f"rankcore/include/rankcore_{part}.h"
+            for part in ("model", "open", "forms", "tensors", "svmlight")
+        ),
+        "rankcore/include/librankcore.h",
+        "rankcore/include/librankcore.c",
+        "rankcore/cmake/rankcore-config.cmake",
+        "rankcore/cmake/rankcore-config-version.cmake",
+        "rankcore/cmake/CMakeLists.txt",
+        "rankcore/pkgconfig/rankcore.pc",
         *(f"rankcore/_ext/{kernel}.pyi" for kernel in KERNELS),
     } <= set(sizes)
     compiled = {Path(name).name.partition(".")[0] for name in sizes if name.endswith(BINARY)}
     assert compiled == {*KERNELS, "_cyutility"}
-    assert not [name for name in sizes if name.endswith((".c", ".pyx"))]
+    sources = {name for name in sizes if name.endswith((".c", ".pyx"))}
+    assert sources == {"rankcore/include/librankcore.c"}
     private = [name for name in sizes if name.startswith("rankcore/_ext/_")]
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)

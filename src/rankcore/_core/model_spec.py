@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.scoring import Scoring
+
 
 @dataclass(frozen=True)
 class ModelSpec:
@@ -23,19 +25,22 @@ class ModelSpec:
         The learned numbers and what is needed to go on learning, by name. Not to be written to.
     n_features : int
     feature_names : list of str, or None
+    scoring : Scoring or None
+        How the model answers; None in a spec that a model is restored from.
     """
 
     facts: dict[str, Any]
     arrays: Mapping[str, NDArray[Any]]
     n_features: int
     feature_names: list[str] | None
+    scoring: Scoring | None = None
 
 
 class Specified:
     """A learner that can be described by a `ModelSpec`, and restored from one. Not public.
 
-    A subclass provides `_describe`, `_restore`, `_fit_summary` and `_summary`; code that saves,
-    lists or exports models knows no learner by name.
+    A subclass provides `_describe`, `_scoring`, `_restore`, `_fit_summary` and `_summary`; code
+    that saves, lists or exports models knows no learner by name.
     """
 
     n_features_in_: int
@@ -43,6 +48,16 @@ class Specified:
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Facts and arrays of a fitted model, see `ModelSpec`."""
+        raise NotImplementedError
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        """How this fitted model answers.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            Those of `_describe`; one that is part of the answer is taken from there, not copied.
+        """
         raise NotImplementedError
 
     def _restore(self, spec: ModelSpec) -> None:
@@ -77,7 +92,11 @@ class Specified:
         names = getattr(self, "feature_names_in_", None)
         facts, arrays = self._describe()
         return ModelSpec(
-            facts, arrays, self.n_features_in_, None if names is None else [*map(str, names)]
+            facts,
+            arrays,
+            self.n_features_in_,
+            None if names is None else [*map(str, names)],
+            self._scoring(arrays),
         )
 
 
@@ -86,6 +105,11 @@ def check_n_features(n_features: Any) -> int:
     if type(n_features) is not int or not 1 <= n_features < 2**31:  # as column indices are
         raise ValueError(f"it has {n_features!r} features")
     return n_features
+
+
+def is_mapped(arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether arrays lie in a file that is too large to be read whole."""
+    return bool(getattr(arrays, "mapped", False))
 
 
 def array_like(
@@ -106,7 +130,8 @@ def array_like(
             f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected "
             f"{expected.shape} and {expected.dtype}"
         )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
+    # A large file is mapped, and its numbers are not all read before they are needed.
+    if array.dtype.kind == "f" and not is_mapped(arrays) and not np.isfinite(array).all():
         raise ValueError(f"its array {name} holds NaN or infinity")
     return np.ascontiguousarray(array)
 

@@ -90,12 +90,21 @@ def _owned(value: Any) -> Any:
     return tuple(map(_owned, value)) if isinstance(value, tuple) else value
 
 
-def as_validation_log(values: Any, n: int) -> dict[str, list[float]]:
-    """Values on held-out rows from a file; raise ValueError unless they are of n passes at most."""
-    log = {str(name): [float(value) for value in one] for name, one in values.items()}
-    for name, one in log.items():
-        if len(one) > n or not np.isfinite(one).all():
+def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[Any]]:
+    """Values on held-out rows as arrays of a spec, in the order of the measures."""
+    values = enumerate(log.values())
+    return {f"validation.{i}": np.array(one, dtype=np.float64) for i, one in values}
+
+
+def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
+    """Values on held-out rows of a spec; raise ValueError unless they are of n passes at most."""
+    log = {}
+    for i, name in enumerate(spec.facts["validation"]):
+        values = spec.arrays[f"validation.{i}"]
+        whole = values.dtype == np.float64 and values.ndim == 1 and values.size <= n
+        if not whole or not np.isfinite(values).all() or str(name) in log:
             raise ValueError(f"its values of {name} are not those of {n} passes")
+        log[str(name)] = values.tolist()
     return log
 
 
@@ -261,10 +270,11 @@ def described(state: OnlineState) -> tuple[dict[str, Any], dict[str, NDArray[Any
     arrays["counts"] = state.counts
     arrays["curve"] = np.array(state.curve, dtype=np.int64).reshape(-1, 2)
     arrays["log"] = np.array(state.log, dtype=np.int64).reshape(-1, 3)
+    arrays |= validation_arrays(state.validation)
     facts = {
         "settings": state.settings,
         "streaming": state.streaming,
-        "validation": state.validation,
+        "validation": [*state.validation],
         "offered": state.offered,
     }
     return facts, arrays
@@ -290,7 +300,7 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
     if state.offered < 0:
         raise ValueError("its number of weighted rows is impossible")
     log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
-    state.validation = as_validation_log(spec.facts["validation"], len(log))
+    state.validation = restored_validation(spec, len(log))
     best = spec.facts["best_iteration"]
     if best is not None and not 1 <= int(best) <= len(log):
         raise ValueError(f"its best pass is {best!r}")

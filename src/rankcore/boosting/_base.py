@@ -16,7 +16,8 @@ from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
-from rankcore._core.state import as_validation_log
+from rankcore._core.scoring import Scoring
+from rankcore._core.state import restored_validation, validation_arrays
 from rankcore._core.threads import n_threads
 from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows
@@ -280,13 +281,19 @@ class PairBoosting(Ranker):
             "settings": state.settings,
             "categories": None if categories is None else categories.facts(),
             "largest_query": self._largest_query,
-            "log": state.log,
-            "validation": state.validation,
+            "validation": [*state.validation],
             "best_iteration": getattr(self, "best_iteration_", None),
-        }, state.model.to_arrays()
+        }, {
+            **state.model.to_arrays(),
+            "log": np.array(state.log, dtype=np.float64).reshape(-1, len(FIGURES)),
+            **validation_arrays(state.validation),
+        }
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        return self._state.model.scoring(arrays)
 
     def _restore(self, spec: ModelSpec) -> None:
-        settings, log = spec.facts["settings"], spec.facts["log"]
+        settings, figures = spec.facts["settings"], spec.arrays["log"]
         n_features, best = check_n_features(spec.n_features), spec.facts["best_iteration"]
         zero_missing, trees = settings.get("zero_missing"), settings.get("weak") == "tree"
         if not isinstance(zero_missing, bool) or len(settings) != 1 + trees:
@@ -302,12 +309,17 @@ class PairBoosting(Ranker):
             model.check_categories(None if categories is None else categories.columns)
         elif categories is not None:
             raise ValueError("it holds stumps, which have no categorical features")
-        log = [list(map(float, figures)) for figures in log]
-        if any(len(figures) != len(FIGURES) for figures in log) or np.isnan(log).any():
+        if (
+            figures.dtype != np.float64
+            or figures.ndim != 2
+            or figures.shape[1] != len(FIGURES)
+            or np.isnan(figures).any()
+        ):
             raise ValueError("its log is not that of a boosted model")
+        log: list[list[float]] = figures.tolist()
         if len(model) > len(log) or not (best is None or 0 <= int(best) <= len(log)):
             raise ValueError("it has more weak rankers than rounds")
-        validation = as_validation_log(spec.facts["validation"], len(log))
+        validation = restored_validation(spec, len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
         self.n_features_in_, self._largest_query = n_features, int(spec.facts["largest_query"])
         self._categories = categories

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.scoring import Scoring
 from rankcore._ext import stumps as kernels
 from rankcore._ext.rows import Rows
 
@@ -157,6 +158,11 @@ class StumpSum:
         sums = np.bincount(self.features, np.abs(self.alphas), minlength=self.n_features)
         total = sums.sum()
         return np.asarray(sums / total if total > 0 else sums, dtype=np.float64)
+
+    def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        """How it answers, see `Scoring`."""
+        parts = self.merged()._asdict()
+        return Scoring("stumps", parts | {"base": np.array([parts["base"]])})
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """As a model file holds it."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.scoring import Scoring
 from rankcore._ext import trees as kernels
 from rankcore._ext.rows import Rows
 from rankcore.boosting._stump_sum import Contribution
@@ -219,6 +220,11 @@ class TreeSum:
                 part["categories"][node] = tuple(tree.categories(node))
             at += n
         return records
+
+    def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        """How it answers, of the arrays of `to_arrays`."""
+        parts = {name: arrays[name] for name in Packed._fields}
+        return Scoring("trees", parts, {"zero_missing": int(self.zero_missing)})
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """As a model file holds it."""

@@ -1,23 +1,20 @@
-"""Model files: one file per model, nothing in it that could run.
+"""Model files: one file per model, nothing in it that could run, for every language to read.
 
-A model file is a zip archive without compression. ``model.json`` says what it is: the format and
-its version, the learner's name, its parameters and settings. ``arrays/NAME.npy`` hold the numbers
-in NumPy's own format, which any tool can read. Everything is checked on the way in: names and sizes
-before an entry is read, so that no entry takes more memory than it has bytes in the file.
+A model file is a safetensors file: a JSON header, then raw arrays. ``docs/model_file.md`` names all
+that is in it. Everything is checked on the way in: names and sizes before an array is looked at, so
+that loading takes memory in proportion to the size of the file.
 """
 
 from __future__ import annotations
 
 import errno
-import io
 import json
-import math
+import mmap
 import os
 import secrets
 import stat
-import warnings
-import zipfile
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,14 +22,26 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import unchanging
-from rankcore._core.model_spec import ModelSpec, Specified
+from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.public_names import HOME
 from rankcore._core.random_state import decode_generator, encode_generator
-from rankcore.io.scaled import describe_scaler, restore_scaled, split_scaler
+from rankcore._core.scoring import Scoring
+from rankcore.io import safetensors, text_arrays
+from rankcore.io.scaled import describe_scaler, restore_scaled, scaler_scoring, split_scaler
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
 VERSION = 1
+# Larger files are mapped, and what they hold is read when it is needed.
+LARGE = 2**26
+# The last array of a file: CRC-32 of all bytes before it, least significant byte first.
+CHECKSUM = "~crc32"
+# Metadata; those of the scoring come besides.
+METADATA = (
+    *("format", "version", "learner", "n_features"),
+    *("parameters", "facts", "scaler", "labels", "checksum"),
+)
+SCORING = "scoring"
 
 
 def save(
@@ -85,15 +94,19 @@ def save(
     if scaler is not None:
         check_is_fitted(scaler)
     with unchanging(model):
-        content = _pack(model, None if scaler is None else describe_scaler(whole, scaler))
-    try:
-        _read(content)
-    except ValueError as error:
-        raise ValueError(
-            f"this {type(model).__name__} cannot be saved, because its file could not be loaded: "
-            f"{error}"
-        ) from error
-    _write_atomically(target, content)
+        parts = _pack(model, None if scaler is None else describe_scaler(whole, scaler))
+
+    def check(written: Path) -> None:
+        try:
+            with open(written, "rb") as stream:
+                _read(_content(stream), verify=True)
+        except ValueError as error:
+            raise ValueError(
+                f"this {type(model).__name__} cannot be saved, because its file could not be "
+                f"loaded: {error}"
+            ) from error
+
+    _write_atomically(target, parts, check)
 
 
 def check_params(model: Any) -> None:
@@ -112,15 +125,20 @@ def check_params(model: Any) -> None:
         _encode_param(name, value)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
     """Read a model that `save` wrote.
 
     Nothing in the file is executed, and every array is checked against the learner before it is
-    used.
+    used. A file above 64 MB is mapped: its arrays stay where they are, shared by all processes that
+    load it, and are read when they are needed. Do not overwrite such a file in place (`save`
+    replaces it by another one).
 
     Parameters
     ----------
     path : str or path-like
+    verify : bool, optional
+        Read the whole file once, to compare its checksum and to look for NaN. By default files up
+        to 64 MB are.
 
     Returns
     -------
@@ -134,75 +152,118 @@ def load(path: str | os.PathLike[str]) -> Any:
     ValueError
         If it is not a rankcore model, is damaged, or was written by a newer version.
     """
-    content = Path(path).read_bytes()
+    with open(path, "rb") as stream:
+        content = _content(stream)
     try:
-        return _read(content)
+        return _read(content, len(content) <= LARGE if verify is None else verify)
     except ValueError as error:
         raise ValueError(f"{path} {error}") from error
 
 
-def _read(content: bytes) -> Any:
+def is_model_file(path: Path) -> bool:
+    """Whether a file looks like a model file, by its first bytes."""
+    with open(path, "rb") as stream:
+        return stream.read(9)[8:] == b"{"
+
+
+def _content(stream: Any) -> bytes | mmap.mmap:
+    """The bytes of a file, mapped if it is large."""
+    if os.fstat(stream.fileno()).st_size <= LARGE:
+        content: bytes = stream.read()
+        return content
+    return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
     """The model in the bytes of a file; ValueError says what the file is instead."""
     try:
-        document, arrays = _unpack(content)
+        metadata, tensors = safetensors.unpack(content)
+        if metadata.get("format") != FORMAT:
+            raise ValueError(f"its metadata do not say {FORMAT!r}")
+        version = int(metadata["version"])
+        last = tensors.pop(CHECKSUM, None)
+        if last is None and "checksum" in metadata:
+            raise ValueError("its checksum is lost")
+        if last is not None and (last.dtype, last.shape) != (np.dtype(np.uint8), (4,)):
+            raise ValueError("its checksum is not 4 bytes")
+        if verify and last is not None:
+            _check_sum(content, last)
     except Exception as error:  # the readers of bytes that are not theirs raise almost anything
         raise ValueError(f"is not a rankcore model file, or it is damaged: {error}") from error
-    if document["version"] > VERSION:
+    if version > VERSION:
         raise ValueError(
-            f"has format version {document['version']}; this rankcore reads up to {VERSION}: "
-            "upgrade rankcore"
+            f"has format version {version}; this rankcore reads up to {VERSION}: upgrade rankcore"
         )
     try:
-        model = _rebuild(document, arrays)
+        texts = json.loads(metadata["labels"])
+        arrays = Arrays(content, tensors, texts, mapped=not verify)
+        model = _rebuild(metadata, arrays)
         arrays.check_all_read()
     except Exception as error:  # as does what a crafted document asks for
         raise ValueError(f"is damaged: {error}") from error
     return model
 
 
-def _pack(model: Specified, scaler: tuple[dict[str, Any], dict[str, Any]] | None) -> bytes:
+def _check_sum(content: bytes | mmap.mmap, last: safetensors.Tensor) -> None:
+    """Raise ValueError unless the checksum at the end of a file is that of what is before it."""
+    found, step = 0, 2**24
+    with memoryview(content) as whole:
+        if last.last != len(whole):
+            raise ValueError("its checksum is not at its end")
+        for start in range(0, last.first, step):
+            found = zlib.crc32(whole[start : min(start + step, last.first)], found)
+        if found.to_bytes(4, "little") != bytes(whole[last.first :]):
+            raise ValueError("its checksum is not that of its bytes")
+
+
+def _pack(model: Specified, scaler: tuple[dict[str, Any], dict[str, Any]] | None) -> list[bytes]:
+    """The parts of a model file, in their order."""
     spec = model._spec()
+    assert spec.scoring is not None
     params: dict[str, Any] = model.get_params(deep=False)  # type: ignore[attr-defined]
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "learner": type(model).__name__,
-        "params": {name: _encode_param(name, value) for name, value in params.items()},
-        "n_features": spec.n_features,
-        "feature_names": spec.feature_names,
-        **spec.facts,
-    }
     arrays = dict(spec.arrays)
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "learner": type(model).__name__,
+        "n_features": str(spec.n_features),
+        "parameters": json.dumps({name: _encode_param(name, v) for name, v in params.items()}),
+        "facts": json.dumps(spec.facts),
+        **_describe_scoring(spec.scoring, arrays),
+    }
     if scaler is not None:
-        document["scaler"] = scaler[0]
+        metadata["scaler"] = json.dumps(scaler[0])
+        metadata |= {f"{SCORING}.{name}": of for name, of in scaler_scoring(scaler[0]).items()}
         arrays |= scaler[1]
-    content = io.BytesIO()
-    # Entries of no date: equal models have equal files.
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("model.json"), json.dumps(document, indent=1))
-        for name, array in arrays.items():
-            info = zipfile.ZipInfo(f"arrays/{name}.npy")
-            with archive.open(info, "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
-    return content.getvalue()
+    if spec.feature_names is not None:
+        arrays["feature_names"] = np.array(spec.feature_names, dtype=object)
+    arrays, texts = text_arrays.encode(arrays)
+    metadata["labels"], metadata["checksum"] = json.dumps(texts), CHECKSUM
+    arrays[CHECKSUM] = np.zeros(4, dtype=np.uint8)
+    parts, checksum = safetensors.pack(metadata, arrays), 0
+    for part in parts[:-1]:
+        checksum = zlib.crc32(part, checksum)
+    parts[-1] = checksum.to_bytes(4, "little")
+    return parts
 
 
-def _unpack(content: bytes) -> tuple[dict[str, Any], Arrays]:
-    archive = zipfile.ZipFile(io.BytesIO(content))
-    entries = archive.infolist()
-    names = [entry.filename for entry in entries]
-    if len(set(names)) < len(names):
-        raise ValueError("it has two entries of one name")
-    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-        raise ValueError("it has a compressed entry; entries are stored as they are")
-    if sum(max(entry.file_size, entry.compress_size) for entry in entries) > len(content):
-        raise ValueError("its entries claim to be larger than the file")
-    document = json.loads(archive.read("model.json"))
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError(f"its model.json does not say {FORMAT!r}")
-    if not isinstance(document.get("version"), int):
-        raise ValueError("its model.json has no version")
-    return document, Arrays(archive)
+def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str]:
+    """Metadata of how a model answers; what `arrays` lack of its numbers is added to them."""
+    metadata = {SCORING: scoring.form}
+    metadata |= {f"{SCORING}.{name}": str(fact) for name, fact in scoring.facts.items()}
+    known = {_where(array): name for name, array in arrays.items()}
+    for name, array in scoring.arrays.items():
+        of = f"{SCORING}.{name}"
+        if _where(array) in known:
+            metadata[of] = known[_where(array)]
+        else:
+            metadata[of], arrays[of] = of, array
+    return metadata
+
+
+def _where(array: np.ndarray) -> tuple[Any, ...]:
+    """The same for arrays that are the same numbers in memory."""
+    return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
 class Arrays(Mapping[str, np.ndarray]):
@@ -212,42 +273,42 @@ class Arrays(Mapping[str, np.ndarray]):
     ----------
     shapes : dict
         Shapes by name, known before an array is read.
+    mapped : bool
+        Whether the numbers lie in a file that is too large to be read whole.
     """
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
+    def __init__(
+        self,
+        content: bytes | mmap.mmap,
+        tensors: Mapping[str, safetensors.Tensor],
+        texts: Mapping[str, str],
+        *,
+        mapped: bool,
+    ) -> None:
+        self._content, self._tensors, self._texts = content, tensors, texts
         self._read: set[str] = set()
-        self.shapes = {}
-        for entry in archive.infolist():
-            if entry.filename == "model.json":
-                continue
-            name = entry.filename.removeprefix("arrays/").removesuffix(".npy")
-            if entry.filename != f"arrays/{name}.npy":
-                raise ValueError(f"it has an entry {entry.filename!r} that no model has")
-            self.shapes[name] = self._header(name)[0]
+        self.mapped = mapped
+        ends = {f"{name}{text_arrays.ENDS}" for name in texts}
+        self.shapes = {name: one.shape for name, one in tensors.items() if name not in ends}
+        self.shapes |= {
+            name: tensors[f"{name}{text_arrays.ENDS}"].shape
+            for name in texts
+            if f"{name}{text_arrays.ENDS}" in tensors
+        }
 
-    def _header(self, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-        """Shape, whether columns come first, dtype and where the numbers begin."""
-        entry = self._archive.getinfo(f"arrays/{name}.npy")
-        with self._archive.open(entry) as stream, warnings.catch_warnings():
-            warnings.simplefilter("error")  # NumPy reads headers of Python 2 with one
-            if np.lib.format.read_magic(stream) != (1, 0):
-                raise ValueError(f"the array {name} has another version of NumPy's format")
-            shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
-            begin = stream.tell()
-        if dtype.kind not in "fiubUSmM" or dtype.fields is not None:
-            raise ValueError(f"the array {name} has dtype {dtype}")
-        if begin + math.prod(shape) * dtype.itemsize != entry.file_size:
-            raise ValueError(f"the array {name} is not as long as its header says")
-        return shape, by_column, dtype, begin
+    def _view(self, name: str) -> np.ndarray:
+        if name not in self._tensors:
+            raise ValueError(f"it has no array {name}")
+        self._read.add(name)
+        found = safetensors.view(self._content, self._tensors[name])
+        found = found.astype(found.dtype.newbyteorder("="), copy=False)
+        # Arrays of a file that was read are the model's own, as those of a fit are.
+        return found if isinstance(self._content, mmap.mmap) else found.copy()
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self.shapes:
-            raise ValueError(f"it has no array {name}")
-        shape, by_column, dtype, begin = self._header(name)
-        self._read.add(name)
-        values = np.frombuffer(self._archive.read(f"arrays/{name}.npy"), dtype, offset=begin)
-        return values.reshape(shape, order="F" if by_column else "C").copy(order="K")
+        if name in self._texts:
+            return text_arrays.decode(name, self._texts[name], self._view)
+        return self._view(name)
 
     def __contains__(self, name: object) -> bool:
         return name in self.shapes
@@ -260,7 +321,9 @@ class Arrays(Mapping[str, np.ndarray]):
 
     def check_all_read(self) -> None:
         """Raise if there is an array that the learner did not ask for."""
-        unknown = self.shapes.keys() - self._read
+        unknown = {
+            name for name in self._tensors.keys() - self._read if not name.startswith(f"{SCORING}.")
+        }
         if unknown:
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
 
@@ -273,22 +336,30 @@ def _learner(name: Any) -> Any:
     return None if kind._describe is Specified._describe else kind  # RankSVMCV has a model
 
 
-def _rebuild(document: dict[str, Any], arrays: Arrays) -> Any:
-    known = {"format", "version", "learner", "params", "n_features", "feature_names", "scaler"}
-    learner, names = document["learner"], document["feature_names"]
-    kind = _learner(learner)
+def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
+    unknown = [name for name in metadata if name not in METADATA and name.split(".")[0] != SCORING]
+    if unknown:
+        raise ValueError(f"it has metadata that no model has: {sorted(unknown)}")
+    kind = _learner(metadata["learner"])
     if kind is None:
-        raise ValueError(f"its learner {learner!r} is unknown here; a newer rankcore may know it")
-    model = kind(**{name: _decode_param(value) for name, value in document["params"].items()})
+        raise ValueError(
+            f"its learner {metadata['learner']!r} is unknown here; a newer rankcore may know it"
+        )
+    params = json.loads(metadata["parameters"])
+    model = kind(**{name: _decode_param(value) for name, value in params.items()})
     model._check_params()
-    facts = {name: value for name, value in document.items() if name not in known}
-    model._restore(ModelSpec(facts, arrays, document["n_features"], names))
+    n_features = check_n_features(json.loads(metadata["n_features"]))
+    names = None
+    if "feature_names" in arrays:
+        names = arrays["feature_names"]
+    listed = None if names is None else names.tolist()
+    model._restore(ModelSpec(json.loads(metadata["facts"]), arrays, n_features, listed))
     if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-        if model.feature_names_in_.shape != (document["n_features"],):
+        if names.shape != (n_features,):
             raise ValueError("its feature names do not fit its features")
-    if "scaler" in document:
-        return restore_scaled(document["scaler"], arrays, model)
+        model.feature_names_in_ = names
+    if "scaler" in metadata:
+        return restore_scaled(json.loads(metadata["scaler"]), arrays, model)
     return model
 
 
@@ -332,8 +403,8 @@ def _writable_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
-    """Replace ``path`` by a whole file: write beside it, flush to disk, then rename."""
+def _write_atomically(path: Path, parts: list[bytes], check: Callable[[Path], None]) -> None:
+    """Replace ``path`` by a whole file: write beside it, flush to disk, check, then rename."""
     temporary = path.with_name(f".{secrets.token_hex(8)}.rankcore")
     # As readable as any other new file, which tempfile's are not.
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
@@ -341,9 +412,10 @@ def _write_atomically(path: Path, content: bytes) -> None:
     handle = os.open(temporary, flags, 0o666 if mode is None else mode & 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())
+        check(temporary)
         if mode is not None:  # narrower until the content is whole, never wider
             os.chmod(temporary, mode)
         os.replace(temporary, path)

@@ -55,6 +55,8 @@ def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, 
         for name in LEARNED[type(scaler).__name__]
         if getattr(scaler, name, None) is not None
     }
+    if names is not None:
+        arrays["scaler.feature_names"] = np.array([*map(str, names)], dtype=object)
     seen = scaler.n_samples_seen_
     facts = {
         "class": type(scaler).__name__,
@@ -62,9 +64,31 @@ def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, 
         "params": scaler.get_params(),
         "n_samples_seen": np.asarray(seen).astype(np.int64).tolist(),
         "arrays": sorted(arrays),
-        "feature_names": None if names is None else [*map(str, names)],
     }
     return facts, arrays
+
+
+def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
+    """What a scaler does to a value, for readers of a model file that know no scikit-learn.
+
+    Parameters
+    ----------
+    facts : mapping
+        Of `describe_scaler`.
+
+    Returns
+    -------
+    dict of str to str
+        ``scaler``, and the arrays that are taken from a value (``center``) before it is divided
+        (``scale``), where there are any.
+    """
+    params, arrays = facts["params"], facts["arrays"]
+    found = {"scaler": {"StandardScaler": "standard", "MaxAbsScaler": "max_abs"}[facts["class"]]}
+    if params.get("with_mean", False):
+        found["center"] = "scaler.mean_"
+    if "scaler.scale_" in arrays:
+        found["scale"] = "scaler.scale_"
+    return found
 
 
 def restore_scaled(
@@ -97,8 +121,8 @@ def restore_scaled(
     seen = facts["n_samples_seen"]
     scaler.n_samples_seen_ = np.array(seen, dtype=np.int64)[()]
     scaler.n_features_in_ = d
-    if facts["feature_names"] is not None:
-        scaler.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+    if "scaler.feature_names" in arrays:
+        scaler.feature_names_in_ = arrays["scaler.feature_names"]
         if scaler.feature_names_in_.shape != (d,):
             raise ValueError("its feature names do not fit its scaler")
     first, second = map(str, facts["steps"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_reached
 from rankcore._core.params import check_option
+from rankcore._core.scoring import Scoring
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._projecting import ProjectingClassifier
@@ -51,15 +53,23 @@ def count_votes(
 class VotesRanks(ProjectingClassifier):
     """A learner whose models vote on the rank; ``output`` says what becomes of the votes.
 
-    A subclass provides ``_tally``.
+    A subclass provides ``_voters``.
     """
 
     output: str
     _one_direction = True
 
+    def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights, thresholds and votes of the models, as `count_votes` takes them."""
+        raise NotImplementedError
+
     def _tally(self, rows: Rows) -> np.ndarray:
         """Votes for each rank, shape (n_rows, n_ranks), int64."""
-        raise NotImplementedError
+        return count_votes(rows, *self._voters())
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        parts = dict(zip(("weights", "thresholds", "votes"), self._voters(), strict=True))
+        return Scoring("votes", parts, {"output": self.output})
 
     def _projected(self, rows: Rows) -> np.ndarray:
         votes = self._tally(rows)

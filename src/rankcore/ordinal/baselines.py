@@ -10,6 +10,7 @@ import numpy as np
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_flag, check_option, check_real
+from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
@@ -196,6 +197,10 @@ class WidrowHoff(ProjectingClassifier):
             state.others["scale"][0],
         )
 
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        weights, intercept = self._parameters()
+        return Scoring("rounded", {"weights": weights, "intercept": intercept})
+
     def _projected(self, rows: Rows) -> np.ndarray:
         weights, intercept = self._parameters()
         scores = np.empty(rows.n_rows)
@@ -362,6 +367,10 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
             self.update == "uniform",
             state.others["scale"][0],
         )
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        weights, intercepts = self._parameters()
+        return Scoring("classes", {"weights": weights, "intercepts": intercepts})
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         return self._scored(rows)[1]

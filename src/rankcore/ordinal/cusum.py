@@ -10,6 +10,7 @@ import numpy as np
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import STEP_RULES, check_flag, check_option, check_real
+from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
@@ -223,6 +224,11 @@ class CuSumRank(ProjectingClassifier):
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         check_intercept_scale(state)
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        weights, thresholds = self._parameters()
+        facts: dict[str, str | int] = {"decision": self.decision, "tie": self.tie_break}
+        return Scoring("tasks", {"weights": weights, "thresholds": thresholds}, facts)
 
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Cumulative scores of the ranks, and the ranks of the highest."""

@@ -29,7 +29,7 @@ from rankcore.ordinal._tiles import (
     tile_width,
     zeros_by_line,
 )
-from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
+from rankcore.ordinal._votes import OUTPUTS, VotesRanks
 from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
@@ -414,9 +414,8 @@ loss_curve_
         n_votes = max(1, int(self._votes(self._state).sum()))
         return scores + short / (scale_of(self._state) - short) / (4 * n_votes), winners
 
-    def _tally(self, rows: Rows) -> np.ndarray:
-        state = self._state
-        return count_votes(rows, *member_parameters(state), self._votes(state))
+    def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return *member_parameters(self._state), self._votes(self._state)
 
 
 class OAPVoting(OAPBagging):

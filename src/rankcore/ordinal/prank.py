@@ -10,6 +10,7 @@ import numpy as np
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_flag, check_option
+from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
@@ -46,6 +47,10 @@ class ThresholdClassifier(ProjectingClassifier):
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds to predict with."""
         raise NotImplementedError
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        weights, thresholds = self._parameters()
+        return Scoring("thresholds", {"weights": weights, "thresholds": thresholds})
 
     def _projected(self, rows: Rows) -> np.ndarray:
         scores = np.empty(rows.n_rows)

@@ -13,10 +13,9 @@ from rankcore._core.concurrency import reads
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.params import check_option
 from rankcore._core.state import OnlineState
-from rankcore._ext.rows import Rows
 from rankcore._ext.voted import Voted
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
-from rankcore.ordinal._votes import OUTPUTS, VotesRanks, count_votes
+from rankcore.ordinal._votes import OUTPUTS, VotesRanks
 from rankcore.ordinal.prank import check_lattice, check_rule, scale_of
 
 __all__ = ["VotedPRank"]
@@ -230,9 +229,9 @@ class VotedPRank(VotesRanks):
                 votes.size, int(state.others["progress"][2]) + 1, votes.sum() / max(state.t, 1)
             )
 
-    def _tally(self, rows: Rows) -> np.ndarray:
+    def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         hypotheses, cuts, votes = self._all_hypotheses()
-        return count_votes(rows, hypotheses[:, :, None], cuts[:, :, None], votes)  # tiles of one
+        return hypotheses[:, :, None], cuts[:, :, None], votes  # tiles of one
 
     def _check_params(self) -> None:
         self._check_common_params()

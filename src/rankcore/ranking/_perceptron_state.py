@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.model_spec import ModelSpec, array_like
-from rankcore._core.state import LearnerState, as_validation_log
+from rankcore._core.state import LearnerState, restored_validation
 from rankcore._ext.pairs import PairState
 
 # Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
@@ -228,7 +228,7 @@ class PairwiseState(LearnerState):
         ):
             raise ValueError("what it has counted is impossible")
         state.streaming = bool(spec.facts["streaming"])
-        state.validation = as_validation_log(spec.facts["validation"], len(state.log))
+        state.validation = restored_validation(spec, len(state.log))
         return state
 
     # ---------------------------------------------------------------- models

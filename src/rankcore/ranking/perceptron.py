@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
@@ -19,6 +19,8 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._core.scales import warn_of_scales
+from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._core.state import validation_arrays
 from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking._base import Ranker
@@ -442,9 +444,16 @@ class PairwisePerceptron(Ranker):
             "streaming": state.streaming,
             "seed": state.seed,
             "largest_query": self._largest_query,
-            "validation": state.validation,
+            "validation": [*state.validation],
             "best_iteration": getattr(self, "best_iteration_", None),
-        }, state.to_arrays()
+        }, state.to_arrays() | validation_arrays(state.validation)
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        if self._by_rank():
+            return no_scoring(
+                "combine='rank' ranks the documents of a query together: a row has no score alone"
+            )
+        return Scoring("linear", {"weights": self._weights()})
 
     def _restore(self, spec: ModelSpec) -> None:
         n_features = check_n_features(spec.n_features)

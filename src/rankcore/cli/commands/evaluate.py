@@ -7,7 +7,6 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from zipfile import is_zipfile
 
 import typer
 from rich.console import Console
@@ -101,7 +100,9 @@ def evaluate(
         )
         _print_runs(report, bool(compare), per_query, as_json)
         return
-    if model.is_file() and not is_zipfile(model):
+    from rankcore.io.model_file import is_model_file
+
+    if model.is_file() and not is_model_file(model):
         raise ValueError(
             f"{model} is not a rankcore model file, or it is damaged; nor is it a TREC run "
             "(query Q0 document rank score tag). Give the run first, then the judgments"

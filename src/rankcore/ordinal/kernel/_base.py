@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._projecting import ProjectingClassifier
@@ -41,6 +42,10 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
     ) -> Any:
         """The state's arrays, checked, as the compiled rule takes them."""
+        raise NotImplementedError
+
+    def _thresholds(self, state: DualState) -> np.ndarray:
+        """Thresholds to predict with."""
         raise NotImplementedError
 
     def _averages(self) -> bool:
@@ -149,6 +154,34 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         facts, arrays = super()._describe()
         trimmed = _pool.trimmed(self._state.others)
         return facts, arrays | {f"others.{name}": array for name, array in trimmed.items()}
+
+    def _rule(self) -> dict[str, str | int]:
+        """What is made of the outputs, for `Scoring`."""
+        return {"rule": "thresholds"}
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        state: Any = self._state
+        settings = state.settings
+        if settings["kernel"] == "precomputed":
+            return no_scoring("the kernel is precomputed: a row is no row of features")
+        kernel = self._compiled_kernel(state)
+        slots, coefs, sizes = self._output_lists(state)
+        longest = int(sizes.max(initial=0))
+        facts = {"kernel": settings["kernel"], "degree": kernel["degree"], **self._rule()}
+        parts = {
+            "constants": np.array([kernel["gamma"], kernel["coef0"]]),
+            "coefs": coefs[:, :longest],
+            "slots": slots[:, :longest],
+            "sizes": sizes.astype(np.int64, copy=False),
+            "norms": arrays["others.norms"],
+            "thresholds": self._thresholds(state),
+        }
+        vectors = arrays["others.vectors"]
+        if "others.starts" not in arrays:
+            return Scoring("kernel", {**parts, "vectors": vectors}, facts)
+        indptr = np.concatenate([arrays["others.starts"], [vectors.size]])
+        parts |= {"values": vectors, "indices": arrays["others.indices"], "indptr": indptr}
+        return Scoring("kernel", parts, facts)
 
     # ---------------------------------------------------------------- learning
 

@@ -194,8 +194,11 @@ best_iteration_, t_, history_, loss_curve_
     def _tasks(self, rows: Rows) -> np.ndarray:
         return self._outputs(rows) - self._thresholds(self._fitted_state())
 
+    def _rule(self) -> dict[str, str | int]:
+        return {"rule": "tasks", "decision": self.decision, "tie": self.tie_break}
+
     def _projected(self, rows: Rows) -> np.ndarray:
-        return self._tasks(rows).sum(axis=1)
+        return cumulated(self._tasks(rows))[:, -1]  # summed in the order of rankcore.h
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         return self._scored(rows)[1]

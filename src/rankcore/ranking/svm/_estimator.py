@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from time import perf_counter
 from typing import Any, Self
@@ -18,6 +18,7 @@ from rankcore._core.model_spec import ModelSpec
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
+from rankcore._core.scoring import Scoring
 from rankcore._core.threads import check_n_jobs, n_threads
 from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows
@@ -365,6 +366,9 @@ class RankSVM(Ranker):
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return describe(self)
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        return self._state.model.scoring(arrays)
 
     def _restore(self, spec: ModelSpec) -> None:
         restore(self, spec)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.state import as_validation_log
+from rankcore._core.model_spec import ModelSpec, check_n_features, is_mapped
+from rankcore._core.state import restored_validation, validation_arrays
 from rankcore.ranking._base import ModelState
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 
@@ -27,15 +27,18 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     state = model._state.model
     facts: dict[str, Any] = {
         "largest_query": model._largest_query,
-        "log": model._state.log,
-        "validation": model._state.validation,
+        "validation": [*model._state.validation],
         "objective": model.objective_,
         "gap": model.gap_,
         "n_iter": model.n_iter_,
         "kernel": None,
     }
+    history = {
+        "log": np.array(model._state.log, dtype=np.float64).reshape(-1, len(FIGURES)),
+        **validation_arrays(model._state.validation),
+    }
     if isinstance(state, LinearModel):
-        return facts, {"weights": state.weights}
+        return facts, {"weights": state.weights, **history}
     kernel = state.kernel
     if callable(kernel.kind):
         raise TypeError(
@@ -48,10 +51,14 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "degree": kernel.degree,
         "coef0": kernel.coef0,
     }
-    arrays = {"support": state.support, "coefficients": state.coefficients}
+    arrays = {"support": state.support, "coefficients": state.coefficients, **history}
     if hasattr(state.vectors, "tocsr"):
-        parts = ("data", "indices", "indptr")
-        arrays |= {f"vectors.{part}": getattr(state.vectors, part) for part in parts}
+        vectors = state.vectors
+        arrays |= {
+            "vectors.data": vectors.data,
+            "vectors.indices": vectors.indices.astype(np.int32, copy=False),
+            "vectors.indptr": vectors.indptr.astype(np.int64, copy=False),
+        }
     elif state.vectors is not None:
         arrays["vectors"] = state.vectors
     return facts, arrays
@@ -66,10 +73,15 @@ def restore(model: Any, spec: ModelSpec) -> None:
         If the arrays and facts are not those of a ranking SVM.
     """
     document, arrays, n_features = spec.facts, spec.arrays, check_n_features(spec.n_features)
-    log = [list(figures) for figures in document["log"]]
-    numbers = np.array(log, dtype=np.float64).reshape(len(log), -1)
-    if (log and numbers.shape[1] != len(FIGURES)) or np.isnan(numbers).any():
+    numbers = arrays["log"]
+    if (
+        numbers.dtype != np.float64
+        or numbers.ndim != 2
+        or numbers.shape[1] != len(FIGURES)
+        or np.isnan(numbers).any()
+    ):
         raise ValueError("its log is not that of a ranking SVM")
+    log: list[list[Any]] = numbers.tolist()
     objective, gap, steps = document["objective"], document["gap"], document["n_iter"]
     if not (objective >= 0 and gap >= 0):
         raise ValueError("its figures are impossible")
@@ -83,7 +95,7 @@ def restore(model: Any, spec: ModelSpec) -> None:
         found = LinearModel(_vector(arrays, "weights", n_features))
     else:
         found = _kernel_model(model, kernel, n_features, arrays)
-    validation = as_validation_log(document["validation"], len(log))
+    validation = restored_validation(spec, len(log))
     model._state = ModelState(found, settings={}, log=log, validation=validation)
     model.objective_, model.gap_, model.n_iter_ = float(objective), float(gap), steps
     model.n_features_in_, model._largest_query = n_features, int(document["largest_query"])
@@ -117,6 +129,8 @@ def _kernel_model(
         parts = tuple(arrays[f"vectors.{part}"] for part in ("data", "indices", "indptr"))
         vectors = sp.csr_array(parts, shape=(n, n_features))
         vectors.check_format(full_check=True)
+        if not vectors.has_canonical_format:
+            raise ValueError("its vectors have columns that do not ascend")
         values = vectors.data
     if vectors.shape != (n, n_features) or values.dtype.kind != "f":
         raise ValueError(f"its vectors have shape {vectors.shape} and dtype {values.dtype}")
@@ -127,7 +141,8 @@ def _kernel_model(
 
 def _vector(arrays: Mapping[str, np.ndarray], name: str, size: int) -> np.ndarray:
     array = arrays[name]
-    if array.shape != (size,) or array.dtype != np.float64 or not np.isfinite(array).all():
+    whole = is_mapped(arrays) or np.isfinite(array).all()
+    if array.shape != (size,) or array.dtype != np.float64 or not whole:
         raise ValueError(
             f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected ({size},) "
             "finite numbers of float64"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows, project
 
 Floats = NDArray[np.float64]
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
+# In the order of rankcore.h.
+COMPILED = KERNELS[:3]
+# Rows that are scored between two looks at pending signals.
+SCORED_ROWS = 1024
 # Values of a kernel matrix that are computed at a time: 32 MiB.
 BLOCK_VALUES = 2**22
 
@@ -144,6 +151,10 @@ class LinearModel:
 
     weights: Floats
 
+    def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        """How it answers, see `Scoring`."""
+        return Scoring("linear", {"weights": self.weights})
+
     def score(self, rows: Rows) -> Floats:
         """Scores of rows. O(n_values)."""
         scores = np.empty(rows.n_rows)
@@ -176,10 +187,79 @@ class KernelModel:
         if self.vectors is None:
             return np.asarray(matrix[:, self.support] @ self.coefficients, dtype=np.float64)
         scores = np.zeros(rows.n_rows)
-        if self.support.size:
+        if not callable(self.kernel.kind):
+            self._score_compiled(rows, scores)
+        elif self.support.size:
             for first, last, values in self.kernel.blocks(matrix, self.vectors):
                 scores[first:last] = values @ self.coefficients
         return scores
+
+    def _score_compiled(self, rows: Rows, scores: Floats) -> None:
+        """Write scores, by the kernels that C scores with, some rows at a time."""
+        n, vectors, csr = self.support.size, self.vectors, (None, None, None)
+        if n == 0:
+            return
+        if hasattr(vectors, "tocsr"):
+            starts = vectors.indptr.astype(np.int64)
+            csr = vectors.indices.astype(np.int32, copy=False), starts[:-1], np.diff(starts)
+            vectors = vectors.data
+        slots = np.arange(n, dtype=np.int32)[np.newaxis]
+        kernel = {
+            "kind": COMPILED.index(str(self.kernel.kind)),
+            "gamma": self.kernel.gamma,
+            "coef0": self.kernel.coef0,
+            "degree": self.kernel.degree,
+        }
+        for start in range(0, rows.n_rows, SCORED_ROWS):
+            stop = min(start + SCORED_ROWS, rows.n_rows)
+            kernel_scores.outputs(
+                rows,
+                start,
+                stop,
+                kernel,
+                vectors.reshape(-1),
+                *csr,
+                self.norms,
+                n,
+                slots,
+                self.coefficients[np.newaxis],
+                np.array([n]),
+                scores[start:stop, np.newaxis],
+            )
+
+    def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        """How it answers, of the arrays of a model file."""
+        if self.vectors is None:
+            return no_scoring("the kernel is precomputed: a row is no row of features")
+        parts: dict[str, NDArray[Any]] = {
+            "constants": np.array([self.kernel.gamma, self.kernel.coef0], dtype=np.float64),
+            "coefs": self.coefficients[np.newaxis],
+            "slots": np.arange(self.support.size, dtype=np.int32)[np.newaxis],
+            "sizes": np.array([self.support.size], dtype=np.int64),
+            "norms": self.norms,
+        }
+        if hasattr(self.vectors, "tocsr"):
+            names = {"values": "data", "indices": "indices", "indptr": "indptr"}
+            parts |= {name: arrays[f"vectors.{of}"] for name, of in names.items()}
+        else:
+            parts["vectors"] = arrays["vectors"]
+        facts: dict[str, str | int] = {
+            "kernel": str(self.kernel.kind),
+            "degree": int(self.kernel.degree),
+            "rule": "score",
+        }
+        return Scoring("kernel", parts, facts)
+
+    @cached_property
+    def norms(self) -> Floats:
+        """Squared lengths of the support vectors, each summed in the order of its columns."""
+        if hasattr(self.vectors, "tocsr"):
+            values, counts = self.vectors.data, np.diff(self.vectors.indptr)
+        else:
+            values = self.vectors.reshape(-1)
+            counts = np.full(len(self.vectors), self.vectors.shape[1])
+        of, squares = np.repeat(np.arange(counts.size), counts), values.astype(np.float64) ** 2
+        return np.bincount(of, squares, minlength=counts.size).astype(np.float64)
 
     def weights(self) -> Floats:
         """The weights of features that the linear kernel amounts to."""

@@ -1,0 +1,79 @@
+/* librankcore.h - the shared library: model files scored from any language that calls C.
+ *
+ * CMakeLists.txt beside this file builds it. An opened model is never written to: any number of
+ * threads may score with it at once. Rows are checked. Functions that return int32_t return 0, or
+ * a code of which rankcore_message has the words.
+ */
+#ifndef LIBRANKCORE_H
+#define LIBRANKCORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32) && defined(LIBRANKCORE_BUILD)
+#define RANKCORE_API __declspec(dllexport)
+#elif defined(__GNUC__)
+#define RANKCORE_API __attribute__((visibility("default")))
+#else
+#define RANKCORE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rankcore_model rankcore_model;
+
+/* Opens a file that rankcore.save wrote; close it with rankcore_close. NULL if it cannot: then
+ * `error` (unless NULL), of `size` bytes, says why. */
+RANKCORE_API rankcore_model *rankcore_open(const char *path, char *error, size_t size);
+
+/* The same for the bytes of a file, which must begin at a multiple of 8 and outlive the model. */
+RANKCORE_API rankcore_model *rankcore_open_bytes(const void *bytes, size_t n, char *error,
+                                                 size_t size);
+
+/* Closes a model; NULL is allowed. No thread may use it. */
+RANKCORE_API void rankcore_close(rankcore_model *model);
+
+/* Compares the checksum of a file above 64 MiB, which opening leaves out. */
+RANKCORE_API int32_t rankcore_verify(const rankcore_model *model);
+
+RANKCORE_API int64_t rankcore_n_features(const rankcore_model *model);
+
+/* 0 of a model that has only scores. */
+RANKCORE_API int32_t rankcore_n_ranks(const rankcore_model *model);
+
+/* Copies the UTF-8 name of the learner, of a feature or of the label of a rank, ended by a zero
+ * byte and cut to `size`; returns its length, or -1 if there is none. Labels that are numbers are
+ * written with 17 digits. */
+RANKCORE_API int64_t rankcore_learner(const rankcore_model *model, char *name, size_t size);
+RANKCORE_API int64_t rankcore_feature(const rankcore_model *model, int64_t column, char *name,
+                                      size_t size);
+RANKCORE_API int64_t rankcore_label(const rankcore_model *model, int32_t rank, char *label,
+                                    size_t size);
+
+/* Scores and ranks (either may be NULL) of n_rows dense rows, `stride` values apart. After a code
+ * that is not 0, those of some rows are written. */
+RANKCORE_API int32_t rankcore_dense(const rankcore_model *model, const double *values,
+                                    int64_t n_rows, int64_t stride, double *scores, int32_t *ranks);
+RANKCORE_API int32_t rankcore_dense_f32(const rankcore_model *model, const float *values,
+                                        int64_t n_rows, int64_t stride, double *scores,
+                                        int32_t *ranks);
+
+/* The same of CSR rows: row i has the values offsets[i] .. offsets[i + 1] - 1, at ascending
+ * columns. */
+RANKCORE_API int32_t rankcore_csr(const rankcore_model *model, const double *values,
+                                  const int32_t *columns, const int64_t *offsets, int64_t n_rows,
+                                  double *scores, int32_t *ranks);
+RANKCORE_API int32_t rankcore_csr_f32(const rankcore_model *model, const float *values,
+                                      const int32_t *columns, const int64_t *offsets,
+                                      int64_t n_rows, double *scores, int32_t *ranks);
+
+/* What a code means. */
+RANKCORE_API const char *rankcore_message(int32_t code);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBRANKCORE_H */

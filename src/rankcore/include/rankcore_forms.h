@@ -1,0 +1,484 @@
+/* rankcore_forms.h - how models answer: the struct of an open model, and its arrays, checked.
+ * Part of rankcore_model.h. */
+#ifndef RANKCORE_FORMS_H
+#define RANKCORE_FORMS_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "rankcore.h"
+#include "rankcore_tensors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a function returns: RC_MODEL_OK, or why it did nothing. rc_model.error has the words. */
+enum {
+    RC_MODEL_OK = 0,
+    RC_MODEL_NO_FILE = 1,     /* there is none, or it cannot be read */
+    RC_MODEL_DAMAGED = 2,     /* it is no model file, or damaged */
+    RC_MODEL_NEWER = 3,       /* it was written by a newer version */
+    RC_MODEL_UNSUPPORTED = 4, /* this model does not answer that question */
+    RC_MODEL_ROWS = 5,        /* the rows are not those of this model */
+    RC_MODEL_MEMORY = 6       /* memory ended */
+};
+
+/* How a model answers: the forms of docs/model_file.md. */
+enum {
+    RC_MODEL_NONE = 0,
+    RC_MODEL_LINEAR = 1,
+    RC_MODEL_THRESHOLDS = 2,
+    RC_MODEL_ROUNDED = 3,
+    RC_MODEL_TASKS = 4,
+    RC_MODEL_CLASSES = 5,
+    RC_MODEL_VOTES = 6,
+    RC_MODEL_STUMPS = 7,
+    RC_MODEL_TREES = 8,
+    RC_MODEL_KERNEL = 9
+};
+
+/* A file up to so many bytes is verified when it is opened, as in Python: 64 MiB. */
+#define RC_MODEL_LARGE 67108864u
+
+/* An open model. Its fields are for reading. */
+typedef struct rc_model {
+    int32_t form;
+    int32_t n_ranks; /* 0 of a model that has only scores */
+    int64_t n_features;
+    rc_model_text learner; /* as "PRank" */
+    rc_model_text reason;  /* why rows have no score, if form is RC_MODEL_NONE */
+    rc_linear linear;      /* RC_MODEL_LINEAR, RC_MODEL_ROUNDED */
+    rc_prank prank;        /* RC_MODEL_THRESHOLDS */
+    rc_cusum tasks;        /* RC_MODEL_TASKS; its thresholds and tie also of a kernel's tasks */
+    rc_stumps stumps;
+    rc_trees trees;
+    rc_kernel kernel;
+    rc_rows support;      /* RC_MODEL_KERNEL: support vectors */
+    const double *norms;  /* their squared lengths */
+    const int64_t *sizes; /* of the list of each output */
+    const int32_t *slots; /* support vectors of the lists, ascending */
+    int64_t longest;      /* between two lists */
+    int32_t n_outputs;
+    const double *weights; /* RC_MODEL_CLASSES (n_features, n_ranks), RC_MODEL_VOTES (tiles) */
+    const double *others;  /* RC_MODEL_CLASSES: intercepts; RC_MODEL_VOTES: thresholds */
+    const int64_t *votes;  /* RC_MODEL_VOTES */
+    int64_t n_members;
+    int64_t width;              /* of a tile */
+    int32_t counts;             /* tasks: decision "count" */
+    int32_t rule;               /* kernel: RC_MODEL_LINEAR, RC_MODEL_THRESHOLDS or RC_MODEL_TASKS */
+    int32_t output;             /* votes: 0 round or mean, 1 median, 2 plurality */
+    int32_t scales;             /* 0, or 1 if values are scaled first */
+    const double *center;       /* NULL: nothing is taken from a value */
+    const double *scale;        /* NULL: nothing divides it */
+    rc_model_array classes;     /* of numbers, or the UTF-8 of text */
+    const int64_t *class_ends;  /* of text: where each label ends */
+    rc_model_text names;        /* of features, one after the other */
+    const int64_t *name_ends;   /* NULL: they have none */
+    const unsigned char *bytes; /* the file */
+    size_t size;
+    int32_t owned;   /* whether rc_model_close gives the bytes back: 1 mapped, 2 allocated */
+    char error[160]; /* of the last call that failed while it was opened */
+} rc_model;
+
+/* ------------------------------------------------------------------------ errors */
+
+static inline int32_t rc_model_fail_(rc_model *model, int32_t code, const char *format, ...)
+{
+    va_list parts;
+    va_start(parts, format);
+    vsnprintf(model->error, sizeof model->error, format, parts);
+    va_end(parts);
+    model->form = RC_MODEL_NONE;
+    return code;
+}
+
+/* ------------------------------------------------------------------------ checks of arrays */
+
+static inline int32_t rc_model_has_(rc_model_array array, int64_t a, int64_t b, int64_t c)
+{
+    return array.data && array.shape[0] == a && (array.n_axes < 2 || array.shape[1] == b) &&
+           (array.n_axes < 3 || array.shape[2] == c);
+}
+
+/* Whether offsets begin with 0, do not descend and end with `last`. */
+static inline int32_t rc_model_offsets_(const int64_t *offsets, int64_t n, int64_t last)
+{
+    int64_t i, bad = offsets[0] != 0 || offsets[n] != last;
+    for (i = 0; i < n; i++)
+        bad |= offsets[i] > offsets[i + 1];
+    return !bad;
+}
+
+static inline int32_t rc_model_ends_(const int64_t *ends, int64_t n, int64_t last)
+{
+    int64_t i, before = 0, bad = 0;
+    for (i = 0; i < n; i++) {
+        bad |= ends[i] < before;
+        before = ends[i];
+    }
+    return !bad && before == last;
+}
+
+static inline int32_t rc_model_finite_(const double *values, int64_t n)
+{
+    int64_t i;
+    double sum = 0.0; /* x - x is 0, or NaN of what is not finite */
+    for (i = 0; i < n; i++)
+        sum += values[i] - values[i];
+    return sum == 0.0;
+}
+
+/* ------------------------------------------------------------------------ forms */
+
+/* Each reads the arrays of one form; 0 if they do not fit together. */
+
+static inline int32_t rc_model_read_linear_(rc_model *model, const rc_model_file_ *file)
+{
+    const int64_t d = model->n_features;
+    const rc_model_array weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 1);
+    model->linear.weights = (const double *)weights.data;
+    model->linear.n_features = d;
+    if (model->form == RC_MODEL_ROUNDED) {
+        const rc_model_array intercept = rc_model_part_(file, "scoring.intercept", RC_MODEL_F64, 1);
+        if (!rc_model_has_(intercept, 1, 0, 0) || model->n_ranks < 2)
+            return 0;
+        model->linear.intercept = *(const double *)intercept.data;
+    }
+    return rc_model_has_(weights, d, 0, 0);
+}
+
+static inline int32_t rc_model_read_cuts_(rc_model *model, const rc_model_file_ *file,
+                                          const double **thresholds)
+{
+    const rc_model_array cuts = rc_model_part_(file, "scoring.thresholds", RC_MODEL_F64, 1);
+    *thresholds = (const double *)cuts.data;
+    return model->n_ranks >= 2 && rc_model_has_(cuts, model->n_ranks - 1, 0, 0);
+}
+
+static inline int32_t rc_model_read_rule_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_text tie = rc_model_fact_(file, "scoring.tie");
+    const rc_model_text decision = rc_model_fact_(file, "scoring.decision");
+    model->tasks.tie = rc_model_is_(tie, "low") ? RC_TIE_LOW : RC_TIE_HIGH;
+    model->tasks.n_ranks = model->n_ranks;
+    model->tasks.n_features = model->n_features;
+    model->counts = rc_model_is_(decision, "count");
+    return (rc_model_is_(tie, "low") || rc_model_is_(tie, "high")) &&
+           (model->counts || rc_model_is_(decision, "cusum"));
+}
+
+static inline int32_t rc_model_read_votes_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_array weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 3);
+    const rc_model_array cuts = rc_model_part_(file, "scoring.thresholds", RC_MODEL_F64, 3);
+    const rc_model_array votes = rc_model_part_(file, "scoring.votes", RC_MODEL_I64, 1);
+    const rc_model_text output = rc_model_fact_(file, "scoring.output");
+    const int64_t n_tiles = weights.shape[0];
+    int64_t j;
+    model->weights = (const double *)weights.data;
+    model->others = (const double *)cuts.data;
+    model->votes = (const int64_t *)votes.data;
+    model->n_members = votes.size;
+    model->width = weights.shape[2];
+    model->output = rc_model_is_(output, "plurality") ? 2 : rc_model_is_(output, "median");
+    if (model->n_ranks < 2 || !votes.data || votes.size < 1 || model->width < 1 ||
+        !rc_model_has_(weights, n_tiles, model->n_features, model->width) ||
+        !rc_model_has_(cuts, n_tiles, model->n_ranks - 1, model->width) ||
+        (votes.size - 1) / model->width >= n_tiles)
+        return 0;
+    for (j = 0; j < votes.size; j++) /* their sum, times a rank, stays a number */
+        if (model->votes[j] < 0 || model->votes[j] > INT64_MAX / 8 / votes.size / model->n_ranks)
+            return 0;
+    return 1;
+}
+
+static inline int32_t rc_model_read_stumps_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_array offsets = rc_model_part_(file, "scoring.offsets", RC_MODEL_I64, 1);
+    const rc_model_array thresholds = rc_model_part_(file, "scoring.thresholds", RC_MODEL_F64, 1);
+    const rc_model_array values = rc_model_part_(file, "scoring.values", RC_MODEL_F64, 1);
+    const rc_model_array missing = rc_model_part_(file, "scoring.missing", RC_MODEL_F64, 1);
+    const rc_model_array at_zero = rc_model_part_(file, "scoring.at_zero", RC_MODEL_F64, 1);
+    const rc_model_array base = rc_model_part_(file, "scoring.base", RC_MODEL_F64, 1);
+    const int64_t d = model->n_features;
+    if (!rc_model_has_(offsets, d + 1, 0, 0) || !thresholds.data ||
+        !rc_model_has_(values, thresholds.size + d, 0, 0) || !rc_model_has_(missing, d, 0, 0) ||
+        !rc_model_has_(at_zero, d, 0, 0) || !rc_model_has_(base, 1, 0, 0) ||
+        !rc_model_offsets_((const int64_t *)offsets.data, d, thresholds.size))
+        return 0;
+    model->stumps.offsets = (const int64_t *)offsets.data;
+    model->stumps.thresholds = (const double *)thresholds.data;
+    model->stumps.values = (const double *)values.data;
+    model->stumps.missing = (const double *)missing.data;
+    model->stumps.at_zero = (const double *)at_zero.data;
+    model->stumps.base = *(const double *)base.data;
+    model->stumps.n_features = d;
+    return 1;
+}
+
+/* Each node but the first of a tree comes after the node that leads to it: walks end. */
+static inline int32_t rc_model_check_trees_(const rc_trees *trees, int64_t n)
+{
+    int64_t t, i, bad = 0;
+    for (i = 0; i < n; i++)
+        bad |= trees->features[i] < 0 || trees->features[i] >= trees->n_features ||
+               trees->missing[i] > 1;
+    for (t = 0; t < trees->n_trees; t++) {
+        const int64_t first = trees->offsets[t], size = trees->offsets[t + 1] - first;
+        for (i = 0; i < 2 * size; i++) {
+            const int64_t child = trees->children[2 * first + i];
+            bad |= child >= 0 ? child <= i / 2 || child >= size : -1 - child > size;
+        }
+    }
+    return !bad;
+}
+
+static inline int32_t rc_model_read_trees_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_array offsets = rc_model_part_(file, "scoring.offsets", RC_MODEL_I64, 1);
+    const rc_model_array features = rc_model_part_(file, "scoring.features", RC_MODEL_I32, 1);
+    const rc_model_array children = rc_model_part_(file, "scoring.children", RC_MODEL_I32, 2);
+    const rc_model_array sides = rc_model_part_(file, "scoring.sides", RC_MODEL_U8, 1);
+    const rc_model_array thresholds = rc_model_part_(file, "scoring.thresholds", RC_MODEL_F64, 1);
+    const rc_model_array values = rc_model_part_(file, "scoring.values", RC_MODEL_F64, 1);
+    const rc_model_array sets = rc_model_part_(file, "scoring.sets", RC_MODEL_I64, 1);
+    const rc_model_array words = rc_model_part_(file, "scoring.words", RC_MODEL_U32, 1);
+    const int64_t zero_missing = rc_model_integer_(rc_model_fact_(file, "scoring.zero_missing"));
+    const int64_t n = features.size, n_trees = offsets.size - 1;
+    rc_trees *trees = &model->trees;
+    if (!offsets.data || n_trees < 0 || !features.data || !rc_model_has_(children, n, 2, 0) ||
+        !rc_model_has_(sides, n, 0, 0) || !rc_model_has_(thresholds, n, 0, 0) ||
+        !rc_model_has_(values, n + n_trees, 0, 0) || !sets.data || !words.data ||
+        zero_missing < 0 || zero_missing > 1 ||
+        !rc_model_offsets_((const int64_t *)offsets.data, n_trees, n))
+        return 0;
+    trees->offsets = (const int64_t *)offsets.data;
+    trees->features = (const int32_t *)features.data;
+    trees->children = (const int32_t *)children.data;
+    trees->missing = (const uint8_t *)sides.data;
+    trees->thresholds = (const double *)thresholds.data;
+    trees->values = (const double *)values.data;
+    trees->n_trees = n_trees;
+    trees->n_features = model->n_features;
+    trees->zero_missing = (int32_t)zero_missing;
+    trees->sets = sets.size ? (const int64_t *)sets.data : NULL;
+    trees->words = (const uint32_t *)words.data;
+    if (sets.size && (sets.size != n + 1 || !rc_model_offsets_(trees->sets, n, words.size)))
+        return 0;
+    return rc_model_check_trees_(trees, n);
+}
+
+/* Columns of each row ascend and are below n_features. No branch for each: it costs as little as
+ * reading them. */
+static inline int32_t rc_model_columns_(const rc_rows *rows)
+{
+    int64_t i, at;
+    int32_t bad = 0;
+    for (i = 0; i < rows->n_rows; i++) {
+        const int64_t n = rows->indptr[i + 1] - rows->indptr[i];
+        const int32_t *columns = rows->indices + rows->indptr[i];
+        if (n > 0)
+            bad |= columns[0] < 0 || columns[n - 1] >= rows->n_features;
+        for (at = 1; at < n; at++)
+            bad |= columns[at - 1] >= columns[at];
+    }
+    return !bad;
+}
+
+/* The lists of the outputs: each ascends, within the support vectors. */
+static inline int32_t rc_model_check_lists_(const rc_model *model)
+{
+    int64_t j, e;
+    for (j = 0; j < model->n_outputs; j++) {
+        const int32_t *slots = model->slots + j * model->longest;
+        if (model->sizes[j] < 0 || model->sizes[j] > model->longest)
+            return 0;
+        for (e = 0; e < model->sizes[j]; e++)
+            if (slots[e] >= model->support.n_rows || slots[e] <= (e ? slots[e - 1] : -1))
+                return 0;
+    }
+    return 1;
+}
+
+static inline int32_t rc_model_read_support_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_array norms = rc_model_part_(file, "scoring.norms", RC_MODEL_F64, 1);
+    const int32_t sparse = rc_model_fact_(file, "scoring.indptr").first != NULL;
+    const char *key = sparse ? "scoring.values" : "scoring.vectors";
+    rc_rows *support = &model->support;
+    rc_model_array vectors = rc_model_part_(file, key, RC_MODEL_F64, sparse ? 1 : 2);
+    support->dtype = RC_FLOAT64;
+    if (!vectors.data) {
+        vectors = rc_model_part_(file, key, RC_MODEL_F32, sparse ? 1 : 2);
+        support->dtype = RC_FLOAT32;
+    }
+    if (!vectors.data || !norms.data)
+        return 0;
+    model->norms = (const double *)norms.data;
+    support->data = vectors.data;
+    support->n_rows = norms.size;
+    support->n_features = support->stride = model->n_features;
+    if (sparse) {
+        const rc_model_array indices = rc_model_part_(file, "scoring.indices", RC_MODEL_I32, 1);
+        const rc_model_array indptr = rc_model_part_(file, "scoring.indptr", RC_MODEL_I64, 1);
+        if (!rc_model_has_(indices, vectors.size, 0, 0) ||
+            !rc_model_has_(indptr, norms.size + 1, 0, 0) ||
+            !rc_model_offsets_((const int64_t *)indptr.data, norms.size, vectors.size))
+            return 0;
+        support->indices = (const int32_t *)indices.data;
+        support->indptr = (const int64_t *)indptr.data;
+        return rc_model_columns_(support);
+    }
+    return rc_model_has_(vectors, norms.size, model->n_features, 0);
+}
+
+static inline int32_t rc_model_read_kernel_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_array coefs = rc_model_part_(file, "scoring.coefs", RC_MODEL_F64, 2);
+    const rc_model_array slots = rc_model_part_(file, "scoring.slots", RC_MODEL_I32, 2);
+    const rc_model_array sizes = rc_model_part_(file, "scoring.sizes", RC_MODEL_I64, 1);
+    const rc_model_array constants = rc_model_part_(file, "scoring.constants", RC_MODEL_F64, 1);
+    const rc_model_text kind = rc_model_fact_(file, "scoring.kernel");
+    const rc_model_text rule = rc_model_fact_(file, "scoring.rule");
+    const int64_t degree = rc_model_integer_(rc_model_fact_(file, "scoring.degree"));
+    const int64_t m = coefs.shape[0];
+    if (!rc_model_read_support_(model, file) || !coefs.data || m < 1 || m >= INT32_MAX ||
+        !rc_model_has_(slots, m, coefs.shape[1], 0) || !rc_model_has_(sizes, m, 0, 0) ||
+        !rc_model_has_(constants, 2, 0, 0) || degree < 1 || degree > INT32_MAX)
+        return 0;
+    model->weights = (const double *)coefs.data;
+    model->slots = (const int32_t *)slots.data;
+    model->sizes = (const int64_t *)sizes.data;
+    model->longest = coefs.shape[1];
+    model->n_outputs = (int32_t)m;
+    if (!rc_model_check_lists_(model))
+        return 0;
+    model->kernel.gamma = ((const double *)constants.data)[0];
+    model->kernel.coef0 = ((const double *)constants.data)[1];
+    model->kernel.degree = (int32_t)degree;
+    model->kernel.kind = rc_model_is_(kind, "rbf")    ? RC_KERNEL_RBF
+                         : rc_model_is_(kind, "poly") ? RC_KERNEL_POLY
+                                                      : RC_KERNEL_LINEAR;
+    if (model->kernel.kind == RC_KERNEL_LINEAR && !rc_model_is_(kind, "linear"))
+        return 0;
+    model->rule = RC_MODEL_LINEAR;
+    if (rc_model_is_(rule, "score"))
+        return m == 1;
+    if (!rc_model_read_cuts_(model, file, &model->tasks.thresholds))
+        return 0;
+    model->rule = RC_MODEL_THRESHOLDS;
+    if (rc_model_is_(rule, "thresholds"))
+        return m == 1;
+    model->rule = RC_MODEL_TASKS;
+    return rc_model_is_(rule, "tasks") && m == model->n_ranks - 1 &&
+           rc_model_read_rule_(model, file);
+}
+
+static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ *file)
+{
+    static const char names[][11] = {"none",    "linear", "thresholds", "rounded", "tasks",
+                                     "classes", "votes",  "stumps",     "trees",   "kernel"};
+    const rc_model_text form = rc_model_fact_(file, "scoring");
+    const int64_t d = model->n_features;
+    rc_model_array weights;
+    for (model->form = RC_MODEL_KERNEL; model->form > 0; model->form--)
+        if (rc_model_is_(form, names[model->form]))
+            break;
+    switch (model->form) {
+    case RC_MODEL_LINEAR:
+    case RC_MODEL_ROUNDED:
+        return rc_model_read_linear_(model, file);
+    case RC_MODEL_THRESHOLDS:
+        model->prank.n_features = d;
+        model->prank.n_ranks = model->n_ranks;
+        weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 1);
+        model->prank.weights = (const double *)weights.data;
+        return rc_model_has_(weights, d, 0, 0) &&
+               rc_model_read_cuts_(model, file, &model->prank.thresholds);
+    case RC_MODEL_TASKS:
+        weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 2);
+        model->tasks.weights = (const double *)weights.data;
+        return rc_model_has_(weights, d, model->n_ranks - 1, 0) &&
+               rc_model_read_cuts_(model, file, &model->tasks.thresholds) &&
+               rc_model_read_rule_(model, file);
+    case RC_MODEL_CLASSES: {
+        const rc_model_array intercepts =
+            rc_model_part_(file, "scoring.intercepts", RC_MODEL_F64, 1);
+        weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 2);
+        model->weights = (const double *)weights.data;
+        model->others = (const double *)intercepts.data;
+        return model->n_ranks >= 2 && rc_model_has_(weights, d, model->n_ranks, 0) &&
+               rc_model_has_(intercepts, model->n_ranks, 0, 0);
+    }
+    case RC_MODEL_VOTES:
+        return rc_model_read_votes_(model, file);
+    case RC_MODEL_STUMPS:
+        return rc_model_read_stumps_(model, file);
+    case RC_MODEL_TREES:
+        return rc_model_read_trees_(model, file);
+    case RC_MODEL_KERNEL:
+        return rc_model_read_kernel_(model, file);
+    default:
+        model->reason = rc_model_fact_(file, "scoring.reason");
+        return rc_model_is_(form, "none");
+    }
+}
+
+static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_text scaler = rc_model_fact_(file, "scoring.scaler");
+    const int32_t centers = rc_model_fact_(file, "scoring.center").first != NULL;
+    const int32_t divides = rc_model_fact_(file, "scoring.scale").first != NULL;
+    const rc_model_array center = rc_model_part_(file, "scoring.center", RC_MODEL_F64, 1);
+    const rc_model_array scale = rc_model_part_(file, "scoring.scale", RC_MODEL_F64, 1);
+    if (!scaler.first)
+        return !centers && !divides;
+    model->scales = centers || divides;
+    model->center = (const double *)center.data;
+    model->scale = (const double *)scale.data;
+    return (!centers || rc_model_has_(center, model->n_features, 0, 0)) &&
+           (!divides || rc_model_has_(scale, model->n_features, 0, 0));
+}
+
+static inline int32_t rc_model_read_names_(rc_model *model, const rc_model_file_ *file)
+{
+    rc_model_array ends, names = rc_model_named_(file, "feature_names");
+    ends = rc_model_named_(file, "feature_names.ends");
+    if (!ends.data) {
+        names = rc_model_named_(file, "scaler.feature_names");
+        ends = rc_model_named_(file, "scaler.feature_names.ends");
+    }
+    if (ends.data) {
+        if (names.dtype != RC_MODEL_U8 || names.n_axes != 1 || ends.dtype != RC_MODEL_I64 ||
+            ends.n_axes != 1 || !rc_model_has_(ends, model->n_features, 0, 0) ||
+            !rc_model_ends_((const int64_t *)ends.data, ends.size, names.size))
+            return 0;
+        model->names.first = (const char *)names.data;
+        model->names.n = names.size;
+        model->name_ends = (const int64_t *)ends.data;
+    }
+    model->classes = rc_model_named_(file, "classes");
+    ends = rc_model_named_(file, "classes.ends");
+    model->n_ranks = 0;
+    if (!model->classes.data)
+        return 1;
+    if (ends.data) {
+        if (model->classes.dtype != RC_MODEL_U8 || ends.dtype != RC_MODEL_I64 || ends.n_axes != 1 ||
+            !rc_model_ends_((const int64_t *)ends.data, ends.size, model->classes.size))
+            return 0;
+        model->class_ends = (const int64_t *)ends.data;
+    }
+    if ((ends.data ? ends.size : model->classes.size) >= INT32_MAX)
+        return 0;
+    model->n_ranks = (int32_t)(ends.data ? ends.size : model->classes.size);
+    return model->classes.n_axes == 1 && model->n_ranks >= 2;
+}
+
+/* ------------------------------------------------------------------------ opening */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RANKCORE_FORMS_H */

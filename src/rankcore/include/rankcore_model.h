@@ -1,0 +1,361 @@
+/* rankcore_model.h - open a model file that rankcore.save wrote, and score rows with it.
+ * C99 (and C++11), header only, no Python.
+ *
+ * Ownership: a model borrows the bytes of its file; rc_model_open_file maps them, and
+ *   rc_model_close gives them back. Opening allocates nothing.
+ * Thread safety: an open model is never written to; any number of threads may score with it at
+ *   once. Close it when none does.
+ * Exactness: the numbers are Python's, to the bit, under the conditions of rankcore.h.
+ * Trust: whatever the bytes are, opening and scoring read nothing beyond them. Rows are yours to
+ *   check, with rc_model_check_rows where they come from outside.
+ *
+ * docs/model_file.md describes the files. Values are little-endian; so must be the machine.
+ */
+#ifndef RANKCORE_MODEL_H
+#define RANKCORE_MODEL_H
+
+#include <math.h>
+
+#include "rankcore_open.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------ names */
+
+/* Name of a feature, not ended by a zero byte; none if the model has no names. O(1). */
+static inline rc_model_text rc_model_feature(const rc_model *model, int64_t column)
+{
+    rc_model_text name = {NULL, 0};
+    if (model->name_ends && column >= 0 && column < model->n_features) {
+        const int64_t first = column ? model->name_ends[column - 1] : 0;
+        name.first = model->names.first + first;
+        name.n = model->name_ends[column] - first;
+    }
+    return name;
+}
+
+/* Label of a rank, if labels are text: not ended by a zero byte. O(1). */
+static inline rc_model_text rc_model_label(const rc_model *model, int32_t rank)
+{
+    rc_model_text label = {NULL, 0};
+    if (model->class_ends && rank >= 0 && rank < model->n_ranks) {
+        const int64_t first = rank ? model->class_ends[rank - 1] : 0;
+        label.first = (const char *)model->classes.data + first;
+        label.n = model->class_ends[rank] - first;
+    }
+    return label;
+}
+
+/* Label of a rank, if labels are numbers of 4 or 8 bytes; NaN if they are not. O(1). */
+static inline double rc_model_label_number(const rc_model *model, int32_t rank)
+{
+    if (!model->class_ends && rank >= 0 && rank < model->n_ranks)
+        switch (model->classes.dtype) {
+        case RC_MODEL_F64:
+            return ((const double *)model->classes.data)[rank];
+        case RC_MODEL_F32:
+            return (double)((const float *)model->classes.data)[rank];
+        case RC_MODEL_I64:
+            return (double)((const int64_t *)model->classes.data)[rank];
+        case RC_MODEL_I32:
+            return (double)((const int32_t *)model->classes.data)[rank];
+        case RC_MODEL_U8:
+            return (double)((const unsigned char *)model->classes.data)[rank];
+        case RC_MODEL_U32:
+            return (double)((const uint32_t *)model->classes.data)[rank];
+        default:
+            break;
+        }
+    return NAN;
+}
+
+/* ------------------------------------------------------------------------ rows */
+
+/* Whether rows may be scored: of the model's number of columns and, if they are sparse, with
+ * offsets and columns that ascend within it. O(stored values). */
+static inline int32_t rc_model_check_rows(const rc_model *model, const rc_rows *X)
+{
+    int64_t i;
+    if (X->n_rows < 0 || (X->dtype != RC_FLOAT64 && X->dtype != RC_FLOAT32) ||
+        X->n_features != model->n_features || !X->indices != !X->indptr)
+        return RC_MODEL_ROWS;
+    if (!X->indptr)
+        return X->stride >= X->n_features ? RC_MODEL_OK : RC_MODEL_ROWS;
+    for (i = 0; i < X->n_rows; i++)
+        if (X->indptr[i] < 0 || X->indptr[i] > X->indptr[i + 1])
+            return RC_MODEL_ROWS;
+    return rc_model_columns_(X) ? RC_MODEL_OK : RC_MODEL_ROWS;
+}
+
+/* A row as its scaler leaves it, in `room`, rounded as scikit-learn rounds it. */
+static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *room)
+{
+    int64_t i;
+    if (x.dtype == RC_FLOAT32) {
+        const float *from = (const float *)x.data;
+        float *to = (float *)room;
+        for (i = 0; i < x.n; i++) {
+            const int64_t f = x.indices ? x.indices[i] : i;
+            float v = from[i];
+            if (model->center)
+                v = v - (float)model->center[f];
+            if (model->scale)
+                v = x.indices ? (float)((double)v * (1.0 / model->scale[f]))
+                              : v / (float)model->scale[f];
+            to[i] = v;
+        }
+    } else {
+        const double *from = (const double *)x.data;
+        double *to = (double *)room;
+        for (i = 0; i < x.n; i++) {
+            const int64_t f = x.indices ? x.indices[i] : i;
+            double v = from[i];
+            if (model->center)
+                v = v - model->center[f];
+            if (model->scale)
+                v = x.indices ? v * (1.0 / model->scale[f]) : v / model->scale[f];
+            to[i] = v;
+        }
+    }
+    x.data = room;
+    return x;
+}
+
+/* ------------------------------------------------------------------------ scoring */
+
+/* rc_dot with every `width`-th weight. */
+static inline double rc_model_dot_(rc_row x, const double *w, int64_t width)
+{
+    double sums[4] = {0.0, 0.0, 0.0, 0.0};
+    int64_t i;
+    for (i = 0; i < x.n; i++) {
+        const int64_t f = x.indices ? x.indices[i] : i;
+        const double v = x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[i]
+                                               : ((const double *)x.data)[i];
+        sums[i < x.n / 4 * 4 ? i % 4 : 0] += v * w[f * width];
+    }
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
+
+/* Votes for each rank; writes tally[0 .. n_ranks - 1] and returns their sum. */
+static inline int64_t rc_model_tally_(const rc_model *model, rc_row x, int64_t *tally)
+{
+    const int64_t width = model->width, k = model->n_ranks - 1, d = model->n_features;
+    int64_t j, r, any = 0, total = 0;
+    for (j = 0; j < model->n_members; j++)
+        any |= model->votes[j];
+    for (r = 0; r <= k; r++)
+        tally[r] = 0;
+    for (j = 0; j < model->n_members; j++) {
+        const int64_t tile = j / width, lane = j % width;
+        const double score = rc_model_dot_(x, model->weights + tile * d * width + lane, width);
+        int64_t rank = 0;
+        for (r = 0; r < k; r++)
+            rank += score >= model->others[(tile * k + r) * width + lane];
+        tally[rank] += any ? model->votes[j] : 1;
+        total += any ? model->votes[j] : 1;
+    }
+    return total;
+}
+
+static inline int32_t rc_model_elected_(const rc_model *model, const int64_t *tally, int64_t total)
+{
+    int64_t sum = 0;
+    int32_t r, best = 0;
+    if (model->output == 2) {
+        for (r = 1; r < model->n_ranks; r++)
+            best = tally[r] > tally[best] ? r : best;
+        return best;
+    }
+    for (r = 0; r < model->n_ranks; r++) {
+        sum += model->output ? tally[r] : r * tally[r];
+        if (model->output && 2 * sum >= total)
+            return r;
+    }
+    return (int32_t)((2 * sum + total) / (2 * total));
+}
+
+/* Cumulative scores of tasks from their outputs, which lie at scores[1 ..]. */
+static inline void rc_model_cumulate_(double *scores, const double *thresholds, int32_t n_ranks)
+{
+    int32_t r;
+    scores[0] = 0.0;
+    for (r = 1; r < n_ranks; r++)
+        scores[r] = scores[r - 1] + (scores[r] - thresholds[r - 1]);
+}
+
+/* Outputs of a kernel's lists; writes outputs[0 .. n_outputs - 1] and the room behind them. Entry e
+ * of a list is added to sum e mod 4, as in Python. */
+static inline void rc_model_outputs_(const rc_model *model, rc_row x, double *outputs)
+{
+    const int64_t m = model->n_outputs;
+    const double norm = rc_norm2(x);
+    double *sums = outputs + m;
+    int64_t *next = (int64_t *)(void *)(sums + 4 * m);
+    int64_t s, j;
+    for (j = 0; j < m; j++)
+        next[j] = 0;
+    for (j = 0; j < 4 * m; j++)
+        sums[j] = 0.0;
+    for (s = 0; s < model->support.n_rows; s++) {
+        const double dot = rc_row_dot(x, rc_rows_get(&model->support, s));
+        const double value = rc_kernel_value(&model->kernel, dot, norm, model->norms[s]);
+        for (j = 0; j < m; j++) {
+            const int64_t e = next[j], at = j * model->longest + e;
+            if (e < model->sizes[j] && model->slots[at] == s) {
+                sums[4 * j + e % 4] += model->weights[at] * value;
+                next[j]++;
+            }
+        }
+    }
+    for (j = 0; j < m; j++)
+        outputs[j] = (sums[4 * j] + sums[4 * j + 2]) + (sums[4 * j + 1] + sums[4 * j + 3]);
+}
+
+/* Score and rank of one row; either may be NULL. `room` has
+ * rc_model_sums_ doubles. */
+static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, double *score,
+                                 int32_t *rank)
+{
+    const int32_t k = model->n_ranks;
+    const double *cuts = model->tasks.thresholds;
+    double s = 0.0;
+    int32_t y = -1, r;
+    switch (model->form) {
+    case RC_MODEL_LINEAR:
+        s = rc_dot(x, model->linear.weights);
+        break;
+    case RC_MODEL_ROUNDED: {
+        double nearest;
+        s = rc_linear_score(&model->linear, x);
+        nearest = floor(s + 0.5);
+        y = nearest >= k ? k - 1 : nearest > 1.0 ? (int32_t)nearest - 1 : 0;
+        break;
+    }
+    case RC_MODEL_THRESHOLDS:
+        s = rc_prank_score(&model->prank, x);
+        y = rc_rank(model->prank.thresholds, k, s);
+        break;
+    case RC_MODEL_CLASSES:
+        rc_dots(x, model->weights, k, room);
+        for (r = 0; r < k; r++)
+            room[r] += model->others[r];
+        s = NAN;
+        y = rc_best(room, k, RC_TIE_LOW);
+        break;
+    case RC_MODEL_VOTES: {
+        int64_t *tally = (int64_t *)(void *)room, sum = 0;
+        const int64_t total = rc_model_tally_(model, x, tally);
+        for (r = 0; r < k; r++)
+            sum += (r + 1) * tally[r];
+        s = (double)sum / (double)total;
+        y = rc_model_elected_(model, tally, total);
+        break;
+    }
+    case RC_MODEL_STUMPS:
+        s = rc_stumps_score(&model->stumps, x);
+        break;
+    case RC_MODEL_TREES:
+        s = rc_trees_score(&model->trees, x);
+        break;
+    case RC_MODEL_KERNEL:
+        rc_model_outputs_(model, x, room + 1);
+        if (model->rule != RC_MODEL_TASKS) {
+            s = room[1];
+            if (model->rule == RC_MODEL_THRESHOLDS)
+                y = rc_rank(cuts, k, s);
+            break;
+        }
+        /* fall through */
+    case RC_MODEL_TASKS:
+        if (model->form == RC_MODEL_TASKS)
+            rc_dots(x, model->tasks.weights, k - 1, room + 1);
+        y = 0;
+        if (model->counts)
+            for (r = 0; r < k - 1; r++)
+                y += room[r + 1] - cuts[r] >= 0.0;
+        rc_model_cumulate_(room, cuts, k);
+        s = room[k - 1];
+        if (!model->counts)
+            y = rc_best(room, k, model->tasks.tie);
+        break;
+    default:
+        break;
+    }
+    if (score)
+        *score = s;
+    if (rank)
+        *rank = y;
+}
+
+static inline size_t rc_model_sums_(const rc_model *model)
+{
+    return (size_t)model->n_ranks + 6 * (size_t)model->n_outputs + 2;
+}
+
+/* Bytes of room that a call of rc_model_answer needs; at least 8. O(1). */
+static inline size_t rc_model_room(const rc_model *model)
+{
+    return 8 * (rc_model_sums_(model) + (model->scales ? (size_t)model->n_features : 0));
+}
+
+/* Scores and ranks of rows; writes scores[0 .. n_rows - 1] and ranks[0 .. n_rows - 1], either of
+ * which may be NULL, and `room`, rc_model_room bytes that begin at a multiple of 8 and belong to
+ * this call alone. Allocates nothing. Rows are not checked: see rc_model_check_rows.
+ *
+ * A score is Python's `project` of an ordinal learner and `predict` of a ranker; NaN of the
+ * multiclass perceptron, which has none. A rank is 0 .. n_ranks - 1 in the order of `classes_`.
+ * Costs what the functions of rankcore.h for the model's form cost. */
+static inline int32_t rc_model_answer(const rc_model *model, const rc_rows *X, double *scores,
+                                      int32_t *ranks, void *room)
+{
+    double *sums = (double *)room, *scaled = sums + rc_model_sums_(model);
+    int64_t i;
+    if (model->form == RC_MODEL_NONE || (ranks && !model->n_ranks))
+        return RC_MODEL_UNSUPPORTED;
+    if (X->n_features != model->n_features)
+        return RC_MODEL_ROWS;
+    if (model->center && X->indices)
+        return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */
+    for (i = 0; i < X->n_rows; i++) {
+        rc_row x = rc_rows_get(X, i);
+        if (model->scales)
+            x = rc_model_scaled_(model, x, scaled);
+        rc_model_row_(model, x, sums, scores ? scores + i : NULL, ranks ? ranks + i : NULL);
+    }
+    return RC_MODEL_OK;
+}
+
+static inline int32_t rc_model_answer_in_arena_(const rc_model *model, const rc_rows *X,
+                                                double *scores, int32_t *ranks)
+{
+    const size_t size = rc_model_room(model);
+    double some[64]; /* few ranks and no scaler: no allocation */
+    void *room = size <= sizeof some ? (void *)some : malloc(size);
+    int32_t code = RC_MODEL_MEMORY;
+    if (room)
+        code = rc_model_answer(model, X, scores, ranks, room);
+    if (room != (void *)some)
+        free(room);
+    return code;
+}
+
+/* Scores of rows, as rc_model_answer; one allocation, of rc_model_room bytes, if that is much. */
+static inline int32_t rc_model_score(const rc_model *model, const rc_rows *X, double *scores)
+{
+    return rc_model_answer_in_arena_(model, X, scores, NULL);
+}
+
+/* Ranks of rows, as rc_model_answer; one allocation, of rc_model_room bytes, if that is much. */
+static inline int32_t rc_model_rank(const rc_model *model, const rc_rows *X, int32_t *ranks)
+{
+    return rc_model_answer_in_arena_(model, X, NULL, ranks);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RANKCORE_MODEL_H */

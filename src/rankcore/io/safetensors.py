@@ -1,0 +1,154 @@
+"""The safetensors container: a JSON header and raw little-endian arrays, mapped without a copy.
+
+The format is that of https://github.com/huggingface/safetensors, whose own library the tests read
+and write the same files with. It is not used here: it copies each array that it reads, writes the
+keys of the metadata in an order that changes from run to run, and has no wheels for free-threaded
+Python.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+DTYPES = {
+    "BOOL": np.dtype("?"),
+    **{f"U{8 * size}": np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
+    **{f"I{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+# Of the length of the header, which comes first.
+LENGTH_BYTES = 8
+# The header ends, and the arrays begin, at a multiple of this.
+ALIGNMENT = 8
+# What the library of the format accepts.
+LONGEST_HEADER = 100_000_000
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Where an array lies in a file.
+
+    Attributes
+    ----------
+    dtype : dtype
+    shape : tuple of int
+    first, last : int
+        Its bytes are ``first`` up to ``last``, counted from the beginning of the file.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    first: int
+    last: int
+
+
+def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
+    """The parts of a file, to be written one after the other.
+
+    Arrays of wide items come first, so that all are aligned, and those of one width by name: equal
+    arrays make equal files.
+
+    Parameters
+    ----------
+    metadata : mapping of str to str
+    arrays : mapping of str to ndarray
+        Of the dtypes in `DTYPES`, in any byte order.
+
+    Raises
+    ------
+    TypeError
+        If an array has another dtype.
+    """
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    parts, end = [b"", b""], 0
+    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
+        dtype = array.dtype.newbyteorder("<")
+        if dtype not in NAMES:
+            raise TypeError(f"the array {name} has dtype {array.dtype}, which no model file holds")
+        parts.append(array.astype(dtype, order="C", copy=False).tobytes())
+        offsets = [end, end + len(parts[-1])]
+        header[name] = {
+            "dtype": NAMES[dtype],
+            "shape": list(array.shape),
+            "data_offsets": offsets,
+        }
+        end = offsets[1]
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % ALIGNMENT)
+    parts[:2] = [len(text).to_bytes(LENGTH_BYTES, "little"), text]
+    return parts
+
+
+def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """The metadata of a file, and where its arrays lie.
+
+    Parameters
+    ----------
+    content : bytes or mmap
+
+    Raises
+    ------
+    ValueError
+        If it is not a safetensors file of arrays that NumPy has.
+    """
+    size = len(content)
+    n = int.from_bytes(content[:LENGTH_BYTES], "little")
+    begin = LENGTH_BYTES + n
+    if size < LENGTH_BYTES or begin > size or n > LONGEST_HEADER:
+        raise ValueError(f"{size} bytes are too few for the header that they announce")
+    # A header begins with a brace: so its readers tell it from other files.
+    text = bytes(content[LENGTH_BYTES:begin])
+    if text[:1] != b"{":
+        raise ValueError("it has no header of a safetensors file")
+    header = json.loads(text.decode(), object_pairs_hook=_distinct)
+    metadata = header.pop("__metadata__", {})
+    if not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError("its metadata are not all text")
+    tensors = {name: _tensor(name, entry, begin) for name, entry in header.items()}
+    end = begin
+    for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].first, item[1].last)):
+        if tensor.first != end:
+            raise ValueError(f"the array {name} does not begin where another one ends")
+        end = tensor.last
+    if end != size:
+        raise ValueError(f"its arrays end at byte {end} of {size}")
+    return metadata, tensors
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("its header has two entries of one name")
+    return found
+
+
+def _tensor(name: str, entry: Any, begin: int) -> Tensor:
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"the header of the array {name} has not a dtype, a shape and offsets")
+    shape, offsets = entry["shape"], entry["data_offsets"]
+    numbers = [*shape, *offsets]
+    if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+        raise ValueError(f"the shape or the offsets of the array {name} are impossible")
+    dtype = DTYPES.get(entry["dtype"])
+    if dtype is None:
+        raise ValueError(f"the array {name} has dtype {entry['dtype']!r}")
+    first, last = offsets
+    if math.prod(shape) * dtype.itemsize != last - first:
+        raise ValueError(f"the array {name} is not as long as its header says")
+    return Tensor(dtype, tuple(shape), begin + first, begin + last)
+
+
+def view(content: Any, tensor: Tensor) -> NDArray[Any]:
+    """An array of a file where it lies, read-only."""
+    n = math.prod(tensor.shape)
+    if n == 0:
+        return np.empty(tensor.shape, tensor.dtype)
+    return np.frombuffer(content, tensor.dtype, n, tensor.first).reshape(tensor.shape)

@@ -1,0 +1,103 @@
+"""Arrays of text and of dates in a format that has numbers only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The array beside one of text: where each string ends.
+ENDS = ".ends"
+# The kind of an array of Python's strings, which end in zero bytes if they do.
+STRINGS = "str"
+# Characters of NumPy's strings that may be wider than the longest one.
+WIDEST = 1024
+
+
+def encode(
+    arrays: Mapping[str, NDArray[Any]],
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Arrays of numbers in place of text and dates, and what those were.
+
+    Text becomes its UTF-8, one string after the other, and beside it an array of where each ends.
+    Dates and spans of time become int64, as NumPy counts them.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+    kinds : dict of str to str
+        Of those that were not numbers: "str", or NumPy's type, as "U10" or "datetime64[D]".
+
+    Raises
+    ------
+    TypeError
+        If an array has another dtype.
+    """
+    found, kinds = {}, {}
+    for name, array in arrays.items():
+        values = array.reshape(-1).tolist() if array.dtype.kind in "USO" else []
+        if array.dtype.kind in "US" or (values and all(isinstance(one, str) for one in values)):
+            longest, width = max(map(len, values), default=0), array.dtype.str.lstrip("<>|=")
+            if array.dtype.kind == "O":
+                kinds[name] = STRINGS
+            else:  # as wide as it was, unless that is out of proportion
+                kinds[name] = width if int(width[1:]) <= WIDEST else f"{width[0]}{longest}"
+            strings = [one.encode() if isinstance(one, str) else one for one in values]
+            found[name] = np.frombuffer(b"".join(strings), dtype=np.uint8)
+            found[name + ENDS] = np.cumsum([len(one) for one in strings], dtype=np.int64)
+        elif array.dtype.kind in "mM":
+            kinds[name] = array.dtype.newbyteorder("=").name
+            found[name] = array.astype(array.dtype.newbyteorder("=")).view(np.int64)
+        elif array.dtype.kind in "biuf":
+            found[name] = array
+        else:
+            raise TypeError(f"the array {name} of dtype {array.dtype} cannot be written to a file")
+    return found, kinds
+
+
+def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray[Any]:
+    """An array that `encode` wrote.
+
+    Parameters
+    ----------
+    name, kind : str
+        As `encode` returned them.
+    read : callable
+        Gives an array of the file by name.
+
+    Raises
+    ------
+    ValueError
+        If the arrays or the kind are not those that `encode` writes.
+    """
+    array = read(name)
+    if kind != STRINGS and kind[:1] not in ("U", "S"):
+        if array.dtype != np.int64 or not kind.startswith(("datetime64", "timedelta64")):
+            raise ValueError(f"its array {name} is not {kind!r}")
+        return array.view(np.dtype(kind))
+    ends = read(name + ENDS)
+    if (
+        array.dtype != np.uint8
+        or array.ndim != 1
+        or ends.dtype != np.int64
+        or ends.ndim != 1
+        or (np.diff(ends, prepend=0) < 0).any()
+        or (ends[-1:] != array.size).any()
+    ):
+        raise ValueError(f"its strings {name} do not fit together")
+    content, places = array.tobytes(), [0, *ends.tolist()]
+    strings = [content[first:last] for first, last in pairwise(places)]
+    if kind == STRINGS:
+        return np.array([one.decode() for one in strings], dtype=object)
+    found: list[Any] = strings if kind[0] == "S" else [one.decode() for one in strings]
+    longest, width = max(map(len, found), default=0), int(kind[1:])
+    if not longest <= width <= max(longest, WIDEST):
+        raise ValueError(f"its strings {name} have up to {longest} characters, and not {width}")
+    return np.array(found, dtype=kind)

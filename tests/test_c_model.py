@@ -1,0 +1,485 @@
+"""rankcore_model.h and the shared library: model files score in C as in Python, to the bit."""
+
+import contextlib
+import ctypes
+import io
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+import rankcore as rc
+from model_files import put_together, rewrite, set_in, taken_apart
+from test_model_file import ORDINAL, QID, RANKERS, RNG, X, Y, fitted
+
+CC = shutil.which("cc")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or CC is None, reason="no C compiler that takes the options of Unix"
+)
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+FLAGS = [*STRICT, "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden"]
+OK, NO_FILE, DAMAGED, NEWER, UNSUPPORTED, ROWS = range(6)
+POINTER = {np.dtype(t): ctypes.POINTER(c) for t, c in [
+    ("f8", ctypes.c_double), ("f4", ctypes.c_float), ("i4", ctypes.c_int32), ("i8", ctypes.c_int64),
+]}  # fmt: skip
+
+
+def pointer(array):
+    return None if array is None else array.ctypes.data_as(POINTER[array.dtype])
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("library") / "librankcore.so"
+    source = f"{rc.get_include()}/librankcore.c"
+    subprocess.run([CC, *FLAGS, "-o", path, source, "-lm"], check=True)
+    found = ctypes.CDLL(str(path))
+    found.rankcore_open.restype = found.rankcore_open_bytes.restype = ctypes.c_void_p
+    found.rankcore_n_features.restype = found.rankcore_feature.restype = ctypes.c_int64
+    found.rankcore_label.restype = found.rankcore_learner.restype = ctypes.c_int64
+    found.rankcore_message.restype = ctypes.c_char_p
+    return found
+
+
+class Model:
+    """A model of the shared library, in as few lines as ctypes takes."""
+
+    def __init__(self, library, path):
+        error = ctypes.create_string_buffer(200)
+        self.library = library
+        self.handle = library.rankcore_open(str(path).encode(), error, ctypes.c_size_t(200))
+        if not self.handle:
+            raise ValueError(error.value.decode())
+        self.handle = ctypes.c_void_p(self.handle)
+
+    def close(self):
+        self.library.rankcore_close(self.handle)
+
+    def answer(self, rows, ranks=True):
+        n = rows.shape[0]
+        scores, found = np.zeros(n), np.zeros(n, dtype=np.int32) if ranks else None
+        values = rows.data if sp.issparse(rows) else rows
+        kind = "_f32" if values.dtype == np.float32 else ""
+        if sp.issparse(rows):
+            parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+            function = getattr(self.library, "rankcore_csr" + kind)
+            code = function(
+                self.handle,
+                *map(pointer, parts),
+                ctypes.c_int64(n),
+                pointer(scores),
+                pointer(found),
+            )
+        else:
+            function = getattr(self.library, "rankcore_dense" + kind)
+            code = function(
+                self.handle, pointer(rows), ctypes.c_int64(n), ctypes.c_int64(rows.shape[1]),
+                pointer(scores), pointer(found),
+            )  # fmt: skip
+        return code, scores, found
+
+    def text(self, function, number=None):
+        buffer = ctypes.create_string_buffer(100)
+        size = ctypes.c_size_t(100)
+        number = () if number is None else (number,)
+        n = getattr(self.library, function)(self.handle, *number, buffer, size)
+        return None if n < 0 else buffer.value.decode()
+
+
+def rows_of(dtype, form, model):
+    """Rows that fall on thresholds, between them, beyond them, and on nothing."""
+    rows = np.vstack([X, X[:20].round(1), np.zeros((2, 5)), 1e3 * X[:10]])
+    rows = rows * (RNG.random(rows.shape) < 0.8)
+    if isinstance(model, rc.RankBoost | rc.BipartiteRankBoost):
+        rows[::7, 2] = np.nan
+    return form(rows.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])
+@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+def test_every_learner_scores_in_c_as_in_python(library, tmp_path, learner, form, dtype):
+    model = fitted(learner, form)
+    rc.save(model, tmp_path / "m")
+    rows = rows_of(dtype, form, model)
+    found = Model(library, tmp_path / "m")
+    assert found.text("rankcore_learner") == type(model).__name__
+    assert library.rankcore_n_features(found.handle) == 5
+    if getattr(model, "combine", "score") == "rank":
+        assert found.answer(rows)[0] == UNSUPPORTED
+        return
+    ordinal = hasattr(model, "classes_")
+    assert library.rankcore_n_ranks(found.handle) == (model.classes_.size if ordinal else 0)
+    code, scores, ranks = found.answer(rows, ranks=ordinal)
+    assert code == OK
+    if not ordinal:
+        np.testing.assert_array_equal(scores, model.predict(rows))
+        assert found.answer(rows)[0] == UNSUPPORTED
+        return
+    np.testing.assert_array_equal(model.classes_[ranks], model.predict(rows))
+    if hasattr(model, "project"):
+        np.testing.assert_array_equal(scores, model.project(rows))
+    else:
+        assert np.isnan(scores).all()
+    found.close()
+
+
+@pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
+@pytest.mark.parametrize("learner", [rc.VotedPRank, rc.OAPBagging, rc.OAPVoting])
+def test_votes_in_c(library, tmp_path, learner, output):
+    model = learner(random_state=0, max_iter=2).fit(X, Y)
+    model.set_params(output="round" if output == "mean" else output)
+    expected, project = model.predict(X), model.project(X)
+    rc.save(model.set_params(output=output), tmp_path / "m")
+    _, scores, ranks = Model(library, tmp_path / "m").answer(X)
+    np.testing.assert_array_equal(model.classes_[ranks], expected)
+    np.testing.assert_array_equal(scores, project)
+
+
+@pytest.mark.parametrize(
+    ("learner", "params"),
+    [
+        (rc.CuSumRank, {"decision": "cusum", "tie_break": "low", "average": False}),
+        (rc.CuSumRank, {"decision": "count", "average": False}),
+        (rc.KernelCuSumRank, {"decision": "count", "kernel": "linear"}),
+        (rc.KernelCuSumRank, {"tie_break": "low", "kernel": "poly", "degree": 3}),
+    ],
+)
+def test_ties_and_decisions_in_c(library, tmp_path, learner, params):
+    rows = np.round(X)  # integers, of which many scores are equal
+    model = learner.published(**params).fit(rows, Y)
+    rc.save(model, tmp_path / "m")
+    _, scores, ranks = Model(library, tmp_path / "m").answer(rows)
+    np.testing.assert_array_equal(model.classes_[ranks], model.predict(rows))
+    np.testing.assert_array_equal(scores, model.project(rows))
+
+
+@pytest.mark.parametrize(
+    ("scaler", "forms"),
+    [
+        (StandardScaler(), [np.ascontiguousarray]),
+        (StandardScaler(with_mean=False), [np.ascontiguousarray, sp.csr_array]),
+        (StandardScaler(with_std=False), [np.ascontiguousarray]),
+        (StandardScaler(with_mean=False, with_std=False), [np.ascontiguousarray, sp.csr_array]),
+        (MaxAbsScaler(), [np.ascontiguousarray, sp.csr_array]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("learner", [rc.PRank(), rc.RankBoost(20)], ids=str)
+def test_scalers_in_front(library, tmp_path, scaler, forms, learner):
+    for form in forms:
+        pipeline = make_pipeline(scaler, learner).fit(form(X), Y)
+        rc.save(pipeline, tmp_path / "m")
+        found, rows = Model(library, tmp_path / "m"), form(3 * X)
+        _, scores, _ = found.answer(rows, ranks=False)
+        expected = pipeline[-1].predict(pipeline[0].transform(rows))
+        if isinstance(learner, rc.PRank):
+            expected = pipeline[-1].project(pipeline[0].transform(rows))
+        np.testing.assert_array_equal(scores, expected)
+    if len(forms) == 1 and scaler.with_mean:
+        assert found.answer(sp.csr_array(X))[0] == UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        (["schlecht", "mäßig", "gut", ""], ["schlecht", "mäßig", "gut", ""]),
+        ([1, 2, 3, 4], ["1", "2", "3", "4"]),
+        ([0.5, 1.0, 1.5, 2.0], ["0.5", "1", "1.5", "2"]),
+        ([False, True], ["0", "1"]),
+    ],
+)
+def test_labels_and_names(library, tmp_path, classes, labels):
+    pandas = pytest.importorskip("pandas")
+    names = ["höhe", "größe", "", "d", "e"]
+    y = np.array(classes)[Y % len(classes)]
+    model = rc.PRank().fit(pandas.DataFrame(X, columns=names), y, classes=classes)
+    rc.save(model, tmp_path / "m")
+    found = Model(library, tmp_path / "m")
+    if classes != [False, True]:  # of one byte: a number to nobody
+        assert [found.text("rankcore_label", k) for k in range(len(labels))] == labels
+    assert found.text("rankcore_label", len(labels)) is None
+    assert [found.text("rankcore_feature", ctypes.c_int64(j)) for j in range(5)] == names
+    assert found.text("rankcore_feature", ctypes.c_int64(5)) is None
+
+
+def test_rows_are_checked(library, tmp_path):
+    rc.save(rc.PRank().fit(X, Y), tmp_path / "m")
+    found = Model(library, tmp_path / "m")
+    assert found.answer(X[:, :4].copy())[0] == ROWS
+    bad = sp.csr_array(X)
+    for name, at, value in [("indices", 3, 5), ("indices", 3, -1), ("indices", 3, 1),
+                            ("indptr", 3, 40), ("indptr", 0, -1)]:  # fmt: skip
+        rows = bad.copy()
+        getattr(rows, name)[at] = value
+        rows.data, rows.indices = rows.data.copy(), rows.indices.copy()
+        assert found.answer(rows)[0] == ROWS
+    assert library.rankcore_message(ROWS).startswith(b"the rows have other columns")
+
+
+def test_files_that_are_refused(library, tmp_path):
+    path = tmp_path / "m"
+    with pytest.raises(ValueError, match="cannot be read"):
+        Model(library, path)
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="cannot be read"):
+        Model(library, path)
+    path.write_bytes(b"hello" * 20)
+    with pytest.raises(ValueError, match="not a rankcore model file"):
+        Model(library, path)
+    rc.save(rc.PRank(random_state=0).fit(X, Y), path)
+    content = path.read_bytes()
+    rewrite(path, set_in("version", value="2"))
+    with pytest.raises(ValueError, match="format version 2"):
+        Model(library, path)
+    path.write_bytes(content)
+    rewrite(path, None, {"scoring.weights": np.full(5, np.nan)})
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        Model(library, path)
+    path.write_bytes(content)
+    for arrays in [{"scoring.weights": np.zeros(4)}, {"scoring.thresholds": None}]:
+        rewrite(path, None, arrays)
+        with pytest.raises(ValueError, match="scoring is damaged"):
+            Model(library, path)
+    for at in range(0, 8 * len(content), 5):
+        bad = bytearray(content)
+        bad[at // 8] ^= 1 << at % 8
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match=r"damaged|checksum|header|version|do not fit"):
+            Model(library, path)
+
+
+def test_arrays_that_lead_beyond_others_are_refused(library, tmp_path):
+    path = tmp_path / "m"
+
+    def refused(name, array):
+        document, arrays = taken_apart(path.read_bytes())
+        assert name in arrays
+        (tmp_path / "bad").write_bytes(put_together(document, {**arrays, name: array}))
+        with pytest.raises(ValueError, match="damaged"):
+            Model(library, tmp_path / "bad")
+
+    rc.save(rc.RankBoost(20).fit(X, Y, qid=QID), path)
+    offsets = taken_apart(path.read_bytes())[1]["scoring.offsets"]
+    for change in [offsets[::-1].copy(), offsets - 1, offsets + 1, offsets[:-1]]:
+        refused("scoring.offsets", change)
+    rc.save(rc.RankBoost(9, max_leaf_nodes=8).fit(X, Y, qid=QID), path)
+    arrays = taken_apart(path.read_bytes())[1]
+    for child in [0, -100, 100]:
+        children = arrays["children"].copy()
+        children[0, 0] = child
+        refused("children", children)
+    refused("features", arrays["features"] + 5)
+    refused("features", arrays["features"] - 5)
+    refused("sides", arrays["sides"] + 2)
+    refused("offsets", arrays["offsets"] + 1)
+    rc.save(rc.KernelPRank(random_state=0).fit(sp.csr_array(X), Y), path)
+    arrays = taken_apart(path.read_bytes())[1]
+    refused("others.indices", arrays["others.indices"] + 1)
+    refused("others.indices", arrays["others.indices"] - 1)
+    refused("scoring.indptr", arrays["scoring.indptr"] * 2)
+    rc.save(rc.OAPBagging(5, random_state=0).fit(X, Y), path)
+    arrays = taken_apart(path.read_bytes())[1]
+    refused("scoring.votes", np.ones(100, dtype=np.int64))
+    refused("scoring.votes", np.full(5, 2**62))
+    refused("scoring.votes", np.full(5, -1))
+
+
+# ---------------------------------------------------------------- the shared library, elsewhere
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The shared library as CMake builds it, from where rankcore-config says."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no cmake")
+    folder = tmp_path_factory.mktemp("cmake")
+    where = config("--cmakedir")
+    for command in [
+        [cmake, "-S", where, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"],
+        [cmake, "--build", folder],
+        [cmake, "--install", folder, "--prefix", folder / "prefix"],
+    ]:
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "prefix" / "include" / "librankcore.h").is_file()
+    return next(folder.glob("librankcore.*[oy]*"))
+
+
+def config(*options):
+    from rankcore._config_command import main
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(list(options))
+    return out.getvalue().strip()
+
+
+def svmlight(path):
+    lines = [" ".join(["0", "qid:1", *(f"{j + 1}:{v!r}" for j, v in enumerate(x) if v)])
+             for x in X.tolist()]  # fmt: skip
+    path.write_text("".join(f"{line} # a comment\n" for line in lines))
+    return path
+
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "shared_library"
+
+
+@pytest.mark.parametrize("language", ["python", "rust"])
+@pytest.mark.parametrize("learner", [rc.PRank(random_state=0), rc.RankBoost(20)], ids=str)
+def test_examples_in_other_languages(built, tmp_path, language, learner):
+    if language == "rust":
+        rustc = shutil.which("rustc")
+        if rustc is None:
+            pytest.skip("no rustc")
+        program = tmp_path / "score"
+        command = [rustc, "-D", "warnings", "-L", built.parent, "-l", "rankcore", "-o", program]
+        link = f"link-arg=-Wl,-rpath,{built.parent}"
+        done = subprocess.run(
+            [*command, "-C", link, EXAMPLES / "score.rs"], capture_output=True, text=True
+        )
+        if "toolchain" in done.stderr:
+            pytest.skip("rustc has no toolchain")
+        assert done.returncode == 0, done.stderr
+        command = [program]
+    else:
+        command = [sys.executable, "-S", EXAMPLES / "score.py", built]
+    model = learner.fit(X, Y)
+    rc.save(model, tmp_path / "m")
+    rows = svmlight(tmp_path / "rows.svm").read_text()
+    done = subprocess.run([*command, tmp_path / "m"], input=rows, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(map(float, done.stdout.split())) == model.predict(X).tolist()
+    (tmp_path / "m").write_bytes(b"hello")
+    done = subprocess.run([*command, tmp_path / "m"], input=rows, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "not a rankcore model file" in done.stderr
+
+
+PROGRAM = """
+#include "rankcore_model.h"
+int main(int argc, char **argv)
+{
+    rc_model model;
+    const int32_t code = argc == 2 ? rc_model_open_file(&model, argv[1]) : RC_MODEL_NO_FILE;
+    if (code == RC_MODEL_OK)
+        printf("%ld %d\\n", (long)model.n_features, (int)model.n_ranks);
+    rc_model_close(&model);
+    return code;
+}
+"""
+
+
+def test_a_project_finds_the_headers_with_cmake(built, tmp_path):
+    rc.save(rc.PRank().fit(X, Y), tmp_path / "m")
+    (tmp_path / "main.c").write_text(PROGRAM)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(user LANGUAGES C)\n"
+        "find_package(rankcore 1 REQUIRED)\nadd_executable(main main.c)\n"
+        "target_link_libraries(main rankcore::headers)\n"
+    )
+    where = f"-Drankcore_DIR={config('--cmakedir')}"
+    for command in [["cmake", "-S", tmp_path, "-B", tmp_path / "b", where],
+                    ["cmake", "--build", tmp_path / "b"]]:  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run([tmp_path / "b" / "main", tmp_path / "m"], capture_output=True, text=True)
+    assert done.stdout == "5 4\n"
+
+
+@pytest.mark.parametrize("finder", ["pkg-config", "rankcore-config"])
+@pytest.mark.parametrize("compiler", [["cc", *STRICT], ["c++", "-x", "c++", "-std=c++11"]], ids=str)
+def test_compilers_find_the_headers(tmp_path, finder, compiler):
+    if shutil.which(compiler[0]) is None or (finder == "pkg-config" and not shutil.which(finder)):
+        pytest.skip(f"no {compiler[0]} or no {finder}")
+    if finder == "pkg-config":
+        environment = {**os.environ, "PKG_CONFIG_PATH": config("--pkgconfigdir")}
+        done = subprocess.run(
+            [finder, "--cflags", "--libs", "rankcore"],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        flags = done.stdout.split()
+    else:
+        flags = config("--cflags", "--libs").split()
+    (tmp_path / "main.c").write_text(PROGRAM)
+    command = [*compiler, "-o", tmp_path / "main", tmp_path / "main.c"]
+    subprocess.run([*command, *flags], check=True)
+    rc.save(rc.PRank().fit(X, Y), tmp_path / "m")
+    done = subprocess.run([tmp_path / "main", tmp_path / "m"], capture_output=True, text=True)
+    assert done.stdout == "5 4\n"
+    assert subprocess.run([tmp_path / "main", tmp_path / "none"]).returncode == NO_FILE
+
+
+def test_config_command_says_what_it_takes(capsys):
+    with pytest.raises(SystemExit):
+        config()
+    assert "--includedir" in capsys.readouterr().err
+    assert config("--includedir") == rc.get_include()
+    assert config("--version") == rc.__version__
+
+
+def test_threads_share_a_model(library, tmp_path):
+    model = rc.KernelPRank(random_state=0).fit(X, Y)
+    rc.save(model, tmp_path / "m")
+    found = Model(library, tmp_path / "m")
+    with ThreadPoolExecutor(4) as pool:  # ctypes gives the GIL back
+        for _, scores, _ in pool.map(lambda _: found.answer(X), range(40)):
+            np.testing.assert_array_equal(scores, model.project(X))
+
+
+# ---------------------------------------------------------------- damaged files
+
+
+def corpus(folder):
+    """A small file of every form."""
+    paths = []
+    frame = sp.csr_array(X)
+    models = [
+        *(fitted(one) for one in ORDINAL + RANKERS),
+        *(fitted(one, sp.csr_array) for one in ORDINAL if "Kernel" in repr(one)),
+        make_pipeline(StandardScaler(), rc.PRank()).fit(X, Y),
+        make_pipeline(MaxAbsScaler(), rc.PRank()).fit(frame, Y),
+        rc.PRank().fit(X, np.array(["a", "bc", "d", "e"])[Y - 1], classes=["a", "bc", "d", "e"]),
+    ]
+    for i, model in enumerate(models):
+        path = folder / f"{i}.rankcore"
+        rc.save(model, path)
+        if path.stat().st_size < 2**16:
+            paths.append(path)
+    assert len(paths) > 20
+    return paths
+
+
+@pytest.mark.parametrize("compiler", ["cc", "clang"])
+def test_no_damage_leads_beyond_the_bytes(tmp_path, compiler):
+    """Sanitizers look on: RANKCORE_HOSTILE times as many trials, with Clang by libFuzzer."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    times = int(os.environ.get("RANKCORE_HOSTILE", "1"))
+    source = Path(__file__).parent / "fuzz" / "model.c"
+    libfuzzer = ["-fsanitize=fuzzer"] if compiler == "clang" else ["-DALONE"]
+    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command = [compiler, "-std=c99", "-g", "-O1", *sanitizers, *libfuzzer, f"-I{rc.get_include()}"]
+    done = subprocess.run([*command, "-o", tmp_path / "fuzz", source, "-lm"], capture_output=True)
+    if done.returncode:
+        pytest.skip(f"no sanitizers: {done.stderr.decode()[-200:]}")
+    paths = corpus(tmp_path)
+    if compiler == "clang":
+        arguments = [f"-max_total_time={5 * times}", "-max_len=65536", tmp_path]
+    else:
+        arguments = [str(2000 * times), "1", *paths]
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    environment.pop("LD_PRELOAD", None)
+    done = subprocess.run(
+        [tmp_path / "fuzz", *arguments], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,215 @@
+"""Model files as other programs see them: the format, its document, large files."""
+
+import json
+import mmap
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+import rankcore as rc
+from model_files import CHECKSUM, rewrite, taken_apart
+from rankcore.io import model_file
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(90, 5)), RNG.integers(1, 5, size=90)
+QID = np.repeat(np.arange(9), 10)
+DOCUMENT = Path(__file__).parents[1] / "docs" / "model_file.md"
+
+ORDINAL = [
+    rc.PRank(random_state=0),
+    rc.PRank(average=False, random_state=0),
+    rc.CuSumRank(decision="count", random_state=0),
+    rc.WidrowHoff(random_state=0),
+    rc.MulticlassPerceptron(random_state=0),
+    rc.VotedPRank(max_iter=1, random_state=0),
+    rc.OAPBPM(5, random_state=0),
+    rc.OAPBagging(5, random_state=0),
+    rc.OAPVoting(5, average_members=False, random_state=0),
+    rc.KernelPRank(max_iter=2, random_state=0),
+    rc.KernelPRank(budget=20, budget_policy="forgetron", average=False, random_state=0),
+    rc.KernelCuSumRank(budget=20, budget_policy="projectron", random_state=0),
+    rc.KernelOAPBPM(3, budget=20, budget_policy="random", random_state=0),
+]
+RANKERS = [
+    rc.PairwisePerceptron(max_iter=2, random_state=0),
+    rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=None, max_iter=1, random_state=0),
+    rc.RankSVM(),
+    rc.RankSVM(kernel="poly"),
+    rc.RankBoost(20),
+    rc.RankBoost(9, max_leaf_nodes=4),
+    rc.BipartiteRankBoost(9),
+]
+
+
+def fitted(learner, form=np.asarray):
+    if learner in RANKERS:
+        binary = isinstance(learner, rc.BipartiteRankBoost)
+        y = (Y > 2).astype(int) if binary else Y
+        held_out = {"eval_set": (X, y), "eval_qid": QID}
+        return clone(learner).fit(form(X), y, qid=QID, **held_out)
+    return clone(learner).fit(form(X), Y, eval_set=(X, Y))
+
+
+def answer(model, rows):
+    queries = {"qid": QID[: rows.shape[0]]} if "PairwisePerceptron" in repr(model) else {}
+    return model.predict(rows, **queries)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+def test_the_library_of_the_format_reads_and_writes_them(tmp_path, learner, form):
+    numpy_file = pytest.importorskip("safetensors.numpy", reason="no safetensors")
+    from safetensors import safe_open
+
+    model, path = fitted(learner, form), tmp_path / "m.safetensors"
+    rc.save(model, path)
+    document, arrays = taken_apart(path.read_bytes())
+    found = numpy_file.load_file(path)
+    assert found.pop(CHECKSUM).size == 4
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array, strict=True)
+    with safe_open(path, "np") as stream:
+        metadata = stream.metadata()
+    assert metadata["learner"] == document["learner"] == type(learner).__name__
+    # What the library writes has no checksum, and is a model file all the same.
+    del metadata["checksum"]
+    numpy_file.save_file(found, tmp_path / "theirs", metadata)
+    loaded = rc.load(tmp_path / "theirs")
+    np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
+
+
+def test_equal_models_have_equal_files(tmp_path):
+    for name in ["one", "two"]:
+        rc.save(fitted(RANKERS[0]), tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+def test_large_files_are_mapped(tmp_path, monkeypatch, learner):
+    model, path = fitted(learner), tmp_path / "m"
+    rc.save(model, path)
+    monkeypatch.setattr(model_file, "LARGE", 0)
+    for verify in [None, True, False]:
+        loaded = rc.load(path, verify=verify)
+        np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
+    if hasattr(model, "partial_fit"):
+        queries = {"qid": QID} if learner in RANKERS else {}
+        for one in (model, loaded):
+            one.partial_fit(X, Y, **queries)
+        np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
+    content = path.read_bytes()
+    rc.save(rc.load(path), path)  # over the file that is mapped
+    assert path.read_bytes() == content
+
+
+def test_large_files_are_verified_on_demand(tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    rc.save(rc.PRank(average=False, random_state=0).fit(X, Y), path)
+    content = bytearray(path.read_bytes())
+    _, tensors = model_file.safetensors.unpack(bytes(content))
+    content[tensors["by_feature.weights"].first] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="its checksum is not that of its bytes"):
+        rc.load(path)
+    monkeypatch.setattr(model_file, "LARGE", 0)
+    rc.load(path)
+    with pytest.raises(ValueError, match="its checksum is not that of its bytes"):
+        rc.load(path, verify=True)
+    weights = np.array([np.nan, 0, 0, 0, 0])
+    rewrite(path, None, {"by_feature.weights": weights})
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        rc.load(path, verify=True)
+    with pytest.raises(ValueError, match="overflow"):
+        rc.load(path).predict(X)
+    # What could lead beyond an array is checked even so.
+    rewrite(path, None, {"by_feature.weights": np.zeros(4)})
+    with pytest.raises(ValueError, match=r"shape \(4,\) for 5 features"):
+        rc.load(path)
+
+
+def test_a_mapped_model_shares_its_memory_with_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(model_file, "LARGE", 0)
+    rc.save(rc.PRank(average=False, random_state=0).fit(X, Y), tmp_path / "m")
+    array = rc.load(tmp_path / "m")._state.by_feature["weights"]
+    assert not array.flags.writeable
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    assert isinstance(getattr(array.base, "obj", array.base), mmap.mmap)
+
+
+# ---------------------------------------------------------------- the document
+
+
+def rows_of(heading):
+    """Names in the first column of the tables below a heading."""
+    text = DOCUMENT.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    cells = re.findall(r"^\| (`.*?) \|", text, flags=re.M)
+    return {name for cell in cells for name in re.findall("`([^`]+)`", cell)}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    path, found = tmp_path_factory.mktemp("models") / "m", []
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    models = [fitted(one, form) for one in ORDINAL + RANKERS for form in (np.asarray, sp.csr_array)]
+    models += [
+        make_pipeline(scaler, rc.PRank()).fit(frame, Y)
+        for scaler in (StandardScaler(), MaxAbsScaler())
+    ]
+    models.append(rc.PRank().fit(frame, Y))
+    for model in models:
+        rc.save(model, path)
+        found.append(taken_apart(path.read_bytes()))
+    return found
+
+
+def test_every_array_and_key_is_in_the_document_and_none_else(files):
+    numbered = re.compile(r"(?<=^validation\.)\d+$")
+    arrays = {numbered.sub("I", name) for _, found in files for name in found} | {CHECKSUM}
+    assert {name for name in arrays if not name.startswith("scoring.")} == rows_of("Arrays")
+    keys = {key for document, _ in files for key in document}
+    scoring = {key for key in keys if key.startswith("scoring")}
+    assert keys - scoring == rows_of("Metadata")
+    assert scoring == rows_of("Scoring")
+    assert {document["scoring"] for document, _ in files} == rows_of("Forms")
+    facts = {name for document, _ in files for name in document["facts"]}
+    assert facts == rows_of("Facts")
+
+
+def test_dtypes_and_dimensions_are_those_of_the_document(files):
+    text = DOCUMENT.read_text().split("## Arrays\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \| \((.*?)\) \|", text, flags=re.M)
+    forms = {
+        name: (dtype, shape)
+        for names, dtype, shape in rows
+        for name in re.findall("`([^`]+)`", names)
+    }
+    for _, arrays in files:
+        for name, array in arrays.items():
+            if not name.startswith("scoring."):
+                dtype, shape = forms[re.sub(r"validation\.\d+", "validation.I", name)]
+                assert str(array.dtype) in dtype.split(" or "), name
+                shapes = [
+                    [axis for axis in one.split(", ") if axis] for one in shape.split(") or (")
+                ]
+                assert array.ndim in [len(one) for one in shapes], name
+
+
+def test_the_example_of_the_document_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rc.save(fitted(ORDINAL[0]), "model.rankcore")
+    code = re.search(r"```python\n(import json.*?)```", DOCUMENT.read_text(), flags=re.S)[1]
+    scope = {}
+    exec(code, scope)
+    model = rc.load("model.rankcore")
+    np.testing.assert_array_equal(scope["weights"], model.coef_)
+    np.testing.assert_array_equal(scope["thresholds"], model.thresholds_)
+    assert json.loads(scope["metadata"]["parameters"]) == model.get_params()
