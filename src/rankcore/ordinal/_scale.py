@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.numbers import power_of_two
 from rankcore._core.params import check_real
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
@@ -106,10 +107,3 @@ def mean_square_length(rows: Rows) -> float:
         block = np.ldexp(values[start : start + n_each].astype(np.float64), -shift)
         total += float(np.square(block, out=block).sum())
     return power_of_two(total / rows.n_rows, 2 * shift)
-
-
-def power_of_two(value: float, exponent: int = 0) -> float:
-    """The power of two nearest to value * 2 ** exponent, within what a scale may be."""
-    if not value > 0:
-        return 1.0
-    return math.ldexp(1.0, min(max(round(math.log2(value)) + exponent, -664), 664))
