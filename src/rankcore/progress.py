@@ -15,7 +15,7 @@ class Progress:
     Attributes
     ----------
     epoch, n_epochs : int
-        The pass under way, from 1, and the number planned.
+        The pass under way, from 1, and the number planned; both 0 while rows are only read.
     done, total : int
         Units processed in this pass, and in the whole pass.
     value : float

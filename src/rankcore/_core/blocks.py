@@ -138,12 +138,13 @@ class Pauses:
     Attributes
     ----------
     save : callable
-        Takes a fitted estimator and the `Position` that it is at.
+        Takes a fitted estimator, the `Position` that it is at, and whether it was interrupted
+        there; otherwise a pass has just ended.
     resume : (estimator, Position) or None
         What ``save`` was given.
     """
 
-    save: Callable[[Any, Position], None]
+    save: Callable[[Any, Position, bool], None]
     resume: tuple[Any, Position] | None = None
 
 
@@ -155,7 +156,7 @@ def run_windows(
     n_epochs: int,
     copy: Callable[[], Callable[[], None]],
     visit: Callable[[Window], None],
-    save: Callable[[Position], None] | None,
+    save: Callable[[Position, bool], None] | None,
 ) -> None:
     """Visit the windows of one pass.
 
@@ -174,7 +175,8 @@ def run_windows(
     visit : callable
         Learns a window.
     save : callable or None
-        Called with the position of the last copy if the fit is interrupted, in the state of it.
+        Called with the position of the last copy, and True, if the fit is interrupted, in the state
+        of that copy.
     """
     epoch, total = position.epoch, max(blocks.size, 1)
     order = (position.seed, epoch) if shuffle else None
@@ -204,7 +206,7 @@ def run_windows(
                 raise_signals()
             except KeyboardInterrupt:
                 restore()
-                save(position)
+                save(position, True)
                 raise
 
 

@@ -14,10 +14,10 @@ import mmap
 import os
 import secrets
 import shutil
+import weakref
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -28,7 +28,8 @@ from rankcore._ext.rows import csr_rows
 from rankcore.datasets.letor_blocks import Options
 from rankcore.datasets.streams import Source, title
 from rankcore.datasets.surveys import Surveyor
-from rankcore.datasets.text_rows import BLOCK_ROWS, BLOCK_VALUES, text_parts
+from rankcore.datasets.text_rows import BLOCK_ROWS, BLOCK_VALUES, reading, text_parts
+from rankcore.progress import report
 
 FORMAT, VERSION = "rankcore row cache", 1
 DESCRIPTION = "rows.json"
@@ -99,7 +100,6 @@ def write_cache(
     sources: Sequence[Source],
     path: str | os.PathLike[str],
     options: Options,
-    report: Callable[[int, int], None] = lambda done, n_rows: None,
 ) -> None:
     """Read text files into a new row cache, which appears whole or not at all.
 
@@ -109,8 +109,6 @@ def write_cache(
     path : path
         The directory to make.
     options : Options
-    report : callable
-        Called now and then with the bytes and the rows read so far.
 
     Raises
     ------
@@ -125,20 +123,16 @@ def write_cache(
     folder = target.with_name(f".{secrets.token_hex(8)}.rankcore")
     folder.mkdir()
     try:
-        _write(sources, folder, options, report)
+        _write(sources, folder, options)
         os.rename(folder, target)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _write(
-    sources: Sequence[Source],
-    folder: Path,
-    options: Options,
-    report: Callable[[int, int], None],
-) -> None:
+def _write(sources: Sequence[Source], folder: Path, options: Options) -> None:
     stamps = source_stamps(sources)
+    size = sum(stamp.get("size", 0) for stamp in stamps)
     kinds = {name: DTYPES[name][-1] for name in DTYPES} | {"values": np.dtype(options.dtype).name}
     widths = {"blocks": 3, "checksums": len(PARTS)}
     files: dict[str, _Growing] = {}
@@ -166,7 +160,7 @@ def _write(
             files["blocks"].add(np.array([bounds]))
             files["checksums"].add(np.array([sums]))
             surveyor.add(labels, X.indices, X.data)
-            report(done, n_rows + labels.size)
+            report(reading(done, size, n_rows + labels.size))
         survey = surveyor.finish(in_queries, title(sources[0]))
         files["magnitudes"].add(survey.magnitudes)
         files["distinct"].add(survey.labels)
@@ -188,10 +182,10 @@ def _write(
         "sources": stamps,
         "checksums": small,
     }
-    with open(folder / DESCRIPTION, "w", encoding="utf-8") as file:
-        json.dump(description, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
+    with open(folder / DESCRIPTION, "w", encoding="utf-8") as written:
+        json.dump(description, written, indent=1)
+        written.flush()
+        os.fsync(written.fileno())
 
 
 def _crc(path: Path) -> int:
@@ -233,8 +227,8 @@ class CachedRows(RowBlocks):
         A directory that `write_cache` made.
     window : int
         Blocks whose rows are shuffled together.
-    keep : TemporaryDirectory, optional
-        What lives as long as this.
+    temporary : path, optional
+        A folder to delete with this.
 
     Raises
     ------
@@ -253,9 +247,11 @@ class CachedRows(RowBlocks):
         self,
         path: str | os.PathLike[str],
         window: int,
-        keep: TemporaryDirectory[str] | None = None,
+        temporary: str | None = None,
     ) -> None:
-        self.path, self.window, self._keep = Path(path), window, keep
+        self.path, self.window = Path(path), window
+        if temporary is not None:
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         self.description = about = read_description(self.path)
         self._arrays = {
             name: _Mapped(self.path / f"{name}.npy", dtypes)
@@ -337,7 +333,7 @@ class CachedRows(RowBlocks):
 
     def _small(self, name: str) -> NDArray[Any]:
         file = self.path / f"{name}.npy"
-        if _crc(file) != self.description["checksums"][name]:
+        if _crc(file) != self.description["checksums"].get(name):
             raise ValueError(f"{file} is damaged: its checksum is another; make the cache anew")
         array: NDArray[Any] = np.load(file, allow_pickle=False)
         if array.dtype.name not in DTYPES[name]:
@@ -436,7 +432,7 @@ def read_description(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is a row cache of version {version!r}; this rankcore reads {VERSION}"
         )
-    return about  # type: ignore[no-any-return]
+    return about
 
 
 def is_cache(path: str | os.PathLike[str]) -> bool:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -103,7 +104,7 @@ def open_rows(
     for one in sources:
         if _is_cache(one):
             raise ValueError(f"{one} is a row cache, which cannot be read together with others")
-        if not hasattr(one, "read") and os.path.isdir(one):  # type: ignore[arg-type]
+        if not hasattr(one, "read") and os.path.isdir(one):
             raise ValueError(f"{one} is a directory, and not a row cache")
     if cache is not None:
         if is_cache(cache):
@@ -119,10 +120,13 @@ def open_rows(
             write_cache(sources, cache, options)
         return _opened(cache, window, n_features)
     if any(map(_is_stream, sources)):
-        folder = TemporaryDirectory(prefix="rankcore")
-        path = os.path.join(folder.name, "rows")
-        write_cache(sources, path, options)
-        return CachedRows(path, window, folder)
+        folder = mkdtemp(prefix="rankcore")
+        try:
+            write_cache(sources, os.path.join(folder, "rows"), options)
+            return CachedRows(os.path.join(folder, "rows"), window, folder)
+        except BaseException:
+            rmtree(folder, ignore_errors=True)
+            raise
     return TextRows([os.fsdecode(one) for one in sources], options, window)  # type: ignore[arg-type]
 
 
@@ -136,7 +140,7 @@ def list_sources(source: Sources) -> list[Source]:
     """
     single = isinstance(source, str | os.PathLike) or hasattr(source, "read")
     found: list[Source] = []
-    for one in [source] if single else source:  # type: ignore[list-item, union-attr]
+    for one in [source] if single else source:  # type: ignore[union-attr]
         if not hasattr(one, "read") and not isinstance(one, str | os.PathLike):
             raise TypeError(
                 f"expected paths or files opened in binary mode, found {type(one).__name__}"
@@ -164,7 +168,7 @@ def _opened(path: Any, window: int, n_features: int | None) -> CachedRows:
 
 
 def _is_cache(source: Source) -> bool:
-    return not hasattr(source, "read") and is_cache(source)  # type: ignore[arg-type]
+    return not hasattr(source, "read") and is_cache(source)
 
 
 def _is_stream(source: Source) -> bool:

@@ -17,6 +17,7 @@ from rankcore.datasets.letor_blocks import Block, Collected, Options, blocks
 from rankcore.datasets.query_starts import QueryStarts
 from rankcore.datasets.streams import Source, open_lines, title
 from rankcore.datasets.surveys import Surveyor
+from rankcore.progress import Progress, report
 
 # Stored values of a block of rows: 3 MiB as CSR of float64, which the caches hold.
 BLOCK_VALUES = 1 << 18
@@ -38,6 +39,11 @@ def reading_options(zero_based: bool, dtype: Any, n_features: int | None) -> Opt
         ensure_all_finite="allow-nan",  # whether NaN will do, learners say
         n_jobs=None,
     )
+
+
+def reading(done: int, size: int, n_rows: int) -> Progress:
+    """How far a reading has come that learns nothing."""
+    return Progress(0, 0, min(done, size), size, n_rows, "rows", "bytes")
 
 
 class TextRows(RowBlocks):
@@ -71,9 +77,12 @@ class TextRows(RowBlocks):
         """As `RowBlocks.survey`: one reading."""
         if self._survey is None:
             surveyor, has_qid = Surveyor(self.n_features), False
-            for block, _ in text_blocks(self.paths, self.options):
+            n_rows = 0
+            for block, done in text_blocks(self.paths, self.options):
                 has_qid = block.has_qid
                 surveyor.add(block.labels, block.columns, block.values)
+                n_rows += block.n_rows
+                report(reading(done, self.size, n_rows))
             self._survey = surveyor.finish(has_qid, self.paths[0])
         return self._survey
 

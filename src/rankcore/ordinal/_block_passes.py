@@ -81,7 +81,7 @@ def fit_blocks(
         if epoch > position.epoch:
             position = Position(epoch, 0, position.seed)
             if pauses is not None:
-                _save(pauses, fitted, state, position)
+                _save(pauses, fitted, state, position, False)
         run_windows(
             blocks,
             n_features,
@@ -158,11 +158,13 @@ def _check_resumed(model: Any, known: NDArray[Any], n_features: int) -> None:
         )
 
 
-def _save(pauses: Pauses, fitted: Any, state: OnlineState, position: Position) -> None:
+def _save(
+    pauses: Pauses, fitted: Any, state: OnlineState, position: Position, interrupted: bool
+) -> None:
     opened = state.log[-1]
     if opened[0] == 0:  # a pass that has only been opened is none yet
         state.log.pop()
     if state.t:
-        pauses.save(fitted, position)
+        pauses.save(fitted, position, interrupted)
     if opened[0] == 0:
         state.log.append(opened)

@@ -69,19 +69,13 @@ def fit_blocks(
         fitted = model._shadow(form, n_features, resume[0]._largest_query, state)
     quality = model._quality(validation[0] if validation else None)
     watch = Watch(fitted, validation, callbacks)
-    save = None
-    if pauses is not None:
-        asked = pauses
-
-        def save(position: Position) -> None:
-            asked.save(fitted, position)
-
+    save = None if pauses is None else partial(pauses.save, fitted)
     best = None
     for epoch in range(position.epoch, model.max_iter + 1):
         if epoch > position.epoch:
             position = Position(epoch, 0, position.seed)
             if save is not None:
-                save(position)
+                save(position, False)
         if position.window == 0 and len(state.log) < epoch:
             state.log.append([0, 0, 0, 0, 0])
         run_windows(
