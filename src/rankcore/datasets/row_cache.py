@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.blocks import RowBlocks, Survey, Window
-from rankcore._ext.rows import csr_rows
+from rankcore._ext.rows import Rows, csr_rows
 from rankcore.datasets.letor_blocks import Options
 from rankcore.datasets.streams import Source, title
 from rankcore.datasets.surveys import Surveyor
@@ -51,6 +51,8 @@ DTYPES = {
 HEADER = 128
 # Mapped bytes from which on pages are given back as soon as they were read.
 RELEASED = 1 << 26
+# Rows whose checked blocks are kept from pass to pass, at 8 bytes for each.
+KEPT_ROWS = 1 << 22
 
 
 class _Growing:
@@ -237,8 +239,9 @@ class CachedRows(RowBlocks):
 
     Notes
     -----
-    Memory: a window, and 40 bytes for each block of 3 MiB. The checksum of a block is compared when
-    it is first read; column numbers and values are checked each time.
+    Memory: a window, 40 bytes for each block of 3 MiB, and 8 for each of the first `KEPT_ROWS`
+    rows. The checksum of a block is compared when it is first read. Column numbers and values are
+    checked whenever a block is read or, of those rows without an order, once.
     """
 
     surveyed = True
@@ -276,6 +279,7 @@ class CachedRows(RowBlocks):
         self.n_features: int | None = self._survey.n_features
         self.size = sum(one.array.nbytes for one in self._arrays.values())
         self._known = np.zeros(len(self._sums), dtype=bool)
+        self._kept: dict[int, Rows] = {}
         self._check_form()
 
     def __repr__(self) -> str:
@@ -302,7 +306,9 @@ class CachedRows(RowBlocks):
         per_window = self.size / n_windows
         for number in range(first, n_windows):
             chosen = np.sort(blocks[number * size : (number + 1) * size]).tolist()
-            yield self._window(chosen, number, round((number + 1) * per_window))
+            labels, queries = self._labels(chosen)
+            done = round((number + 1) * per_window)
+            yield Window(self._rows(chosen), labels, queries, number, done)
             if self.size > RELEASED:
                 for block in chosen:
                     self._release(block)
@@ -379,36 +385,38 @@ class CachedRows(RowBlocks):
         for name, span in zip(PARTS, self._spans(block), strict=True):
             self._arrays[name].release(*span)
 
-    def _window(self, chosen: list[int], number: int, done: int) -> Window:
-        values, columns, starts, labels, queries = [], [], [np.zeros(1, np.int64)], [], []
-        n_values = n_queries = 0
+    def _rows(self, chosen: list[int]) -> Rows:
+        if len(chosen) == 1 and chosen[0] in self._kept:
+            return self._kept[chosen[0]]
+        values, columns, starts = [], [], [np.zeros(1, np.int64)]
+        n_values = 0
         for block in chosen:
             self._check(block)
-            (row, value, query), (row_stop, value_stop, query_stop) = self._blocks[
-                block : block + 2
-            ].tolist()
-            values.append(self._arrays["values"].array[value:value_stop])
-            columns.append(self._arrays["columns"].array[value:value_stop])
-            ends = self._arrays["starts"].array[row + 1 : row_stop + 1]
-            starts.append(ends + (n_values - value))
-            labels.append(self._arrays["labels"].array[row:row_stop])
-            if self._survey.in_queries:
-                heads = self._queries[query:query_stop]
-                sizes = np.diff(heads, append=row_stop)
-                queries.append(np.repeat(np.arange(heads.size) + n_queries, sizes))
-                n_queries += heads.size
-            n_values += value_stop - value
-        rows = csr_rows(
-            _joined(values),
-            _joined(columns),
-            np.concatenate(starts),
-            self._survey.n_features,
-            "X",
-        )
+            of_values, _, of_starts, _ = self._spans(block)
+            values.append(self._arrays["values"].array[slice(*of_values)])
+            columns.append(self._arrays["columns"].array[slice(*of_values)])
+            starts.append(self._arrays["starts"].array[slice(*of_starts)] + n_values - of_values[0])
+            n_values += of_values[1] - of_values[0]
+        parts = _joined(values), _joined(columns), np.concatenate(starts)
+        rows = csr_rows(*parts, self._survey.n_features, "X")
         if not rows.canonical:
             raise ValueError(f"{self.path} is damaged: columns of a row do not ascend")
-        of = np.concatenate(queries) if self._survey.in_queries else None
-        return Window(rows, _joined(labels), of, number, done)
+        if len(chosen) == 1 and self._blocks[chosen[0] + 1, 0] <= KEPT_ROWS:
+            self._kept[chosen[0]] = rows
+        return rows
+
+    def _labels(self, chosen: list[int]) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """Labels of some blocks, and a number for the query of each of their rows."""
+        labels, queries, n_queries = [], [], 0
+        for block in chosen:
+            self._check(block)
+            (row, _, query), (stop, _, query_stop) = self._blocks[block : block + 2].tolist()
+            labels.append(self._arrays["labels"].array[row:stop])
+            if self._survey.in_queries:
+                sizes = np.diff(self._queries[query:query_stop], append=stop)
+                queries.append(np.repeat(np.arange(sizes.size) + n_queries, sizes))
+                n_queries += sizes.size
+        return _joined(labels), _joined(queries) if self._survey.in_queries else None
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
