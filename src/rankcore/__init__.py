@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rankcore import (
         bounds,
         callbacks,
+        dask,
         datasets,
         metrics,
         model_selection,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _MODULES = [
     "bounds",
     "callbacks",
+    "dask",
     "datasets",
     "metrics",
     "model_selection",
@@ -77,6 +79,7 @@ __all__ = [
     "WidrowHoff",
     "bounds",
     "callbacks",
+    "dask",
     "datasets",
     "get_include",
     "load",
