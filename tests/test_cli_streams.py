@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -138,44 +137,52 @@ def test_what_streams_refuse(folder, tmp_path):
     )
 
 
-def start(*args):
-    """The command in a process of its own, which takes Ctrl-C whatever this one does."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "rankcore", *map(str, args)],
-        stdout=subprocess.PIPE,
+def interrupted_after_a_pass(*args):
+    """Run the command, send Ctrl-C when it says that a pass has ended; its status and messages."""
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "rankcore", *map(str, args)],
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        # A background shell may have left it ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if b"epoch" in line and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            break
+    lines += process.stderr.readlines()
+    process.stderr.close()
+    return process.wait(timeout=300), lines
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
 def test_interrupted_and_resumed(tmp_path):
-    X, y = make_ordinal(30_000, 40, mean_nnz=30, random_state=0)
+    X, y = make_ordinal(20_000, 40, mean_nnz=30, random_state=0)
     dump_letor(X, y, tmp_path / "rows.txt")
-    command = ["train", tmp_path / "rows.txt", "--model", "oap-bpm", "--epochs", "6"]
-    command += ["--set", "n_estimators=600", "--cache", tmp_path / "rows"]
+    command = ["train", tmp_path / "rows.txt", "--model", "oap-bpm", "--epochs", "8"]
+    command += ["--set", "n_estimators=300", "--set", "verbose=1", "--cache", tmp_path / "rows"]
     succeed(*command, "-o", tmp_path / "whole", "--json")
-    output = tmp_path / "model"
+    output, checkpoint = tmp_path / "model", tmp_path / "model.checkpoint"
     interrupted, more = 0, []
-    # The time a whole run takes depends on the machine: longer waits until one is late.
-    wait = 3.0
-    for _ in range(60):
-        process = start(*command, "-o", output, *more)
-        time.sleep(wait)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=300)
-        if process.returncode == 0:
-            assert b"rank loss of last pass" in out
+    for _ in range(9):
+        status, lines = interrupted_after_a_pass(*command, "-o", output, *more)
+        if status == 0:  # the pass was the last
             break
-        if (tmp_path / "model.checkpoint").exists():
-            # If Python itself was still starting, it says so in its own way.
-            if process.returncode == 130 and err.splitlines()[-1:] == [b"rankcore: interrupted"]:
-                interrupted += b"--resume goes on" in err
-            more = ["--resume"]
-        wait += 1.0
-    assert interrupted
+        assert status == 130, lines
+        assert lines[-1] == b"rankcore: interrupted\n"
+        if output.exists():  # it came after the last pass: the model was saved before
+            break
+        assert b"the same command with --resume goes on" in lines[-2]
+        assert sorted(path.suffix for path in checkpoint.iterdir()) == [".json", ".rankcore"]
+        interrupted += 1
+        more = ["--resume"]
+    assert interrupted >= 2
+    if not output.exists():
+        succeed(*command, "-o", output, *more, "--json")
     assert output.read_bytes() == (tmp_path / "whole").read_bytes()
-    assert not (tmp_path / "model.checkpoint").exists()
+    assert not checkpoint.exists()
 
 
 def test_a_checkpoint_is_of_its_files_and_options(folder, tmp_path):

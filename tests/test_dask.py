@@ -222,7 +222,7 @@ def test_a_query_in_two_shards(client, queries):
 def test_measures_are_those_of_memory(client, queries):
     X, y, qid = queries
     scores = X[:, 0]
-    names = ["ndcg@10", "map", "mrr", "P@5", "auc"]
+    names = ["ndcg@10", "map", "gm_map", "mrr", "P@5", "auc", "num_q"]
     expected = rc.metrics.evaluate(y, scores, qid=qid, metrics=names)
     ds, dy, dq = arrays(scores, y, qid, chunk=120)
     found = rd.evaluate(dy, ds, qid=dq, metrics=names, n_shards=4)

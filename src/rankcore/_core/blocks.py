@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -146,6 +147,14 @@ class Pauses:
 
     save: Callable[[Any, Position, bool], None]
     resume: tuple[Any, Position] | None = None
+
+
+def between_passes(pauses: Pauses | None) -> AbstractContextManager[None]:
+    """Keep Ctrl-C, between two passes of a fit that can go on later, until the next begins.
+
+    `run_windows` then finds it, and saves.
+    """
+    return nullcontext() if pauses is None else signals_held()
 
 
 def run_windows(

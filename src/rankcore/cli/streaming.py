@@ -143,6 +143,7 @@ def train_on_disk(
     quiet, as_json : bool
     """
     import rankcore
+    from rankcore._core.concurrency import signals_held
 
     checkpoint = Checkpoint(Path(f"{output}.checkpoint"), disk)
     classes = disk.labels()
@@ -159,27 +160,30 @@ def train_on_disk(
             facts["chosen_since"] = f"{'every' if in_queries else 'no'} line has qid:"
         learner = find_learner(name)
         estimator = make(learner)
-        reads = rows.surveyed or not hasattr(estimator, "_fit_blocks")
+        more = {} if learner.ranks_queries else {"classes": classes}
         try:
-            if reads and not getattr(estimator, "_walks_blocks", True):
-                checkpoint.refuse(learner)
-                run(lambda: estimator.fit(rows, classes=classes), bar)
-            elif hasattr(estimator, "_fit_blocks"):
+            if getattr(estimator, "_walks_blocks", False):
+                if rows.n_features is None or (classes is None and not learner.ranks_queries):
+                    run(rows.survey, bar)  # while Ctrl-C still ends it at once
                 pauses = checkpoint.pauses(estimator)
-                more = {} if learner.ranks_queries else {"classes": classes}
-                run(lambda: estimator._fit_blocks(rows, pauses=pauses, **more), bar)
+                # Ctrl-C is looked for where the state is whole; after the last pass, when all
+                # is saved.
+                with signals_held():
+                    run(lambda: estimator._fit_blocks(rows, pauses=pauses, **more), bar)
+                    seconds = perf_counter() - start
+                    rankcore.save(estimator, output)
+                    checkpoint.remove()
             else:
                 checkpoint.refuse(learner)
-                run(lambda: estimator.fit(rows), bar)
-            seconds = perf_counter() - start
-            rankcore.save(estimator, output)
+                run(lambda: estimator.fit(rows, **more), bar)
+                seconds = perf_counter() - start
+                rankcore.save(estimator, output)
         except TypeError as error:  # a parameter of a wrong type
             raise ValueError(str(error)) from error
         except KeyboardInterrupt:
             if checkpoint.saved:
                 complain(f"saved {checkpoint.folder}: the same command with --resume goes on")
             raise
-    checkpoint.remove()
     known = rows.survey() if rows.surveyed else None
     facts = {"model": learner.name, **facts}
     if known is not None:

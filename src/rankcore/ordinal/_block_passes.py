@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import Pauses, Position, RowBlocks, Survey, Window, run_windows
+from rankcore._core.blocks import (
+    Pauses,
+    Position,
+    RowBlocks,
+    Survey,
+    Window,
+    between_passes,
+    run_windows,
+)
 from rankcore._core.inputs import check_classes, encode, find_classes
 from rankcore._core.params import as_generator
 from rankcore._core.passes import passes
@@ -77,31 +85,32 @@ def fit_blocks(
         raise ValueError("a fit with held-out rows cannot be resumed: leave eval_set out")
     watch = Watch(fitted, held_out, callbacks)
     best = None
-    for epoch in passes(model, state, "rank loss", watch.text, first=position.epoch):
-        if epoch > position.epoch:
-            position = Position(epoch, 0, position.seed)
-            if pauses is not None:
-                _save(pauses, fitted, state, position, False)
-        run_windows(
-            blocks,
-            n_features,
-            model.shuffle,
-            position,
-            model.max_iter,
-            partial(state.snapshot, None),
-            partial(_visit, fitted, state, known, weights, position),
-            None if pauses is None else partial(_save, pauses, fitted, state),
-        )
-        if state.log[-1][0] == 0:
-            raise ValueError(
-                "a pass visited no row: the weights of the classes that occur are too small"
+    with between_passes(pauses):
+        for epoch in passes(model, state, "rank loss", watch.text, first=position.epoch):
+            if epoch > position.epoch:
+                position = Position(epoch, 0, position.seed)
+                if pauses is not None:
+                    _save(pauses, fitted, state, position, False)
+            run_windows(
+                blocks,
+                n_features,
+                model.shuffle,
+                position,
+                model.max_iter,
+                partial(state.snapshot, None),
+                partial(_visit, fitted, state, known, weights, position),
+                None if pauses is None else partial(_save, pauses, fitted, state),
             )
-        if held_out:
-            improved = watch.measure([fitted._measured(one.rows) for one in held_out])
-            if improved and watch.keeps_best:
-                best = state.parameters()
-        if watch.ends(epoch):
-            break
+            if state.log[-1][0] == 0:
+                raise ValueError(
+                    "a pass visited no row: the weights of the classes that occur are too small"
+                )
+            if held_out:
+                improved = watch.measure([fitted._measured(one.rows) for one in held_out])
+                if improved and watch.keeps_best:
+                    best = state.parameters()
+            if watch.ends(epoch):
+                break
     if best is not None:
         state.put_back(best)
         fitted.best_iteration_ = watch.best

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import Pauses, Position, RowBlocks, Window, run_windows
+from rankcore._core.blocks import Pauses, Position, RowBlocks, Window, between_passes, run_windows
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_sizes
@@ -71,34 +71,38 @@ def fit_blocks(
     watch = Watch(fitted, validation, callbacks)
     save = None if pauses is None else partial(pauses.save, fitted)
     best = None
-    for epoch in range(position.epoch, model.max_iter + 1):
-        if epoch > position.epoch:
-            position = Position(epoch, 0, position.seed)
-            if save is not None:
-                save(position, False)
-        if position.window == 0 and len(state.log) < epoch:
-            state.log.append([0, 0, 0, 0, 0])
-        run_windows(
-            blocks,
-            n_features,
-            model.shuffle,
-            position,
-            model.max_iter,
-            state.snapshot,
-            partial(_visit, fitted, state, quality, position),
-            save,
-        )
-        if state.log[-1][0] == 0:
-            raise ValueError(
-                "no query has two documents with different labels: nothing is left to learn from"
+    with between_passes(pauses):
+        for epoch in range(position.epoch, model.max_iter + 1):
+            if epoch > position.epoch:
+                position = Position(epoch, 0, position.seed)
+                if save is not None:
+                    save(position, False)
+            if position.window == 0 and len(state.log) < epoch:
+                state.log.append([0, 0, 0, 0, 0])
+            run_windows(
+                blocks,
+                n_features,
+                model.shuffle,
+                position,
+                model.max_iter,
+                state.snapshot,
+                partial(_visit, fitted, state, quality, position),
+                save,
             )
-        if validation:
-            improved = watch.measure([fitted._scores(one.rows, one.queries) for one in validation])
-            if improved and watch.keeps_best:
-                best, fitted.best_iteration_ = state.parameters(), epoch
-        model._print_pass(state, epoch, watch.text())
-        if watch.ends(epoch) or (state.log[-1][1] == 0 and not validation):
-            break
+            if state.log[-1][0] == 0:
+                raise ValueError(
+                    "no query has two documents with different labels: nothing is left to learn "
+                    "from"
+                )
+            if validation:
+                improved = watch.measure(
+                    [fitted._scores(one.rows, one.queries) for one in validation]
+                )
+                if improved and watch.keeps_best:
+                    best, fitted.best_iteration_ = state.parameters(), epoch
+            model._print_pass(state, epoch, watch.text())
+            if watch.ends(epoch) or (state.log[-1][1] == 0 and not validation):
+                break
     if best is not None:
         state.put_back(best)
     model._warn_of_dropped(state, fitted)

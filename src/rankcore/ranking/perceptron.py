@@ -177,6 +177,8 @@ class PairwisePerceptron(Ranker):
 
     _state: PairwiseState
     _figures = FIGURES
+    # Whether rows on disk are learned a window at a time, rather than mapped into memory.
+    _walks_blocks = True
 
     def __init__(
         self,
