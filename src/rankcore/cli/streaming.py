@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -111,8 +113,8 @@ class OnDisk:
 
 
 def on_disk(files: list[str]) -> bool:
-    """Whether data are read a window at a time without being asked: several files, or a cache."""
-    return len(files) > 1 or os.path.isdir(files[0]) or _is_pattern(files[0])
+    """Whether data are read a window at a time without being asked: a cache, or a pattern."""
+    return any(os.path.isdir(name) or _is_pattern(name) for name in files)
 
 
 def _is_pattern(name: str) -> bool:
@@ -124,7 +126,6 @@ def train_on_disk(
     output: Path,
     name: str | None,
     make: Callable[[Learner], Any],
-    run: Callable[[Callable[[], Any], ProgressBar], None],
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -138,8 +139,6 @@ def train_on_disk(
         The learner; None for the one that suits the rows.
     make : callable
         Makes the estimator of a learner.
-    run : callable
-        Calls a function under a bar.
     quiet, as_json : bool
     """
     import rankcore
@@ -192,6 +191,21 @@ def train_on_disk(
         facts["features"] = estimator.n_features_in_
     facts |= estimator._fit_summary()
     print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
+
+
+def run(fit: Callable[[], Any], bar: ProgressBar) -> None:
+    """Read or fit under a bar, and show warnings as lines."""
+    from rankcore.progress import watch
+
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for the result
+        watch(bar.learning) if bar.visible else nullcontext(),
+    ):
+        warnings.simplefilter("always")
+        fit()
+    for warning in caught:
+        complain(f"warning: {warning.message}")
 
 
 class Checkpoint:

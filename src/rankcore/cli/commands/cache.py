@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.files import FilesArgument, JsonOption, QuietOption, ZeroBasedOption
+from rankcore.cli.files import JsonOption, ManyDataArgument, QuietOption, ZeroBasedOption
 from rankcore.cli.terminal import print_facts, progress_bar
 
 
 def cache(
-    files: FilesArgument,
+    files: ManyDataArgument,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="The directory to make."),
