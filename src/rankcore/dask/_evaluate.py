@@ -28,7 +28,7 @@ def evaluate(
     y_score: Any,
     *,
     qid: Any,
-    metrics: str | Iterable[str] = ("ndcg@10", "map", "mrr", "P@5"),
+    metrics: str | Iterable[str] = ("ndcg@10", "map", "mrr", "P@10"),
     convention: str | Convention | None = None,
     n_shards: int | None = None,
     regroup: bool = False,
