@@ -165,7 +165,7 @@ def report() -> Iterator[str]:
         rival = means["logistic, calibrated"]
         counted += not np.isnan(rival)
         wins += means["PRank, cumulative"] <= rival
-        cells = ["–" if np.isnan(mean) else f"{mean:.4f}" for mean in means.values()]
+        cells = ["-" if np.isnan(mean) else f"{mean:.4f}" for mean in means.values()]
         yield f"| {title} | " + " | ".join(cells) + f" | {np.median(ratios):.1f} |"
         if shares:
             covered.append((title, *np.mean(shares, axis=0), *np.ptp(shares, axis=0)[:1]))
