@@ -245,3 +245,19 @@ def test_bad_arguments(params, given, error, message):
 def test_bad_callbacks(make):
     with pytest.raises(ValueError, match="found 0"):
         make()
+
+
+def test_what_users_of_other_tools_type_is_answered():
+    X, y = np.eye(4), [1, 2, 3, 2]
+
+    def theirs(environment):
+        raise AssertionError
+
+    for tool in ("lightgbm.callback", "xgboost.callback"):
+        callback = type("EarlyStopping", (), {"__module__": tool, "__call__": theirs})()
+        with pytest.raises(TypeError, match="looks at its own booster: set early_stopping_rounds"):
+            rc.PRank().fit(X, y, callbacks=[callback])
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2, 3, 4], "town": ["x", "y", "x", "z"]})
+    with pytest.raises(ValueError, match=r"column 'town' has .* OneHotEncoder .*max_leaf_nodes"):
+        rc.PRank().fit(frame, y)

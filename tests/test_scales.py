@@ -296,3 +296,13 @@ def test_unknown_scales_are_refused(command, tmp_path):
     done = command("train", "data", "-o", "model", "--scale", "log")
     assert done.exit_code == 2
     assert "none, auto, standard, maxabs" in done.stderr
+
+
+def test_a_scaler_that_clips_has_no_file(tmp_path):
+    scaler = MaxAbsScaler()
+    if "clip" not in scaler.get_params():
+        pytest.skip("this scikit-learn has no clip")
+    model = make_pipeline(scaler.set_params(clip=True), rc.PRank(random_state=0))
+    model.fit([[1.0, 0], [0, 1], [1, 1]], [1, 2, 3])
+    with pytest.raises(TypeError, match="without clip=True"):
+        rc.save(model, tmp_path / "model")

@@ -14,6 +14,10 @@ from rankcore._ext.rows import Rows, csr_rows, dense_rows
 MAX_FEATURES = 2**31 - 1
 # Labels are encoded this many at a time, so that no temporary grows with the data.
 LABEL_BLOCK = 8192
+_ENCODERS = (
+    "encode it first, with OneHotEncoder or TargetEncoder of sklearn.preprocessing; trees take "
+    "columns of a category dtype as they are: RankBoost(max_leaf_nodes=31)"
+)
 
 
 def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
@@ -66,7 +70,7 @@ def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
         if odd:
             raise ValueError(
                 f"{name} must be numeric; its column {column!r} has dtype {dtype}: "
-                + ("complex numbers are not supported" if kind == "c" else "encode it first")
+                + ("complex numbers are not supported" if kind == "c" else _ENCODERS)
             )
         if str(dtype) in ("object", "Object"):
             try:

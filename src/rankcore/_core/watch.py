@@ -67,6 +67,12 @@ class Watch:
                     "callbacks must be functions of an iteration, such as those of "
                     f"rankcore.callbacks; found {callback!r:.60}"
                 )
+            tool = type(callback).__module__.partition(".")[0]
+            if tool in ("lightgbm", "xgboost"):
+                raise TypeError(
+                    f"found a callback of {tool}, which looks at its own booster: set "
+                    "early_stopping_rounds, or use those of rankcore.callbacks"
+                )
         patience = [one.rounds for one in self._callbacks if isinstance(one, EarlyStopping)]
         if getattr(model, "early_stopping_rounds", None) is not None:
             patience.append(model.early_stopping_rounds)

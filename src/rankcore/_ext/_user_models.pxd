@@ -1,4 +1,4 @@
-# Measures that say how far down a user reads: expected reciprocal rank, rank-biased precision. Private.
+# Measures that say how far down a user reads. Private.
 from libc.math cimport exp2
 from libc.stdint cimport int64_t
 
@@ -74,7 +74,7 @@ cdef inline double rank_biased(const Measure *m, const Query *q, int64_t depth) 
 
     Gains above 1 are divided by the greatest of the query.
     """
-    cdef int64_t start = 0, stop, i
+    cdef int64_t start = 0, stop, i, _i
     cdef double value = 0.0, weight = 1.0, most = 1.0, gains, weights
     cdef bint binary = m.divisor == BY_RELEVANT
     if not binary:
@@ -88,7 +88,7 @@ cdef inline double rank_biased(const Measure *m, const Query *q, int64_t depth) 
                 gains += q.y[i] >= m.rel
             else:
                 gains += max(q.y[i], 0.0) / most
-        for i in range(start, min(stop, depth)):
+        for _i in range(start, min(stop, depth)):
             weights += weight
             weight *= m.x
         value += gains / (stop - start) * weights

@@ -49,6 +49,8 @@ def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, 
             f"the scaler has {scaler.n_features_in_} features and the learner "
             f"{learner.n_features_in_}: keep a column of queries out of the scaler"
         )
+    if getattr(scaler, "clip", False):
+        raise TypeError("save takes a MaxAbsScaler without clip=True, which only Python would do")
     names = getattr(scaler, "feature_names_in_", None)
     arrays = {
         f"scaler.{name}": np.asarray(getattr(scaler, name))

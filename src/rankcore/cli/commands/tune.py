@@ -73,6 +73,7 @@ def tune(
     """Try learners and parameters at random, and save the model that measures best."""
     check_scale(scale)
     choice = choose(None, None, None, seed, set_, None)
+    metric = _one(metric)
     names = list(model or [])
     for name in names:
         replace(choice, name=name).check()
@@ -99,7 +100,9 @@ def tune(
         of_queries = learners[0].ranks_queries
         if any(learner.ranks_queries != of_queries for learner in learners):
             raise ValueError("--model names learners of labels and of queries: choose either kind")
-        if of_queries or metric is not None:
+        if of_queries and metric == "rank_loss":
+            raise ValueError("rank_loss is of labels, not of queries: choose a ranking measure")
+        if of_queries or metric not in (None, "rank_loss"):
             qid = needed_queries(qid, data[0])
             if held_out is not None:
                 needed_queries(held_out[2], str(valid))
@@ -146,6 +149,18 @@ def tune(
         "path": str(output),
     }
     print_facts(facts, as_json)
+
+
+def _one(metric: str | None) -> str | None:
+    """The measure that is asked for, as results name it."""
+    from rankcore.metrics.names import parse
+
+    if metric is None or metric == "rank_loss":
+        return metric
+    titles = [title for title, _ in parse(metric)]
+    if len(titles) > 1:
+        raise ValueError(f"{metric} is {len(titles)} measures: choose one, such as {titles[0]}")
+    return titles[0]
 
 
 def _generator(seed: int) -> np.random.Generator:
