@@ -210,12 +210,12 @@ def test_new_axes_and_missing_matplotlib(monkeypatch):
         plot_comparison(FOUND)
 
 
-def test_reliability_plot():
+def test_reliability_of_probabilities(ax):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = np.clip(np.round(X.sum(axis=1) + rng.normal(size=600)) + 3, 1, 5).astype(int)
     model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[:300], y[:300])
-    ax = rc.plotting.plot_reliability(y[300:], model.predict_proba(X[300:]), labels=range(1, 6))
+    rc.plotting.plot_reliability(y[300:], model.predict_proba(X[300:]), labels=range(1, 6), ax=ax)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         f"above {r}" for r in range(1, 5)
     ]
