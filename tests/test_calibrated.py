@@ -325,16 +325,3 @@ def test_brier_and_log_loss_as_scikit_learn():
     )
     assert rc.metrics.brier_score(y, table, **given) == pytest.approx(plain / weights.sum())
     assert rc.metrics.log_loss([1, 2], [[0.0, 1.0], [0.0, 1.0]]) == np.inf
-
-
-def test_reliability_plot():
-    pytest.importorskip("matplotlib").use("agg")
-    X, y = problem()
-    model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[:300], y[:300])
-    ax = rc.plotting.plot_reliability(y[300:], model.predict_proba(X[300:]), labels=range(1, 6))
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        f"above {r}" for r in range(1, 5)
-    ]
-    for line in ax.get_lines()[1:]:
-        called, share = line.get_data()
-        assert np.abs(np.asarray(called) - share).max() < 0.25

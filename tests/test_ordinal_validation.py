@@ -258,6 +258,7 @@ def test_what_users_of_other_tools_type_is_answered():
         with pytest.raises(TypeError, match="looks at its own booster: set early_stopping_rounds"):
             rc.PRank().fit(X, y, callbacks=[callback])
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": [1.0, 2, 3, 4], "town": ["x", "y", "x", "z"]})
+    towns = pandas.Categorical(["x", "y", "x", "z"])
+    frame = pandas.DataFrame({"a": [1.0, 2, 3, 4], "town": towns})
     with pytest.raises(ValueError, match=r"column 'town' has .* OneHotEncoder .*max_leaf_nodes"):
         rc.PRank().fit(frame, y)

@@ -208,3 +208,19 @@ def test_new_axes_and_missing_matplotlib(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'rankcore\[plot\]'"):
         plot_comparison(FOUND)
+
+
+def test_reliability_of_probabilities(ax):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = np.clip(np.round(X.sum(axis=1) + rng.normal(size=600)) + 3, 1.0, 5.0)
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[:300], y[:300])
+    rc.plotting.plot_reliability(
+        y[300:], model.predict_proba(X[300:]), labels=model.classes_, ax=ax
+    )
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        f"above {r}" for r in range(1, 5)
+    ]
+    for line in ax.get_lines()[1:]:
+        called, share = line.get_data()
+        assert np.abs(np.asarray(called) - share).max() < 0.25

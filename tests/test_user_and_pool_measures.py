@@ -1,6 +1,5 @@
 """ERR, RBP, and measures that tell unjudged documents apart: every order of ties, other tools."""
 
-import itertools
 import math
 import shutil
 import warnings
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from rankcore.metrics import CONVENTIONS, Convention, compare_evaluations, evaluate
 from rankcore.metrics.names import greater_is_better, parse
 from strategies import examples
+from test_measures import orders
 
 # The label of a document in no pool, in the plain measures.
 NOBODYS = None
@@ -74,14 +74,6 @@ def plain_r_multiple(labels, x):
     n = sum(map(relevant, labels))
     k = int(x * n + 0.9)
     return Fraction(plain_found(labels, k), k) if n and k else Fraction(0)
-
-
-def orders(labels, scores):
-    """Labels in every order that the scores allow, ties first in the order of the rows."""
-    places = sorted(range(len(scores)), key=lambda i: -scores[i])
-    groups = [list(group) for _, group in itertools.groupby(places, key=lambda i: scores[i])]
-    for parts in itertools.product(*map(itertools.permutations, groups)):
-        yield [labels[i] for part in parts for i in part]
 
 
 @st.composite

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_scalar
 from rankcore._core.params import as_generator, check_flag
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.metrics.scorers import make_scorer
-from rankcore.metrics.tables import Table
+from rankcore.metrics.tables import Table, fold_table
 from rankcore.ranking._queries import as_relevance, query_means, take_queries
 
 __all__ = ["QueryKFold", "QueryScores", "cross_validate_queries"]
@@ -174,11 +174,8 @@ class QueryScores:
 
     def table(self) -> Table:
         """A row for each fold and for the mean."""
-        rows = [[str(i + 1), *map("{:.4f}".format, row)] for i, row in enumerate(self.values)]
-        means = ["mean", *map("{:.4f}".format, self.values.mean(axis=0))]
-        spread = ["deviation", *map("{:.4f}".format, self.values.std(axis=0, ddof=1))]
         caption = "on the queries of each fold, learned from the others"
-        return Table(["fold", *self.names], [*rows, means, spread], caption)
+        return fold_table(self.names, self.values, caption)
 
     def __str__(self) -> str:
         """The table in plain text."""

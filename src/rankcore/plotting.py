@@ -452,7 +452,8 @@ def plot_reliability(
         share, called = calibration_curve(
             place > r, np.clip(above[:, r], 0, 1), n_bins=n_bins, strategy="quantile"
         )
-        label = f"above {known[r]}"
+        rank = known[r].item()
+        label = f"above {rank:g}" if isinstance(rank, float) else f"above {rank}"
         ax.plot(called, share, color=colour, marker="o", markersize=3, linewidth=1.5, label=label)
     ax.set_xlabel("probability")
     ax.set_ylabel("share of rows")

@@ -94,3 +94,22 @@ class Table:
         )
         caption = f"<caption>{escape(self.caption)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def fold_table(names: Sequence[str], values: Any, caption: str) -> Table:
+    """Measures of a cross-validation: a row for each fold, their mean and their deviation.
+
+    Parameters
+    ----------
+    names : sequence of str
+    values : ndarray of float64, shape (n_folds, n_names)
+    caption : str
+
+    Returns
+    -------
+    Table
+    """
+    named = [*((str(i), row) for i, row in enumerate(values, 1)), ("mean", values.mean(axis=0))]
+    named.append(("deviation", values.std(axis=0, ddof=1)))
+    rows = [[name, *map("{:.4f}".format, row)] for name, row in named]
+    return Table(["fold", *names], rows, caption)

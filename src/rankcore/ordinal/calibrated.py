@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import check_option, check_real
-from rankcore.metrics.ordinal import quadratic_weighted_kappa, rank_loss
+from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
 from rankcore.ordinal._curves import fit_cumulative, fit_isotonic
 from rankcore.ordinal._neighbours import before_each, conformal_quantile
 from rankcore.ordinal.prank import PRank
@@ -180,7 +180,7 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
         }
         return self
 
-    def _parts(self, X: Any, labels: NDArray[Any]) -> Iterator[tuple[Any, Any]]:
+    def _parts(self, X: Any, labels: NDArray[Any]) -> list[tuple[Any, Any]]:
         from sklearn.model_selection import StratifiedKFold, check_cv
 
         cv = self.cv
@@ -195,9 +195,11 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     f"cv={cv} parts require {cv} rows of some label; the most there are is {fewest}"
                 )
-            cv = _Quiet(StratifiedKFold(cv, shuffle=True, random_state=seed))
-        parts: Iterator[tuple[Any, Any]] = check_cv(cv, labels, classifier=True).split(X, labels)
-        return parts
+            with warnings.catch_warnings():  # a label may be rarer than there are parts
+                warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+                parts = StratifiedKFold(cv, shuffle=True, random_state=seed)
+                return list(parts.split(np.zeros(labels.size), labels))
+        return list(check_cv(cv, labels, classifier=True).split(X, labels))
 
     # ---------------------------------------------------------------- predicting
 
@@ -274,10 +276,10 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
             )
         if self.loss == "absolute":
             return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
+        if self.loss == "zero_one":
+            return accuracy_within(ranks, predicted, 0, sample_weight=sample_weight)
         squared = (ranks - predicted).astype(np.float64) ** 2
-        if self.loss == "squared":
-            return 0.0 - float(np.average(squared, weights=sample_weight))
-        return float(np.average(squared == 0, weights=sample_weight))
+        return 0.0 - float(np.average(squared, weights=sample_weight))
 
     # ---------------------------------------------------------------- sets with a guarantee
 
@@ -346,25 +348,6 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
         # Classes without an order, as in scikit-learn's checks, do not lie along one score.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-class _Quiet:
-    """Stratified parts, without a warning of labels that are rarer than there are parts."""
-
-    def __init__(self, parts: Any) -> None:
-        self._parts = parts
-
-    def get_n_splits(self, *args: Any) -> int:
-        """As scikit-learn asks for it."""
-        return int(self._parts.n_splits)
-
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Rows to learn from, and rows held out."""
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            yield from self._parts.split(np.zeros(len(y)), y)
 
 
 class _Fits:

@@ -62,7 +62,7 @@ def cv(
     import numpy as np
 
     from rankcore.metrics.names import parse
-    from rankcore.metrics.tables import Table
+    from rankcore.metrics.tables import fold_table
 
     check_scale(scale)
     for name in metric or []:
@@ -100,11 +100,8 @@ def cv(
         }
         print_facts({"model": learner.name, "folds": found, "summary": summary}, as_json)
         return
-    rows = [[str(i), *map("{:.4f}".format, row)] for i, row in enumerate(values, 1)]
-    rows += [["mean", *map("{:.4f}".format, values.mean(axis=0))]]
-    rows += [["deviation", *map("{:.4f}".format, values.std(axis=0, ddof=1))]]
     caption = f"{learner.name}: on the {unit} of each fold, learned from the others"
-    table = Table(["fold", *names], rows, caption)
+    table = fold_table(names, values, caption)
     if Console().is_terminal:
         Console().print(table.rich())
     else:
@@ -144,23 +141,42 @@ def measure(
     ranker: bool,
 ) -> dict[str, float]:
     """Learn from some rows, and measure on others; rankers by ranking measures."""
-    from rankcore._core.inputs import encode, find_classes
-    from rankcore.metrics import accuracy_within, rank_loss
-    from rankcore.metrics.evaluation import DEFAULT_MEASURES, evaluate
-    from rankcore.metrics.scorers import ranking_scores
+    from rankcore._core.inputs import find_classes
 
     (X, y, qid), (train, test) = data, part
     learned, left_out = X[train], X[test]
     if scaler is not None:
         learned, left_out = scaled(scaler, learned, fit=True), scaled(scaler, left_out)
     fit(estimator, learned, y[train], bar, qid=qid[train] if ranker and qid is not None else None)
+    return measured(
+        estimator,
+        (left_out, y[test], None if qid is None else qid[test]),
+        metrics,
+        ranker=ranker,
+        classes=find_classes(y),
+    )
+
+
+def measured(
+    estimator: Any,
+    data: tuple[Any, np.ndarray, np.ndarray | None],
+    metrics: list[str] | None,
+    *,
+    ranker: bool,
+    classes: np.ndarray | None = None,
+) -> dict[str, float]:
+    """What a fitted learner makes of rows: ranking measures, or those of predicted labels."""
+    from rankcore._core.inputs import encode
+    from rankcore.metrics import accuracy_within, rank_loss
+    from rankcore.metrics.evaluation import DEFAULT_MEASURES, evaluate
+    from rankcore.metrics.scorers import ranking_scores
+
+    rows, y, qid = data
     if ranker or metrics:
-        assert qid is not None
-        scores = ranking_scores(estimator, left_out, qid[test])
-        found = evaluate(y[test], scores, qid=qid[test], metrics=metrics or DEFAULT_MEASURES)
-        return dict(found)
-    classes = find_classes(y)
-    ranks, predicted = encode(y[test], classes), encode(estimator.predict(left_out), classes)
+        scores = ranking_scores(estimator, rows, qid)
+        return dict(evaluate(y, scores, qid=qid, metrics=metrics or DEFAULT_MEASURES))
+    classes = estimator.classes_ if classes is None else classes
+    ranks, predicted = encode(y, classes), encode(estimator.predict(rows), classes)
     return {
         "rank_loss": rank_loss(ranks, predicted),
         "accuracy": accuracy_within(ranks, predicted, 0),

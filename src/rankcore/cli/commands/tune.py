@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.commands.cv import measure, split
+from rankcore.cli.commands.cv import measure, measured, split
 from rankcore.cli.files import (
     FeaturesOption,
     JsonOption,
@@ -218,7 +218,11 @@ class _Task:
             return float(np.mean(values)), None
         fitted = self.on_all(learner, choice, drawn)
         scaler, estimator = fitted
-        return self._measured(estimator, scaler), fitted
+        assert self.held_out is not None
+        X, y, qid = self.held_out
+        rows = X if scaler is None else scaled(scaler, X)
+        found = measured(estimator, (rows, y, qid), self._metrics(), ranker=self.of_queries)
+        return found[self.metric], fitted
 
     def on_all(self, learner: Learner, choice: Choice, drawn: dict[str, Any]) -> tuple[Any, Any]:
         """Scaler and learner, fitted to all rows to learn from."""
@@ -234,18 +238,3 @@ class _Task:
 
     def _metrics(self) -> list[str] | None:
         return None if self.metric == "rank_loss" else [self.metric]
-
-    def _measured(self, estimator: Any, scaler: Any) -> float:
-        from rankcore._core.inputs import encode
-        from rankcore.metrics import rank_loss
-        from rankcore.metrics.evaluation import evaluate
-        from rankcore.metrics.scorers import ranking_scores
-
-        assert self.held_out is not None
-        X, y, qid = self.held_out
-        rows = X if scaler is None else scaled(scaler, X)
-        if self._metrics() is None:
-            classes = estimator.classes_
-            return rank_loss(encode(y, classes), encode(estimator.predict(rows), classes))
-        scores = ranking_scores(estimator, rows, qid)
-        return evaluate(y, scores, qid=qid, metrics=self.metric)[self.metric]
