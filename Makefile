@@ -78,7 +78,7 @@ ifneq ($(OLDEST_PYTHON),)
 oldest: .venv/installed
 	rm -rf .venv-oldest
 	$(OLDEST_PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/pip install -q -c tests/oldest-constraints.txt "$(WHEEL)[plot,test]" polars
+	.venv-oldest/bin/pip install -q -c tests/oldest-constraints.txt "$(WHEEL)[dask,plot,test]" polars
 	HYPOTHESIS_PROFILE=quick .venv-oldest/bin/python -m pytest -q -n auto -m "not slow"
 else
 oldest:

@@ -25,8 +25,15 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills processes")
 
 @pytest.fixture(scope="module")
 def cluster():
-    # A worker that is lost is not a task that is to blame: it may be lost twenty times.
-    settings = {"distributed.scheduler.allowed-failures": 100}
+    settings = {
+        # A worker that is lost is not a task that is to blame: it may be lost twenty times.
+        "distributed.scheduler.allowed-failures": 100,
+        # A LocalCluster looks at each lost worker again after 15 seconds, and closes it for good if
+        # it is away just then: it may be again, killed a second time.
+        "distributed.deploy.lost-worker-timeout": "1 hour",
+        # Starts workers ten times as fast: modules are imported once.
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
     with (
         dask.config.set(settings),
         LocalCluster(
@@ -81,7 +88,7 @@ def test_killed_workers_change_nothing(kills, cluster, tmp_path):
     dump_letor((Xq - Xq.mean(axis=0)) / Xq.std(axis=0), yq, tmp_path / "rows.txt", qid=qid)
 
     def fits():
-        yield rd.PRank(max_iter=50, random_state=1).fit(dX, dy, n_shards=4)
+        yield rd.PRank(max_iter=20, random_state=1).fit(dX, dy, n_shards=4)
         pairs = rd.PairwisePerceptron(max_iter=8, random_state=1)
         yield pairs.fit(tmp_path / "rows.txt", n_shards=3)
 
