@@ -45,15 +45,15 @@ def cluster():
 
 
 class Killer:
-    """Kills workers at random moments while the block runs."""
+    """Kills workers, up to ``most`` in turn, at random moments while the block runs."""
 
-    def __init__(self, cluster, seed):
-        self.cluster, self.random, self.n = cluster, random.Random(seed), 0
+    def __init__(self, cluster, seed, most):
+        self.cluster, self.random, self.n, self.most = cluster, random.Random(seed), 0, most
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
-        while not self.stopped.wait(self.random.uniform(0.05, 0.8)):
+        while self.n < self.most and not self.stopped.wait(self.random.uniform(0.05, 0.8)):
             # Both there: one that is being started again would only keep the fit from ending.
             if len(self.cluster.scheduler.workers) == 2:
                 nanny = self.random.choice(list(self.cluster.workers.values()))
@@ -95,7 +95,7 @@ def test_killed_workers_change_nothing(kills, cluster, tmp_path):
     expected = list(fits())
     total = 0
     for seed in range(200):
-        with Killer(cluster, seed) as killer:
+        with Killer(cluster, seed, kills - total) as killer:
             found = list(fits())
         total += killer.n
         assert all(same(a, b, tmp_path) for a, b in zip(found, expected, strict=True))
