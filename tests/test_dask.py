@@ -50,6 +50,7 @@ def arrays(X, *others, chunk):
     """Dask arrays of blocks of so many rows; of CSR as it is."""
     if not sp.issparse(X):
         return [da.from_array(one, chunks=(chunk, *one.shape[1:])) for one in (X, *others)]
+    X = sp.csr_matrix(X)  # older releases of Dask do not know csr_array
     chunks = [X[start : start + chunk] for start in range(0, X.shape[0], chunk)]
     blocks = [da.from_delayed(delayed(one), one.shape, meta=X[:0]) for one in chunks]
     return [da.concatenate(blocks), *(da.from_array(one, chunks=chunk) for one in others)]

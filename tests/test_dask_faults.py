@@ -31,6 +31,8 @@ def cluster():
         # A LocalCluster looks at each lost worker again after 15 seconds, and closes it for good if
         # it is away just then: it may be again, killed a second time.
         "distributed.deploy.lost-worker-timeout": "1 hour",
+        # How long a worker tries to fetch from one that is gone; of this machine, at once.
+        "distributed.comm.timeouts.connect": "3s",
         # Starts workers ten times as fast: modules are imported once.
         "distributed.worker.multiprocessing-method": "forkserver",
     }

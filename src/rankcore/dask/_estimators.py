@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import learns
 from rankcore._core.params import check_flag, check_option
-from rankcore.dask._engine import Client, delayed, get_client, n_threads_of
+from rankcore.dask._engine import Client, delayed, get_client, n_threads_of, release
 from rankcore.dask._mixing import MIXINGS, Run, fit_ordinal, fit_pairwise
 from rankcore.dask._shards import Finding, look, pieces_of, shards_of
 
@@ -82,7 +82,7 @@ class Distributed:
                 findings = [_widened(finding, n_features) for finding in findings]
             fitted = self._mixed(model, run, findings, form, classes, mixing)
         except BaseException:
-            engine.cancel([*run.futures, *run.shards, *held], force=True)
+            release([*run.futures, *run.shards, *held])
             raise
         del held
         self.__dict__ = dict(vars(fitted))

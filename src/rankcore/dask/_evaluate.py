@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.queries import group_rows
-from rankcore.dask._engine import Client, get_client, n_threads_of
+from rankcore.dask._engine import Client, get_client, n_threads_of, release
 from rankcore.dask._shards import Finding, Shard, check_queries, pieces_of, shards_of
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.evaluation import Evaluation
@@ -72,7 +72,7 @@ def evaluate(
     try:
         parts = [part for part in engine.gather(tasks) if part is not None]
     except BaseException:
-        engine.cancel([*tasks, *held], force=True)
+        release([*tasks, *held])
         raise
     if not parts:
         raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
