@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.params import check_names
 from rankcore._core.scoring import Scoring
 
 
@@ -45,6 +46,11 @@ class Specified:
 
     n_features_in_: int
     _state: Any
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """Name the parameter that is meant where other libraries call it otherwise."""
+        check_names(cls, params)
+        return super().__new__(cls)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Facts and arrays of a fitted model, see `ModelSpec`."""
