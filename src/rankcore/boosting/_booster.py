@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import SPREAD, LabelWeights
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import Binning
+from rankcore.boosting._binning import MAX_BINS, Binning
+from rankcore.boosting._given_bins import BlockRows, GivenBins
 from rankcore.ranking._pairs import Pairing
 
 # An |edge| this close to 1 takes an infinite step: every pair that differs is ordered alike.
@@ -29,7 +30,7 @@ class Rounds:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Rows or BlockRows
     pairing : Pairing
         Its documents by descending label, unless its pairs are listed.
     state : StumpSum or TreeSum
@@ -48,7 +49,7 @@ class Rounds:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: Rows | BlockRows,
         pairing: Pairing,
         state: Any,
         *,
@@ -57,9 +58,14 @@ class Rounds:
         categorical: Mapping[int, str] | None = None,
     ) -> None:
         self.state = state
-        self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing, categorical)
         n = pairing.docs.size
-        scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
+        self._binning: Binning | GivenBins
+        if isinstance(rows, BlockRows):
+            self._binning = rows.binned(pairing.docs, max_bins or MAX_BINS, state.zero_missing)
+            scores = np.zeros(n)
+        else:
+            self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing, categorical)
+            scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             steps = pairing.steps(balanced)
             total = float(pairing.weights @ steps)

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from rankcore._ext import stumps
 from rankcore._ext.rows import Rows
+from rankcore.boosting._binning import Binning
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
+from rankcore.boosting._given_bins import BlockRows
 from rankcore.boosting._stump_search import BoundedSearch, FiringSearch, NormalizerSearch, Search
 from rankcore.boosting._stump_sum import StumpSum
 from rankcore.ranking._pairs import Pairing
@@ -39,7 +41,7 @@ class StumpRounds(Rounds):
 
     def __init__(
         self,
-        rows: Rows,
+        rows: Rows | BlockRows,
         pairing: Pairing,
         state: StumpSum,
         *,
@@ -58,16 +60,23 @@ class StumpRounds(Rounds):
         self._smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
         self._search: Search
         factors, levels = self._factors, self._levels
+        binning = self._binning
         # Two labels, one query and sparse columns of one-byte codes.
-        sparse = self._binning.n_entries is not None and max_bins is not None
+        sparse = binning.n_entries is not None and max_bins is not None
         if select == "normalizer":
-            self._search = NormalizerSearch(self._binning, n_jobs, self._weights)
+            self._search = NormalizerSearch(binning, n_jobs, self._weights)
         elif plain:
-            self._search = Search(self._binning, n_jobs)
-        elif sparse and factors is not None and levels is not None and levels.size == 3:
-            self._search = FiringSearch(self._binning, factors, int(levels[1]), n_jobs)
+            self._search = Search(binning, n_jobs)
+        elif (
+            sparse
+            and isinstance(binning, Binning)
+            and factors is not None
+            and levels is not None
+            and levels.size == 3
+        ):
+            self._search = FiringSearch(binning, factors, int(levels[1]), n_jobs)
         else:
-            self._search = BoundedSearch(self._binning, n_jobs)
+            self._search = BoundedSearch(binning, n_jobs)
         self.done |= len(state) > 0 and self._ordered(pairing.docs)
 
     def _prepare(self, n: int) -> None:
@@ -129,6 +138,7 @@ class StumpRounds(Rounds):
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:
         """Whether the last stump that there is orders every pair."""
+        assert isinstance(self._binning, Binning)  # a fit that goes on has rows
         rows, last = self._binning.rows, len(self.state) - 1
         fires = np.empty(rows.n_rows, dtype=np.uint8)
         self.state.fire(last, rows, fires)
