@@ -154,12 +154,7 @@ class PairBoosting(Ranker):
                     break
                 self._note(state, figures)
                 held_out.follow()
-                if self.verbose and len(state.model) % self.verbose == 0:
-                    print(
-                        f"[{type(self).__name__}] round {len(state.model)} of "
-                        f"{self.n_estimators}: edge {figures['edge']:+.4f}, training error at most "
-                        f"{state.log[-1][BOUND]:.4f}{watch.text()}"
-                    )
+                self._print_round(state, watch.text())
                 if watch.ends(len(state.model)):
                     break
         finally:
@@ -233,6 +228,15 @@ class PairBoosting(Ranker):
         n = len(state.model)
         what = "bound on the training error"
         report(Progress(n, self.n_estimators, 1, 1, bound, what, "rounds"))
+
+    def _print_round(self, state: ModelState, more: str) -> None:
+        """A line on the latest round, if there is to be one."""
+        n, figures = len(state.model), state.log[-1]
+        if self.verbose and n % self.verbose == 0:
+            print(
+                f"[{type(self).__name__}] round {n} of {self.n_estimators}: edge "
+                f"{figures[0]:+.4f}, training error at most {figures[BOUND]:.4f}{more}"
+            )
 
     def _begin(self, n_features: int) -> ModelState:
         """A state that knows nothing, or what is to be continued."""

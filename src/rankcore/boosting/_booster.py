@@ -78,8 +78,8 @@ class Rounds:
         self._factors: NDArray[np.float64] | None = None
         self._levels: NDArray[np.int64] | None = None
         if pairing.listed is None:
-            self._levels, queries = _levels(pairing)
-            self._factors, masses = _factors(scores, pairing, self._levels, queries)
+            self._levels, queries = levels_of(pairing)
+            self._factors, masses = factors_of(scores, pairing, self._levels, queries)
             sums = np.empty((2, self._levels.size - 1))
             self._weights = LabelWeights(self._factors, masses, self._levels, queries, steps, sums)
         else:
@@ -130,7 +130,7 @@ class Rounds:
         self._total = self._sum()
 
 
-def _levels(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def levels_of(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where levels begin among the documents, and queries among the levels."""
     labels, bounds = pairing.labels, pairing.bounds
     new = np.ones(labels.size + 1, dtype=bool)
@@ -140,7 +140,7 @@ def _levels(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return levels, np.searchsorted(levels, bounds)
 
 
-def _factors(
+def factors_of(
     scores: NDArray[np.float64],
     pairing: Pairing,
     levels: NDArray[np.int64],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +74,25 @@ class GivenBins(Bins):
                 part = slice(bounds[f], bounds[f + 1])
                 order = np.argsort(places[part])
                 places[part], codes[part] = places[part][order], codes[part][order]
-        self.columns = Columns(
-            n_rows, codes, self.n_bins, self.zero_bin, self.has_missing, bounds, places
-        )
+        self._arrays = codes, bounds, places
+        self._bind()
+
+    def _bind(self) -> None:
+        codes, bounds, places = self._arrays
+        kinds = self.n_bins, self.zero_bin, self.has_missing
+        self.columns = Columns(self.n_rows, codes, *kinds, bounds, places)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "columns"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._bind()
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the columns take."""
+        return sum(array.nbytes for array in self._arrays if array is not None)
 
     def threshold(self, feature: int, bin: int) -> float:
         """The threshold below a bin; -inf below the lowest."""

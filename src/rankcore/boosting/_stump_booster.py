@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp, log, sqrt
 from typing import Any
 
@@ -99,7 +100,9 @@ class StumpRounds(Rounds):
             return None
         fires = self._fires
         stumps.mark(self._binning.columns, stump.feature, stump.bin, stump.side, fires)
-        alpha, smoothing = self._alpha(stump.edge)
+        alpha, smoothing = step_length(
+            self.step, stump.edge, self._smoothing, lambda: self._weights.measure(fires)
+        )
         alpha *= self._rate
         threshold = self._binning.threshold(stump.feature, stump.bin)
         self.state.add(stump.feature, threshold, stump.side, alpha)
@@ -117,24 +120,7 @@ class StumpRounds(Rounds):
         normalizer = self._total / before
         self.done = abs(stump.edge) >= 1 - LEAST or self._spent()
         self._recentre_if_far()
-        width, edge = 1 + 2 * smoothing, min(abs(stump.edge), 1 - LEAST)
-        # sqrt(width^2 - edge^2) - 2 smoothing, without the difference of two great numbers.
-        cap = (1 + 4 * smoothing - edge**2) / (sqrt(width**2 - edge**2) + 2 * smoothing)
-        return {
-            "edge": stump.edge,
-            "alpha": alpha,
-            "normalizer": normalizer,
-            # Z is convex in the step, and 1 without one.
-            "cap": 1 - self._rate + self._rate * cap,
-        }
-
-    def _alpha(self, edge: float) -> tuple[float, float]:
-        """The step, and what it has been smoothed by."""
-        if self.step == "third":
-            return _half_log(1 + edge, 1 - edge), 0.0
-        rightly, wrongly, both = self._weights.measure(self._fires)
-        smoothing = self._smoothing + both * (self.step == "mohri")
-        return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
+        return figures_of(stump.edge, alpha, smoothing, normalizer, self._rate)
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:
         """Whether the last stump that there is orders every pair."""
@@ -151,6 +137,41 @@ class StumpRounds(Rounds):
             return False
         code = binning.zero_bin[feature]
         return bool(side if code == binning.n_bins[feature] else code >= bin)
+
+
+def step_length(
+    step: str, edge: float, smoothing: float, measure: Callable[[], tuple[float, float, float]]
+) -> tuple[float, float]:
+    """The step of a stump, and what it has been smoothed by.
+
+    Parameters
+    ----------
+    step : {"third", "discrete", "exact", "mohri"}
+    edge, smoothing : float
+    measure : callable
+        The weight of the pairs it orders rightly, wrongly, and where it fires on both, of 1.
+    """
+    if step == "third":
+        return _half_log(1 + edge, 1 - edge), 0.0
+    rightly, wrongly, both = measure()
+    smoothing = smoothing + both * (step == "mohri")
+    return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
+
+
+def figures_of(
+    edge: float, alpha: float, smoothing: float, normalizer: float, rate: float
+) -> dict[str, float]:
+    """What the history says of a round, but for products over rounds."""
+    width, size = 1 + 2 * smoothing, min(abs(edge), 1 - LEAST)
+    # sqrt(width^2 - size^2) - 2 smoothing, without the difference of two great numbers.
+    cap = (1 + 4 * smoothing - size**2) / (sqrt(width**2 - size**2) + 2 * smoothing)
+    return {
+        "edge": edge,
+        "alpha": alpha,
+        "normalizer": normalizer,
+        # Z is convex in the step, and 1 without one.
+        "cap": 1 - rate + rate * cap,
+    }
 
 
 def _half_log(numerator: float, denominator: float) -> float:

@@ -93,6 +93,15 @@ class ValueGroups:
         parts = [_sorted(rows, taken[at : at + step]) for at in range(0, taken.size, step)]
         return cls.joined(parts) if parts else cls.none(rows.n_features)
 
+    @staticmethod
+    def count(rows: Rows, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Values stored in each column of some rows."""
+        if rows.columns is None:
+            return np.full(rows.n_features, taken.size, dtype=np.int64)
+        counts = np.zeros(rows.n_features, dtype=np.int64)
+        kernels.count(rows, taken, counts)
+        return counts
+
     @classmethod
     def none(cls, n_features: int) -> ValueGroups:
         """The groups of no rows."""
@@ -164,11 +173,7 @@ def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
 def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
     """The groups of rows whose values fit into memory once more."""
     d = rows.n_features
-    counts = np.full(d, taken.size, dtype=np.int64)
-    if rows.columns is not None:
-        counts[:] = 0
-        kernels.count(rows, taken, counts)
-    bounds = np.concatenate([[0], np.cumsum(counts)])
+    bounds = np.concatenate([[0], np.cumsum(ValueGroups.count(rows, taken))])
     values = np.empty(bounds[-1])
     kernels.gather(rows, taken, 0, d, bounds[:-1].copy(), values, None)
     for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
