@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +28,9 @@ class ModelSpec:
     feature_names : list of str, or None
     scoring : Scoring or None
         How the model answers; None in a spec that a model is restored from.
+    parts : mapping of str to tuple
+        Fitted models that this one asks, those of ``_PARTS``, each with its own spec; None in a
+        spec that a model is restored from.
     """
 
     facts: dict[str, Any]
@@ -35,6 +38,7 @@ class ModelSpec:
     n_features: int
     feature_names: list[str] | None
     scoring: Scoring | None = None
+    parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 
 class Specified:
@@ -43,6 +47,9 @@ class Specified:
     A subclass provides `_describe`, `_scoring`, `_restore`, `_fit_summary` and `_summary`; code
     that saves, lists or exports models knows no learner by name.
     """
+
+    # Names of the fitted models that models of this class ask.
+    _PARTS: tuple[str, ...] = ()
 
     n_features_in_: int
     _state: Any
