@@ -240,9 +240,9 @@ def test_predictions_for_kappa_beat_all_others_in_expectation():
     table = model.curves_.probabilities(scores)
     from itertools import product
 
-    from rankcore.ordinal.calibrated import _costs
+    from rankcore.ordinal._costs import expected_costs
 
-    costs = _costs("kappa", table)
+    costs = expected_costs("kappa", table)
     mean = table.mean(axis=0) @ ranks
     spread = table.mean(axis=0) @ (ranks - mean) ** 2
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.model_spec import array_like
 from rankcore._core.numbers import Floats
 from rankcore._ext.calibration import probabilities
 
@@ -192,6 +195,23 @@ def fit_isotonic(
     ]
     knots = np.unique(np.concatenate([one.X_thresholds_ for one in fitted]))
     return IsotonicCurves(knots, np.column_stack([one.predict(knots) for one in fitted]))
+
+
+def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) -> Curves:
+    """The curves of k ranks in a model file; raise ValueError if they are none."""
+    if "knots" not in arrays:
+        thresholds = array_like(arrays, "curves", np.empty((1, k - 1)))[0]
+        if (np.diff(thresholds) < 0).any():
+            raise ValueError("its thresholds do not ascend")
+        return CumulativeLogits(thresholds, slope)
+    m = arrays["knots"].size
+    knots = array_like(arrays, "knots", np.empty(m))
+    above = array_like(arrays, "curves", np.empty((m, k - 1)))
+    if m == 0 or not (np.diff(knots) > 0).all():
+        raise ValueError("its knots do not ascend")
+    if (above < 0).any() or (above > 1).any():
+        raise ValueError("its curves are not probabilities")
+    return IsotonicCurves(knots, above)
 
 
 def _between_two(upper: Floats, lower: Floats) -> Floats:

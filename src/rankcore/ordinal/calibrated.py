@@ -18,12 +18,12 @@ from rankcore._core.params import check_option, check_real
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
+from rankcore.ordinal._costs import expected_costs
 from rankcore.ordinal._curves import (
     CumulativeLogits,
-    Curves,
-    IsotonicCurves,
     fit_cumulative,
     fit_isotonic,
+    restored_curves,
 )
 from rankcore.ordinal._held_out import (
     HeldOutFits,
@@ -193,7 +193,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             "curves_": curves,
             "center_": center,
             "scale_": scale,
-            "costs_": _costs(self.loss, probabilities),
+            "costs_": expected_costs(self.loss, probabilities),
         }
         return self
 
@@ -232,10 +232,25 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         ndarray of float64, shape (n_samples, n_classes)
             Lowest rank first; rows add up to 1.
         """
-        check_is_fitted(self)
-        scores = (latent_scores(self.estimator_, X) - self.center_) / self.scale_
+        scores = (self.project(X) - self.center_) / self.scale_
         found: Floats = self.curves_.probabilities(scores)
         return found
+
+    def project(self, X: Any) -> Floats:
+        """The latent score that probabilities follow from, as the estimator has it.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            What the estimator's own `project` returns; the mean rank by the scores of
+            `decision_function`, less their mean, where it has none.
+        """
+        check_is_fitted(self)
+        return latent_scores(self.estimator_, X)
 
     def predict_cumulative_proba(self, X: Any) -> Floats:
         """Probability of at most each rank.
@@ -414,7 +429,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", np.empty(3)).tolist()
         if slope < 0 or self.scale_ <= 0:
             raise ValueError("its array moments has a negative slope or scale")
-        self.curves_ = _restored_curves(spec, k, slope)
+        self.curves_ = restored_curves(spec.arrays, k, slope)
         self.costs_ = array_like(spec.arrays, "costs", np.empty((k, k)))
         self.classes_, self.n_features_in_ = classes, spec.n_features
         if "conformal_scores" in spec.arrays:
@@ -456,48 +471,3 @@ def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scori
     names = [name for name in ("curves", "knots", "moments", "costs") if name in arrays]
     own = {name: arrays[name] for name in names}
     return Scoring("calibrated", {**of.arrays, **own}, {**of.facts, "of": of.form})
-
-
-def _restored_curves(spec: ModelSpec, k: int, slope: float) -> Curves:
-    if "knots" not in spec.arrays:
-        thresholds = array_like(spec.arrays, "curves", np.empty((1, k - 1)))[0]
-        if (np.diff(thresholds) < 0).any():
-            raise ValueError("its thresholds do not ascend")
-        return CumulativeLogits(thresholds, slope)
-    m = spec.arrays["knots"].size
-    knots = array_like(spec.arrays, "knots", np.empty(m))
-    above = array_like(spec.arrays, "curves", np.empty((m, k - 1)))
-    if m == 0 or not (np.diff(knots) > 0).all():
-        raise ValueError("its knots do not ascend")
-    if (above < 0).any() or (above > 1).any():
-        raise ValueError("its curves are not probabilities")
-    return IsotonicCurves(knots, above)
-
-
-def _costs(loss: str, probabilities: Floats) -> Floats:
-    """What a prediction (column) costs where a rank is true (row)."""
-    ranks = np.arange(probabilities.shape[1], dtype=np.float64)
-    distance = np.abs(ranks[:, None] - ranks)
-    if loss == "absolute":
-        return distance
-    if loss == "zero_one":
-        return (distance > 0).astype(np.float64)
-    if loss == "squared":
-        return distance**2
-    # One minus kappa is a quotient of two sums over rows: the squared distances, and those that
-    # chance would have. Dinkelbach (1967): the least quotient is the number for which the least
-    # difference of the first and as often the second is 0; each row is then on its own.
-    mean = probabilities.mean(axis=0) @ ranks
-    spread = probabilities.mean(axis=0) @ (ranks - mean) ** 2
-    by_chance = (ranks - mean) ** 2 + spread
-    quotient = 0.0
-    for _ in range(100):
-        costs = distance**2 - quotient * by_chance
-        chosen = (probabilities @ costs).argmin(axis=1)
-        squared = np.take_along_axis(probabilities @ distance**2, chosen[:, None], axis=1)
-        chance = by_chance[chosen].sum()
-        found = float(squared.sum() / chance) if chance > 0 else 1.0
-        if found == quotient:
-            break
-        quotient = found
-    return distance**2 - quotient * by_chance
