@@ -71,7 +71,7 @@ typedef struct rc_model {
     int32_t output;             /* votes: 0 round or mean, 1 median, 2 plurality */
     int32_t calibrated;         /* 0, or 1 if ranks follow from probabilities of the score */
     rc_calibration calibration; /* if it is calibrated */
-    int32_t scales;             /* 0, or 1 if values are scaled first */
+    int32_t scales;             /* 0, or how values are scaled first: 1 standard, 2 max_abs */
     const double *center;       /* NULL: nothing is taken from a value */
     const double *scale;        /* NULL: nothing divides it */
     rc_model_array classes;     /* of numbers, or the UTF-8 of text */
@@ -470,7 +470,7 @@ static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file
     const rc_model_array scale = rc_model_part_(file, "scoring.scale", RC_MODEL_F64, 1);
     if (!scaler.first)
         return !centers && !divides;
-    model->scales = centers || divides;
+    model->scales = !centers && !divides ? 0 : rc_model_is_(scaler, "max_abs") ? 2 : 1;
     model->center = (const double *)center.data;
     model->scale = (const double *)scale.data;
     return (!centers || rc_model_has_(center, model->n_features, 0, 0)) &&

@@ -102,8 +102,9 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
             if (model->center)
                 v = v - (float)model->center[f];
             if (model->scale)
-                v = x.indices ? (float)((double)v * (1.0 / model->scale[f]))
-                              : v / (float)model->scale[f];
+                v = x.indices            ? (float)((double)v * (1.0 / model->scale[f]))
+                    : model->scales == 2 ? (float)((double)v / model->scale[f])
+                                         : v / (float)model->scale[f];
             to[i] = v;
         }
     } else {
