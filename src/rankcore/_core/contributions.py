@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +154,54 @@ def linear_score(
         return np.ascontiguousarray(weights[:, output]), float(arrays["intercepts"][output])
     _refuse_output(output, name)
     return weights, float(arrays["intercept"].reshape(-1)[0]) if form == "rounded" else 0.0
+
+
+class Tasks(NamedTuple):
+    """Linear scores of the tasks "above rank r", and what is made of them.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_features, n_ranks - 1)
+    thresholds : ndarray of float64, shape (n_ranks - 1,)
+        Task r is won where ``weights[:, r] . x`` reaches ``thresholds[r]``.
+    rule : {"count", "cusum"}
+        The rank is the number of tasks won, or that of the greatest cumulative sum of their scores.
+    tie : {"high", "low"}
+        Which of equal sums wins.
+    """
+
+    weights: Floats
+    thresholds: Floats
+    rule: str
+    tie: str
+
+
+def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Tasks:
+    """The tasks of a linear learner of ordered labels.
+
+    Raises
+    ------
+    TypeError
+        If it has no thresholds, or is not linear.
+    """
+    arrays, facts = scoring.arrays, scoring.facts
+    rule, tie, form = str(facts.get("decision", "count")), str(facts.get("tie", "high")), scoring.form
+    if form == "kernel" and facts["kernel"] == "linear" and facts["rule"] != "score":
+        weights = kernel_weights(scoring, n_features)
+        thresholds = arrays["thresholds"].reshape(-1)
+        rule = rule if facts["rule"] == "tasks" else "count"
+    elif form == "rounded":
+        # Rounding is cutting halfway between the ranks, which count from 1.
+        weights = arrays["weights"][:, np.newaxis]
+        thresholds = np.arange(1.5, n_ranks) - arrays["intercept"].reshape(-1)[0]
+    elif form in {"thresholds", "tasks"}:
+        weights, thresholds = arrays["weights"].reshape(n_features, -1), arrays["thresholds"]
+    else:
+        raise TypeError(
+            f"{name} does not cut a sum over features by thresholds between ranks, as PRank, "
+            "OAPBPM, CuSumRank and WidrowHoff do; see contributions and permutation_importance"
+        )
+    return Tasks(np.broadcast_to(weights, (n_features, n_ranks - 1)), thresholds, rule, tie)
 
 
 def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
