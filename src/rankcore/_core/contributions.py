@@ -94,7 +94,8 @@ def contributions_of(
         values, base = explain(scoring, rows, background)
     else:
         weights, constant = linear_score(scoring, rows.n_features, output, name)
-        values, base = _of_weights(weights, constant, rows, background)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            values, base = _of_weights(weights, constant, rows, background)
     if isinstance(values, np.ndarray):
         check_scores(values)
     elif not np.isfinite(values.data).all():
@@ -124,7 +125,9 @@ def linear_score(
     """
     arrays, form = scoring.arrays, scoring.form
     if form == "none":
-        raise TypeError(f"{name} has no score that is a sum over features: {scoring.facts['reason']}")
+        raise TypeError(
+            f"{name} has no score that is a sum over features: {scoring.facts['reason']}"
+        )
     if form == "votes":
         raise TypeError(
             f"{name} votes: its score is a mean of ranks, not a sum over features. Use "
@@ -185,7 +188,11 @@ def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Task
         If it has no thresholds, or is not linear.
     """
     arrays, facts = scoring.arrays, scoring.facts
-    rule, tie, form = str(facts.get("decision", "count")), str(facts.get("tie", "high")), scoring.form
+    rule, tie, form = (
+        str(facts.get("decision", "count")),
+        str(facts.get("tie", "high")),
+        scoring.form,
+    )
     if form == "kernel" and facts["kernel"] == "linear" and facts["rule"] != "score":
         weights = kernel_weights(scoring, n_features)
         thresholds = arrays["thresholds"].reshape(-1)
@@ -221,9 +228,7 @@ def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
     return np.ascontiguousarray(vectors.T @ coefs.T)
 
 
-def _summed_tasks(
-    weights: Floats, thresholds: Floats, output: int | None
-) -> tuple[Floats, float]:
+def _summed_tasks(weights: Floats, thresholds: Floats, output: int | None) -> tuple[Floats, float]:
     """The cumulative score of a rank; of the highest one, it orders rows."""
     n = thresholds.size if output is None else output
     return weights[:, :n].sum(axis=1), -float(thresholds[:n].sum())
@@ -296,9 +301,7 @@ def column_means(rows: Rows) -> Floats:
 # ------------------------------------------------------------------------- stumps
 
 
-def _of_stumps(
-    scoring: Scoring, rows: Rows, background: Rows | None
-) -> tuple[Any, float]:
+def _of_stumps(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[Any, float]:
     arrays = scoring.arrays
     at_zero = arrays["at_zero"]
     if background is None:
@@ -375,7 +378,9 @@ def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8])
     total = 0.0
     children, values = arrays["children"], arrays["values"]
     n = np.arange(len(directions))
-    for tree, (first, last) in enumerate(zip(arrays["offsets"], arrays["offsets"][1:], strict=False)):
+    for tree, (first, last) in enumerate(
+        zip(arrays["offsets"], arrays["offsets"][1:], strict=False)
+    ):
         at = np.full(n.size, 0 if last > first else -1)
         while (inner := at >= 0).any():
             node = first + at[inner]

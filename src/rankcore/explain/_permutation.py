@@ -276,4 +276,3 @@ class Columns:
         X.indices[first:last] = rows[order]
         X.data[first:last] = X.data[first:last][order]
         return X.tocsr()
-

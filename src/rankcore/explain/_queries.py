@@ -197,8 +197,9 @@ def query(
     given = {"y": y, "docid": docid}
     for name, one in given.items():
         if one is not None and len(one) != n_rows_of(X):
-            raise ValueError(f"X and {name} must have the same length; found {n_rows_of(X)} and "
-                             f"{len(one)}")
+            raise ValueError(
+                f"X and {name} must have the same length; found {n_rows_of(X)} and {len(one)}"
+            )
     documents = take(X, rows)
     parts, base = subject.dense(documents, documents)
     scores = base + parts.sum(axis=1)

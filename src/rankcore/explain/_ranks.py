@@ -193,9 +193,7 @@ def rank(
     if subject.one_to_one:
         up, down = (_before(subject.front, row, moved) for moved in (up, down))
     found = int(_ranks(tasks, distances))
-    return RankExplanation(
-        labels, found, distances, parts, bases, subject.names, values, up, down
-    )
+    return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
 
 
 def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:

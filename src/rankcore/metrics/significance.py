@@ -225,7 +225,9 @@ def _contrast(
     a, b = a[both], b[both]
     d = b - a
     better = d if greater_is_better(measure) else -d
-    low, high = bootstrap_interval(d, n_resamples, confidence_level, np.random.default_rng(random_state))
+    low, high = bootstrap_interval(
+        d, n_resamples, confidence_level, np.random.default_rng(random_state)
+    )
     return {
         "measure": measure,
         "a": systems[0],
