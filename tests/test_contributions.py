@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.shapley import shapley_values
-from strategies import examples
 
 import rankcore as rc
 from rankcore._ext import contributions as kernels
 from rankcore.boosting._tree_sum import Tree
+from reference.shapley import shapley_values
+from strategies import examples
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(240, 5)).round(1)
