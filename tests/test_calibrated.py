@@ -312,6 +312,19 @@ class _Mute(ClassifierMixin, BaseEstimator):
 # ---------------------------------------------------------------- scores of probabilities
 
 
+# ---------------------------------------------------------------- explanations
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_contributions_add_up_to_the_latent_score(scaled):
+    X, y = problem(200)
+    learner = rc.CuSumRank(random_state=0)
+    model = rc.CalibratedOrdinal(make_pipeline(StandardScaler(), learner) if scaled else learner)
+    found = model.fit(X, y).contributions(X[:9], X)
+    assert_allclose(found.scores(), model.project(X[:9]), rtol=1e-12, atol=1e-12)
+    assert_allclose(found.base, model.project(X).mean(), rtol=1e-12, atol=1e-12)
+
+
 # ---------------------------------------------------------------- files
 
 

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankcore._core.contributions import Contributions
+from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
 from rankcore._core.model_spec import ModelSpec, Specified, array_like
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import check_option, check_real
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
+from rankcore._ext.rows import Rows
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
 from rankcore.ordinal._costs import expected_costs
 from rankcore.ordinal._curves import (
@@ -440,6 +443,35 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             self.estimator_ = self.estimator
         else:
             self.estimator_ = whole
+
+    def contributions(self, X: Any, background: Any = None, *, output: Any = None) -> Contributions:
+        """What each feature adds to `project`, see the estimator's own `contributions`.
+
+        Parameters
+        ----------
+        X, background, output
+            As for the estimator.
+
+        Returns
+        -------
+        Contributions
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the estimator does.
+        """
+        check_is_fitted(self)
+        whole = thawed(self.estimator_)
+        front = whole[:-1] if hasattr(whole, "steps") and len(whole.steps) > 1 else None
+        if front is not None:
+            X = front.transform(X)
+            background = None if background is None else front.transform(background)
+        found: Contributions = _last(whole).contributions(X, background, output=output)
+        return found
+
+    def _more_rows(self, X: Any) -> Rows:
+        return as_more_rows(self, X, as_rows)
 
     def _fit_summary(self) -> dict[str, Any]:
         found: dict[str, Any] = _last(thawed(self.estimator_))._fit_summary()
