@@ -13,6 +13,7 @@ LEVELS = [
     {"ordinal", "ranking", "model_selection"},
     {"boosting", "structured", "preference", "bounds"},
     {"plotting", "dask"},
+    {"explain"},
     {"io"},
     {"cli", "__main__"},
 ]

@@ -590,7 +590,7 @@ def test_numbers_beyond_float64_are_values_out_of_range():
         (rc.RankBoost, "num_leaves", "use max_leaf_nodes$"),
         (rc.BipartiteRankBoost, "reg_lambda", "use l2_leaf$"),
         (rc.PRank, "epochs", "use max_iter$"),
-        (rc.CuSumRank, "shufle", "use shuffle$"),
+        (rc.CuSumRank, "max_iters", "use max_iter$"),
         (rc.RankSVM, "num_leaves", "its parameters are C, loss, "),
     ],
 )

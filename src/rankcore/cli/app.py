@@ -1,4 +1,4 @@
-"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, info and demo.
+"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, info and demo.
 
 Results go to standard output, everything else to standard error. Mistakes of the user end in one
 line and status 1 (2 for a command line that makes no sense), never in a traceback.
@@ -25,6 +25,7 @@ from rankcore.cli.commands.cache import cache
 from rankcore.cli.commands.cv import cv
 from rankcore.cli.commands.demo import demo
 from rankcore.cli.commands.evaluate import evaluate
+from rankcore.cli.commands.explain import explain
 from rankcore.cli.commands.info import info
 from rankcore.cli.commands.predict import predict
 from rankcore.cli.commands.train import train
@@ -83,6 +84,9 @@ app.command(help="Print a model's label for each example, or a ranker's score, o
 app.command(
     help="Measure a model on labelled data, or a TREC run on judgments, as trec_eval does."
 )(evaluate)
+app.command(help="Say what decided a query, a pair of examples, a rank, or scores as a whole.")(
+    explain
+)
 app.command(help="Show what a model file holds.")(info)
 app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")(demo)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -65,6 +65,13 @@ def train(
             "by default a fifth of them.",
         ),
     ] = None,
+    calibrate: Annotated[
+        Literal["cumulative", "isotonic"] | None,
+        typer.Option(
+            help="Learn the probability of each rank, too, from held-out parts of the rows, which "
+            "takes six fits: see predict --probabilities.",
+        ),
+    ] = None,
     scale: ScaleOption = "none",
     seed: SeedOption = 0,
     set_: SetOption = None,
@@ -83,6 +90,10 @@ def train(
     if valid is None and (metric is not None or patience is not None):
         option = "--metric" if metric is not None else "--patience"
         raise typer.BadParameter("requires held-out rows: --valid FILE", param_hint=option)
+    if valid is not None and calibrate is not None:
+        raise typer.BadParameter(
+            "holds rows out itself: leave --valid out", param_hint="--calibrate"
+        )
     choice = choose(model, epochs, shuffle, seed, set_, params)
     choice.check()
     inputs = [*data, *([] if valid is None else [valid])]
@@ -105,6 +116,12 @@ def train(
         learner = choice.learner(qid)
         estimator = choice.make(learner)
         queries = needed_queries(qid, data[0]) if learner.ranks_queries else None
+        if calibrate is not None:
+            if learner.ranks_queries:
+                raise ValueError(f"--calibrate is for ordered labels, which {learner.name} is not")
+            estimator = rankcore.CalibratedOrdinal(
+                estimator, method=calibrate, random_state=choice.seed
+            )
         held_out = None
         if valid is not None:
             held_out = read_data(valid, zero_based, None, "DATA", bar)
