@@ -5,7 +5,7 @@ integers are exact, so that shards of the rows can be summed anywhere and in any
 """
 
 from libc.math cimport ldexp, rint
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from rankcore._ext._columns cimport Binned, binned_of
