@@ -32,6 +32,15 @@ from rankcore.cli.learning import (
     held_out_facts,
 )
 from rankcore.cli.scaling import ScaleOption, check_scale, scaled, scaler_for
+from rankcore.cli.streaming import (
+    CacheOption,
+    ClassesOption,
+    OnDisk,
+    ResumeOption,
+    StreamOption,
+    on_disk,
+    train_on_disk,
+)
 from rankcore.cli.terminal import print_facts, progress_bar
 
 
@@ -69,6 +78,10 @@ def train(
     params: ParamsOption = None,
     zero_based: ZeroBasedOption = False,
     features: FeaturesOption = None,
+    stream: StreamOption = False,
+    cache: CacheOption = None,
+    classes: ClassesOption = None,
+    resume: ResumeOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -87,6 +100,14 @@ def train(
     check_writable(output, *inputs)
     if inputs.count("-") > 1:
         raise ValueError("standard input can be read once: name a file for the others")
+    if stream or cache is not None or classes is not None or resume or on_disk(data):
+        in_memory = {"--scale": scale != "none", "--valid": valid, "--calibrate": calibrate}
+        for option, given in in_memory.items():
+            if given:
+                raise ValueError(f"{option} requires all rows in memory; found a stream")
+        disk = OnDisk(data, zero_based, features, cache, classes, resume)
+        train_on_disk(disk, output, choice.name, choice.make, quiet, as_json)
+        return
 
     import rankcore
     from rankcore.io.scaled import with_scaler
