@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         bounds,
         callbacks,
         datasets,
+        exporters,
         metrics,
         model_selection,
         plotting,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     )
     from rankcore.boosting.bipartite import BipartiteRankBoost
     from rankcore.boosting.rankboost import RankBoost
+    from rankcore.exporters.exporting import export
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
     from rankcore.ordinal.calibrated import CalibratedOrdinal
@@ -46,6 +48,7 @@ _MODULES = [
     "bounds",
     "callbacks",
     "datasets",
+    "exporters",
     "metrics",
     "model_selection",
     "plotting",
@@ -78,6 +81,8 @@ __all__ = [
     "bounds",
     "callbacks",
     "datasets",
+    "export",
+    "exporters",
     "get_include",
     "load",
     "merge",
