@@ -13,7 +13,7 @@ LEVELS = [
     {"ordinal", "ranking", "model_selection"},
     {"boosting", "structured", "preference", "bounds"},
     {"plotting"},
-    {"io"},
+    {"io", "exporters"},
     {"cli", "__main__"},
 ]
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}

@@ -1,4 +1,4 @@
-"""The ``rankcore`` command: train, tune, cv, predict, evaluate, info and demo.
+"""The ``rankcore`` command: train, tune, cv, predict, evaluate, info, export and demo.
 
 Results go to standard output, everything else to standard error. Mistakes of the user end in one
 line and status 1 (2 for a command line that makes no sense), never in a traceback.
@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
 from rankcore.cli.commands.cv import cv
 from rankcore.cli.commands.demo import demo
 from rankcore.cli.commands.evaluate import evaluate
+from rankcore.cli.commands.export import export
 from rankcore.cli.commands.info import info
 from rankcore.cli.commands.predict import predict
 from rankcore.cli.commands.train import train
@@ -82,6 +83,7 @@ app.command(
     help="Measure a model on labelled data, or a TREC run on judgments, as trec_eval does."
 )(evaluate)
 app.command(help="Show what a model file holds.")(info)
+app.command(help="Write a model in the format of another program, and check it.")(export)
 app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")(demo)
 
 

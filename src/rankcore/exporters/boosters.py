@@ -31,7 +31,9 @@ def export_xgboost(described: Described, path: Path) -> list[Path]:
     list of Path
     """
     if path.suffix != ".json":
-        raise ValueError(f"path must end in .json, from which XGBoost knows it; found {path.name!r}")
+        raise ValueError(
+            f"path must end in .json, from which XGBoost knows it; found {path.name!r}"
+        )
     linear = as_linear(described, "xgboost")
     d = described.n_features
     if linear is None:

@@ -261,7 +261,9 @@ class _Source:
                 lines.append(f"{each}y[j] = y[j] != y[j] ? {table}[j] : y[j];\n")
             elif step.kind == "clip":
                 low, high = (float(value).hex() for value in step.values)
-                lines.append(f"{each}y[j] = y[j] < {low} ? {low} : y[j] > {high} ? {high} : y[j];\n")
+                lines.append(
+                    f"{each}y[j] = y[j] < {low} ? {low} : y[j] > {high} ? {high} : y[j];\n"
+                )
             elif step.kind == "normalize":
                 norm = True
                 lines.append(_normalized(step.norm, each))
@@ -377,7 +379,9 @@ class _Source:
             lines.append(f"/* Label of a rank, 0 .. {self.described.n_ranks - 1}. */")
             lines.append(f"{kind}{prefix}_label(int32_t rank);")
         if self.described.names is not None:
-            lines.append(f"extern const char *const {prefix}_features[{self.described.n_features}];")
+            lines.append(
+                f"extern const char *const {prefix}_features[{self.described.n_features}];"
+            )
         declarations = "\n".join(lines)
         sparse = "; columns of a sparse row ascend" if self.sparse else ""
         return f"""/* {self._about()}

@@ -188,9 +188,7 @@ def _is_exact(described: Described) -> bool:
 def _dense(X: Any, n_features: int) -> Floats:
     rows = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
-        raise ValueError(
-            f"check must be rows of {n_features} features; found shape {rows.shape}"
-        )
+        raise ValueError(f"check must be rows of {n_features} features; found shape {rows.shape}")
     return np.ascontiguousarray(rows, dtype=np.float64)
 
 
@@ -250,9 +248,7 @@ def _in_sqlite(
 ) -> tuple[str, Answers]:
     import sqlite3
 
-    columns = ", ".join(
-        '"' + name.replace('"', '""') + '" REAL' for name in described.named("sql")
-    )
+    columns = ", ".join('"' + name.replace('"', '""') + '" REAL' for name in described.named("sql"))
     expression = files[0].read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         connection = sqlite3.connect(Path(folder) / "rows.db")

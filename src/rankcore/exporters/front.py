@@ -142,7 +142,7 @@ def _columns(transformer: Any) -> list[Step]:
             ]
         elif names is not None and isinstance(columns, slice):
             columns = _slice_of(columns, [*names])
-        taken.extend(every[columns].tolist() if not np.isscalar(columns) else [int(columns)])
+        taken.extend(np.atleast_1d(every[columns]).tolist())
     return [Step("select", np.array(taken, dtype=np.int64))]
 
 
@@ -271,7 +271,7 @@ def last_not_above(
 
     with np.errstate(over="ignore"):
         while (low < high).any():
-            middle = low + (high - low + 1) // 2
+            middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up: no overflow
             below = columns.apply(number(np.maximum(middle, -top)), which) <= bounds
             low = np.where(below & (low < high), middle, low)
             high = np.where(below | (low >= high), high, middle - 1)

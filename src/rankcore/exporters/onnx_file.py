@@ -9,7 +9,7 @@ import numpy as np
 
 from rankcore.exporters.described import Described, describe
 from rankcore.exporters.libraries import library
-from rankcore.exporters.onnx_graph import ML, Graph, build
+from rankcore.exporters.onnx_graph import ML, build
 
 # What the operators require.
 OPSET, ML_OPSET, IR = 18, 3, 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -299,7 +300,7 @@ def _trees_of_trees(scoring: Scoring, columns: Columns, dtype: Real) -> list[Tre
         missing = (replaced[features] > arrays["thresholds"]).astype(np.int64)
     trees = []
     bounds = arrays["offsets"].tolist()
-    for number, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for number, (first, last) in enumerate(pairwise(bounds)):
         n, part = last - first, slice(first, last)
         children = arrays["children"][part].astype(np.int64)
         leaves = arrays["values"][first + number : last + number + 1]
@@ -361,7 +362,8 @@ def _with_zero(bounds: Floats, values: Floats, at_zero: float) -> tuple[Floats, 
 
 def _segments(values: Floats, bounds: Floats) -> tuple[Floats, Floats]:
     """The same step function without thresholds that nothing lies between or below."""
-    kept_values, kept_bounds = [float(values[0])], []
+    kept_values = [float(values[0])]
+    kept_bounds: list[float] = []
     for bound, value in zip(bounds.tolist(), values[1:].tolist(), strict=True):
         if bound == -np.inf or (kept_bounds and kept_bounds[-1] == bound):
             kept_values[-1] = value
@@ -416,4 +418,3 @@ def _balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> T
         np.array(sides, dtype=np.int64),
         np.array(leaves),
     )
-
