@@ -116,7 +116,7 @@ def ranklib(text, rows):
         score = np.full(len(rows), float(dict(pairs)["0"]))
         for number, weight in pairs:
             if number != "0":
-                score += float(weight) * rows[:, int(number) - 1]
+                score += float(weight) * rows[:, int(number) - 1].astype(np.float64)
         return score
     assert lines[0] == "## LambdaMART"
     root = ElementTree.fromstring("\n".join(line for line in lines if not line.startswith("##")))

@@ -292,7 +292,7 @@ def test_a_library_that_is_missing_is_named(tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ModuleNotFoundError, match=r"this needs onnx: pip install onnx, or 'rankc"):
+    with pytest.raises(ModuleNotFoundError, match="this needs onnx: pip install onnx"):
         rc.export(rc.PRank(random_state=0).fit(X, Y), tmp_path / "m", "onnx")
 
 
@@ -305,3 +305,9 @@ def test_columns_of_a_table_are_selected_by_name(tmp_path):
     text = (tmp_path / "m").read_text()
     assert '"age"' in text.splitlines()[0]
     assert '"title"' in text.splitlines()[1]
+
+
+def test_a_search_for_parameters_that_is_a_learner(tmp_path):
+    model = rc.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y, qid=QID)
+    found = rc.export(model, tmp_path / "m", "sql", feature_names=FIVE, check=X)
+    assert found.ulps < 2

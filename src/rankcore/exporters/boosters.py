@@ -93,7 +93,15 @@ def _strict(tree: Tree) -> Tree:
     bounds[swapped] = -LARGEST
     children = np.where(swapped[:, None], tree.children[:, ::-1], tree.children)
     missing = np.where(swapped, 1 - tree.missing, tree.missing)
-    return Tree(tree.features, bounds, children, missing, singles(tree.values, "a leaf"))
+    values = singles(tree.values, "a leaf")
+    # XGBoost takes the right child for the one after the left.
+    order = [0]
+    for node in order:
+        order += [child for child in children[node].tolist() if child >= 0]
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    moved = np.where(children < 0, -1, place[children])[order]
+    return Tree(tree.features[order], bounds[order], moved, missing[order], values[order])
 
 
 def _tree(number: int, tree: Tree, n_features: int) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 
 import rankcore
@@ -23,7 +22,6 @@ _PIECES = re.compile(
 _WORD = re.compile(r"\bRC_\w+|\brc_\w+")
 
 
-@cache
 def _pieces() -> list[tuple[frozenset[str], str]]:
     """What each piece defines, and its text; in the order of the headers."""
     found = []
@@ -61,7 +59,8 @@ def parts(names: Iterable[str], own: Mapping[str, str]) -> str:
     KeyError
         If there is no piece of a name: the headers were changed.
     """
-    known = {name: at for at, (defines, _) in enumerate(_pieces()) for name in defines}
+    pieces = _pieces()
+    known = {name: at for at, (defines, _) in enumerate(pieces) for name in defines}
     needed: set[int] = set()
     left = [*names, *(word for text in own.values() for word in _words(text) if word not in own)]
     while left:
@@ -70,11 +69,11 @@ def parts(names: Iterable[str], own: Mapping[str, str]) -> str:
             raise KeyError(f"no piece {name} in {', '.join(HEADERS)}")
         if known[name] not in needed:
             needed.add(known[name])
-            words = _words(_pieces()[known[name]][1])
+            words = _words(pieces[known[name]][1])
             left += [word for word in words if word in known and word not in own]
     texts, waiting = [], dict(own)
     for at in sorted(needed):
-        piece = _pieces()[at][1]
+        piece = pieces[at][1]
         texts += [waiting.pop(name) for name in [*waiting] if name in _words(piece)]
         texts.append(piece)
     return "\n".join(texts)

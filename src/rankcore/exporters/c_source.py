@@ -104,7 +104,11 @@ class _Source:
         kind = _TYPES[values.dtype.str[1:]]
         if values.dtype.kind == "f":
             suffix = "f" if kind == "float" else ""
-            texts = [f"{float(value).hex()}{suffix}" for value in values]
+            # The threshold of a split by category is infinite, and not looked at.
+            texts = [
+                f"{float(value).hex()}{suffix}" if np.isfinite(value) else "INFINITY"
+                for value in values
+            ]
         else:
             texts = [*map(str, values.tolist())]
         lines, line = [], "   "

@@ -92,7 +92,8 @@ def export(
     >>> path = os.path.join(tempfile.mkdtemp(), "stars.sql")
     >>> check = rc.export(model, path, "sql", feature_names=["clicks", "age"], check=X)
     sql: 3 rows in SQLite ..., largest difference 0 (0 ulp of the sum), no order changed
-    >>> print(open(path).read())  # doctest: +ELLIPSIS
+    >>> with open(path) as file:
+    ...     print(file.read())
     (...) * "clicks"
      + (...) * "age"
     """

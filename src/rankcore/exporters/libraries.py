@@ -26,6 +26,6 @@ def library(module: str, package: str) -> Any:
         if str(error.name).partition(".")[0] != module.partition(".")[0]:
             raise
         raise ModuleNotFoundError(
-            f"this needs {package}: pip install {package}, or 'rankcore[export]' for all formats",
+            f"this needs {package}: pip install {package} ('rankcore[export]' has what ONNX needs)",
             name=error.name,
         ) from error

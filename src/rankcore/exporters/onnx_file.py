@@ -109,9 +109,9 @@ def register_onnx_converters() -> list[str]:
 
     Examples
     --------
-    >>> import numpy as np, rankcore as rc
-    >>> skl2onnx = __import__("pytest").importorskip("skl2onnx")  # doctest: +SKIP
-    >>> names = rc.exporters.register_onnx_converters()  # doctest: +SKIP
+    >>> import rankcore as rc
+    >>> rc.exporters.register_onnx_converters()[:2]
+    ['PRank', 'CuSumRank']
     """
     skl2onnx = library("skl2onnx", "skl2onnx")
     import rankcore

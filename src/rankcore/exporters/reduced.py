@@ -14,8 +14,6 @@ from rankcore._core.scoring import Scoring
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import Columns, by_column, last_not_above
 
-Real = type[np.floating[Any]]
-
 
 class Refused(ValueError):
     """What a target cannot express."""
@@ -229,7 +227,9 @@ def _by_column(described: Described, target: str) -> Columns:
 # ------------------------------------------------------------------------ trees
 
 
-def as_forest(described: Described, target: str, dtype: Real = np.float64) -> Forest:
+def as_forest(
+    described: Described, target: str, dtype: type[np.floating[Any]] = np.float64
+) -> Forest:
     """Stumps and trees as trees whose thresholds are those of the features themselves.
 
     Steps in front are folded into the thresholds, exactly: a value of `dtype` goes where Python
@@ -266,7 +266,7 @@ def as_forest(described: Described, target: str, dtype: Real = np.float64) -> Fo
     return Forest(_trees_of_trees(described.scoring, columns, dtype), zero_missing)
 
 
-def rounded(values: Floats, dtype: Real) -> Floats:
+def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
     """The largest numbers of a dtype that are not above values."""
     with np.errstate(over="ignore"):
         found = values.astype(dtype)
@@ -276,7 +276,9 @@ def rounded(values: Floats, dtype: Real) -> Floats:
     return np.where(above, lower, found).astype(np.float64)
 
 
-def _moved(columns: Columns, which: NDArray[Any], bounds: Floats, dtype: Real) -> Floats:
+def _moved(
+    columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
+) -> Floats:
     """Thresholds of values before the steps."""
     if not any(step.kind != "impute" for step in columns.steps):
         return rounded(bounds, dtype)
@@ -290,7 +292,9 @@ def _missing(columns: Columns, n: int) -> Floats | None:
     return columns.apply(np.full(n, np.nan), np.arange(n))
 
 
-def _trees_of_trees(scoring: Scoring, columns: Columns, dtype: Real) -> list[Tree]:
+def _trees_of_trees(
+    scoring: Scoring, columns: Columns, dtype: type[np.floating[Any]]
+) -> list[Tree]:
     arrays = scoring.arrays
     features = np.asarray(arrays["features"], dtype=np.int64)
     thresholds = _moved(columns, features, arrays["thresholds"], dtype)
@@ -321,7 +325,9 @@ def _none(n: int) -> NDArray[np.int64]:
     return np.full((n, 2), -1, dtype=np.int64)
 
 
-def _trees_of_stumps(scoring: Scoring, columns: Columns, dtype: Real) -> list[Tree]:
+def _trees_of_stumps(
+    scoring: Scoring, columns: Columns, dtype: type[np.floating[Any]]
+) -> list[Tree]:
     """A balanced tree for each feature, whose leaves are what its values add to the score."""
     arrays = scoring.arrays
     offsets = arrays["offsets"].tolist()
