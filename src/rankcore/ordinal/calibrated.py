@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankcore._core.doc_links import Documented
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import check_option, check_real
@@ -22,7 +23,7 @@ METHODS = ("cumulative", "isotonic")
 LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
-class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
+class CalibratedOrdinal(Documented, ClassifierMixin, BaseEstimator):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
     The learner is fitted to all but one part of the rows, in turn; the latent scores (`project`)
