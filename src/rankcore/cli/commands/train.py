@@ -101,9 +101,10 @@ def train(
     if inputs.count("-") > 1:
         raise ValueError("standard input can be read once: name a file for the others")
     if stream or cache is not None or classes is not None or resume or on_disk(data):
-        if scale != "none" or valid is not None:
-            option = "--scale" if valid is None else "--valid"
-            raise ValueError(f"{option} requires all rows in memory; found a stream")
+        in_memory = {"--scale": scale != "none", "--valid": valid, "--calibrate": calibrate}
+        for option, given in in_memory.items():
+            if given:
+                raise ValueError(f"{option} requires all rows in memory; found a stream")
         disk = OnDisk(data, zero_based, features, cache, classes, resume)
         train_on_disk(disk, output, choice.name, choice.make, quiet, as_json)
         return
