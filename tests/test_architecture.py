@@ -12,7 +12,7 @@ LEVELS = [
     {"metrics", "datasets"},
     {"ordinal", "ranking", "model_selection"},
     {"boosting", "structured", "preference", "bounds"},
-    {"plotting"},
+    {"plotting", "dask"},
     {"explain"},
     {"io"},
     {"cli", "__main__"},

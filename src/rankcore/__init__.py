@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rankcore import (
         bounds,
         callbacks,
+        dask,
         datasets,
         explain,
         metrics,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _MODULES = [
     "bounds",
     "callbacks",
+    "dask",
     "datasets",
     "explain",
     "metrics",
@@ -79,6 +81,7 @@ __all__ = [
     "WidrowHoff",
     "bounds",
     "callbacks",
+    "dask",
     "datasets",
     "explain",
     "get_include",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.concurrency import reads
 from rankcore._core.contributions import Contributions, contributions_of
 from rankcore._core.doc_links import Documented
+from rankcore._core.params import check_names
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -32,6 +33,9 @@ class ModelSpec:
     feature_names : list of str, or None
     scoring : Scoring or None
         How the model answers; None in a spec that a model is restored from.
+    parts : mapping of str to tuple
+        Fitted models that this one asks, those of ``_PARTS``, each with its own spec; None in a
+        spec that a model is restored from.
     """
 
     facts: dict[str, Any]
@@ -39,6 +43,7 @@ class ModelSpec:
     n_features: int
     feature_names: list[str] | None
     scoring: Scoring | None = None
+    parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 
 class Specified(Documented):
@@ -48,8 +53,16 @@ class Specified(Documented):
     that saves, lists or exports models knows no learner by name.
     """
 
+    # Names of the fitted models that models of this class ask.
+    _PARTS: tuple[str, ...] = ()
+
     n_features_in_: int
     _state: Any
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """Name the parameter that is meant where other libraries call it otherwise."""
+        check_names(cls, params)
+        return super().__new__(cls)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Facts and arrays of a fitted model, see `ModelSpec`."""

@@ -1,4 +1,4 @@
-"""The ``rankcore`` command: train, tune, cv, predict, evaluate, explain, info and demo.
+"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, info and demo.
 
 Results go to standard output, everything else to standard error. Mistakes of the user end in one
 line and status 1 (2 for a command line that makes no sense), never in a traceback.
@@ -21,6 +21,7 @@ except ModuleNotFoundError as error:
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
 # scikit-learn, and what imports it, is imported inside the commands: --help stays instant.
+from rankcore.cli.commands.cache import cache
 from rankcore.cli.commands.cv import cv
 from rankcore.cli.commands.demo import demo
 from rankcore.cli.commands.evaluate import evaluate
@@ -70,6 +71,7 @@ app = typer.Typer(
     help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, look inside.",
 )
 app.command(help="Learn a model from files of labelled examples.", epilog=list_of_learners())(train)
+app.command(help="Turn files into a row cache, which train reads many times faster.")(cache)
 app.command(help="Try learners and parameters at random for some minutes; save the best model.")(
     tune
 )
