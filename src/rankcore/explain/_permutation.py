@@ -168,8 +168,8 @@ def permutation_importance(
 
     Notes
     -----
-    ``n_repeats`` predictions for each feature that the model uses. Draws are averaged within queries before queries are
-    resampled: the interval is that over queries, which are what generalises.
+    ``n_repeats`` predictions for each feature that the model uses. Draws are averaged within
+    queries before queries are resampled: the interval is that over queries, which generalise.
 
     Examples
     --------
