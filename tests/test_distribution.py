@@ -182,6 +182,7 @@ def test_wheel_contents(wheel):
         "rankcore/cmake/rankcore-config-version.cmake",
         "rankcore/cmake/CMakeLists.txt",
         "rankcore/pkgconfig/rankcore.pc",
+        "rankcore/plotting/rankcore.mplstyle",
         *(f"rankcore/_ext/{kernel}.pyi" for kernel in KERNELS),
     } <= set(sizes)
     compiled = {Path(name).name.partition(".")[0] for name in sizes if name.endswith(BINARY)}

@@ -7,7 +7,6 @@ from importlib.metadata import metadata
 # The guide to the learners of a package or module; the longest name wins.
 GUIDES = {
     "rankcore.boosting": "boosting",
-    "rankcore.dask": "cluster",
     "rankcore.ordinal": "ordinal",
     "rankcore.ordinal.calibrated": "probabilities",
     "rankcore.ordinal.kernel": "kernels",
