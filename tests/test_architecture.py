@@ -14,7 +14,7 @@ LEVELS = [
     {"boosting", "structured", "preference", "bounds"},
     {"plotting", "dask"},
     {"explain"},
-    {"io"},
+    {"io", "exporters"},
     {"cli", "__main__"},
 ]
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}

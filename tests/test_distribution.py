@@ -174,7 +174,7 @@ def test_wheel_contents(wheel):
         "rankcore/include/rankcore_capi.h",
         *(
             f"rankcore/include/rankcore_{part}.h"
-            for part in ("model", "open", "forms", "tensors", "svmlight")
+            for part in ("model", "open", "forms", "calibration", "tensors", "svmlight")
         ),
         "rankcore/include/librankcore.h",
         "rankcore/include/librankcore.c",
@@ -193,8 +193,8 @@ def test_wheel_contents(wheel):
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
     assert wheel.stat().st_size < 2 * MEGABYTE
-    # Of 4.1 MB, 2.6 are binaries and 1.3 Python, much of it docstrings.
-    assert sum(sizes.values()) < 4.5 * MEGABYTE
+    # Of 4.6 MB, 2.7 are binaries and 1.6 Python, much of it docstrings.
+    assert sum(sizes.values()) < 5 * MEGABYTE
 
 
 @pytest.mark.slow

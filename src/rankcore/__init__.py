@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         dask,
         datasets,
         explain,
+        exporters,
         metrics,
         model_selection,
         plotting,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     )
     from rankcore.boosting.bipartite import BipartiteRankBoost
     from rankcore.boosting.rankboost import RankBoost
+    from rankcore.exporters.exporting import export
     from rankcore.io.model_file import load, save
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
     from rankcore.ordinal.calibrated import CalibratedOrdinal
@@ -50,6 +52,7 @@ _MODULES = [
     "dask",
     "datasets",
     "explain",
+    "exporters",
     "metrics",
     "model_selection",
     "plotting",
@@ -84,6 +87,8 @@ __all__ = [
     "dask",
     "datasets",
     "explain",
+    "export",
+    "exporters",
     "get_include",
     "load",
     "merge",

@@ -22,6 +22,7 @@ HOME = {
     "StructuredPerceptron": "rankcore.structured",
     "VotedPRank": "rankcore.ordinal.voted",
     "WidrowHoff": "rankcore.ordinal.baselines",
+    "export": "rankcore.exporters.exporting",
     "load": "rankcore.io.model_file",
     "merge": "rankcore.ordinal.merge",
     "quicksort_rank": "rankcore.preference",

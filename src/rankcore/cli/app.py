@@ -1,4 +1,4 @@
-"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, info and demo.
+"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, info, export, demo.
 
 Results go to standard output, everything else to standard error. Mistakes of the user end in one
 line and status 1 (2 for a command line that makes no sense), never in a traceback.
@@ -26,6 +26,7 @@ from rankcore.cli.commands.cv import cv
 from rankcore.cli.commands.demo import demo
 from rankcore.cli.commands.evaluate import evaluate
 from rankcore.cli.commands.explain import explain
+from rankcore.cli.commands.export import export
 from rankcore.cli.commands.info import info
 from rankcore.cli.commands.predict import predict
 from rankcore.cli.commands.train import train
@@ -88,6 +89,7 @@ app.command(help="Say what decided a query, a pair of examples, a rank, or score
     explain
 )
 app.command(help="Show what a model file holds.")(info)
+app.command(help="Write a model in the format of another program, and check it.")(export)
 app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")(demo)
 
 

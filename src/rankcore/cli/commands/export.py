@@ -1,0 +1,73 @@
+"""``rankcore export``: a model in the format of another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankcore.cli.files import ModelArgument, QuietOption, ZeroBasedOption, check_writable
+from rankcore.cli.terminal import complain, progress_bar
+
+# How many rows of a file are compared.
+MOST = 100_000
+
+
+def export(
+    model: ModelArgument,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write.")],
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            help="svmlight/LETOR file, such as that of training, whose rows are scored with the "
+            "written file too and compared.",
+        ),
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            help="c, onnx, xgboost, xgboost_dump, elasticsearch, opensearch, solr, ranklib, sql or "
+            "vespa.",
+        ),
+    ] = "c",
+    names: Annotated[
+        Path | None, typer.Option(help="Names of the features, one in each line.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the model in the other program; prefix of C.")
+    ] = None,
+    zero_based: ZeroBasedOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Export a model, and compare what the other program makes of rows."""
+    import rankcore
+    from rankcore.cli import svmlight
+    from rankcore.exporters.checking import CHECKED
+    from rankcore.io.scaled import split_scaler
+
+    check_writable(output, str(model), *([] if data is None else [data]))
+    loaded = rankcore.load(model)
+    X = None
+    if data is not None and format in CHECKED:
+        with progress_bar(quiet) as bar:
+            X = svmlight.read(
+                data,
+                zero_based=zero_based,
+                n_features=split_scaler(loaded)[1].n_features_in_,
+                expected=str(model),
+                report=bar.reading,
+            )[0][:MOST]
+    options: dict[str, Any] = {} if name is None else {"name": name}
+    given = None if names is None else names.read_text(encoding="utf-8").splitlines()
+    try:
+        rankcore.export(loaded, output, format, feature_names=given, check=X, **options)
+    except (TypeError, ModuleNotFoundError, RuntimeError) as error:
+        raise ValueError(str(error)) from error
+    if X is None:
+        complain(
+            f"not checked: {'there is no engine for it here' if data else 'name a file of rows'}"
+        )

@@ -1,0 +1,182 @@
+"""XGBoost's model files, and the dump of trees that search engines read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.numbers import Floats
+from rankcore.exporters.described import Described
+from rankcore.exporters.floats import LARGEST, next_above, singles
+from rankcore.exporters.reduced import Tree, as_forest, as_linear
+
+# Of the release whose files these are like; later ones read them.
+VERSION = [2, 0, 0]
+
+
+def export_xgboost(described: Described, path: Path) -> list[Path]:
+    """Write JSON that ``xgboost.Booster(model_file=path)`` loads: gbtree, or gblinear.
+
+    Parameters
+    ----------
+    described : Described
+    path : Path
+        Should end in .json, for XGBoost tells formats by it.
+
+    Returns
+    -------
+    list of Path
+    """
+    if path.suffix != ".json":
+        raise ValueError(
+            f"path must end in .json, from which XGBoost knows it; found {path.name!r}"
+        )
+    linear = as_linear(described, "xgboost")
+    d = described.n_features
+    if linear is None:
+        trees = strict_trees(described, "xgboost")
+        booster: dict[str, Any] = {
+            "name": "gbtree",
+            "model": {
+                "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
+                "iteration_indptr": [*range(len(trees) + 1)],
+                "tree_info": [0] * len(trees),
+                "trees": [_tree(number, tree, d) for number, tree in enumerate(trees)],
+            },
+        }
+    else:
+        weights, intercept = linear.folded(d)
+        numbers = singles(np.append(weights, intercept), "a weight")
+        booster = {"name": "gblinear", "model": {"boosted_rounds": 1, "weights": numbers.tolist()}}
+    document = {
+        "learner": {
+            "attributes": {},
+            "feature_names": described.names or [],
+            "feature_types": ["float"] * d if described.names else [],
+            "gradient_booster": booster,
+            "learner_model_param": {
+                **{"base_score": "0E0", "boost_from_average": "0", "num_class": "0"},
+                **{"num_feature": str(d), "num_target": "1"},
+            },
+            "objective": {"name": "rank:pairwise", "lambdarank_param": _LAMBDARANK},
+        },
+        "version": VERSION,
+    }
+    path.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
+    return [path]
+
+
+_LAMBDARANK = {
+    **{"lambdarank_num_pair_per_sample": "4294967295", "lambdarank_pair_method": "topk"},
+    **{"lambdarank_unbiased": "0", "lambdarank_bias_norm": "1", "ndcg_exp_gain": "1"},
+}
+
+
+def strict_trees(described: Described, target: str) -> list[Tree]:
+    """The trees of a model for engines in which a single-precision value below goes left.
+
+    Thresholds are such that each value of single precision goes where Python sends it; values of
+    leaves are of single precision.
+    """
+    forest = as_forest(described, target, np.float32)
+    return [_strict(tree) for tree in forest.without_missing_zeros(target)]
+
+
+def _strict(tree: Tree) -> Tree:
+    inner = ~tree.is_leaf
+    bounds = np.where(inner, next_above(tree.thresholds), 0.0)
+    # Everything goes left: nothing is below the lowest number, and the children change places.
+    swapped = inner & (tree.thresholds >= LARGEST)
+    bounds[swapped] = -LARGEST
+    children = np.where(swapped[:, None], tree.children[:, ::-1], tree.children)
+    missing = np.where(swapped, 1 - tree.missing, tree.missing)
+    values = singles(tree.values, "a leaf")
+    # XGBoost takes the right child for the one after the left.
+    order = [0]
+    for node in order:
+        order += [child for child in children[node].tolist() if child >= 0]
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    moved = np.where(children < 0, -1, place[children])[order]
+    return Tree(tree.features[order], bounds[order], moved, missing[order], values[order])
+
+
+def _tree(number: int, tree: Tree, n_features: int) -> dict[str, Any]:
+    leaf, n = tree.is_leaf, tree.features.size
+    parents = np.full(n, 2**31 - 1)
+    for side in (0, 1):
+        parents[tree.children[~leaf, side]] = np.flatnonzero(~leaf)
+    return {
+        "base_weights": np.where(leaf, tree.values, 0.0).tolist(),
+        **{name: [] for name in _CATEGORIES},
+        "default_left": np.where(leaf, 0, 1 - tree.missing).tolist(),
+        "id": number,
+        "left_children": tree.children[:, 0].tolist(),
+        "loss_changes": [0.0] * n,
+        "parents": parents.tolist(),
+        "right_children": tree.children[:, 1].tolist(),
+        "split_conditions": np.where(leaf, tree.values, tree.thresholds).tolist(),
+        "split_indices": np.where(leaf, 0, tree.features).tolist(),
+        "split_type": [0] * n,
+        "sum_hessian": [1.0] * n,
+        "tree_param": {
+            **{"num_deleted": "0", "num_feature": str(n_features)},
+            **{"num_nodes": str(n), "size_leaf_vector": "1"},
+        },
+    }
+
+
+_CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+
+
+def dump(trees: list[Tree], names: list[str]) -> list[dict[str, Any]]:
+    """Trees as ``Booster.get_dump(dump_format="json")`` has them."""
+    return [_dumped(tree, tree.depths(), 0, names) for tree in trees]
+
+
+def _dumped(tree: Tree, depths: Floats | Any, node: int, names: list[str]) -> dict[str, Any]:
+    if tree.features[node] < 0:
+        return {"nodeid": node, "leaf": float(tree.values[node])}
+    left, right = tree.children[node].tolist()
+    return {
+        "nodeid": node,
+        "depth": int(depths[node]),
+        "split": names[int(tree.features[node])],
+        "split_condition": float(tree.thresholds[node]),
+        "yes": left,
+        "no": right,
+        "missing": right if tree.missing[node] else left,
+        "children": [_dumped(tree, depths, child, names) for child in (left, right)],
+    }
+
+
+def export_xgboost_dump(described: Described, path: Path) -> list[Path]:
+    """Write trees as ``Booster.get_dump(dump_format="json")`` has them, for Vespa among others.
+
+    Parameters
+    ----------
+    described : Described
+        Stumps or trees.
+    path : Path
+
+    Returns
+    -------
+    list of Path
+    """
+    document = dump(_of_trees(described, "xgboost_dump"), described.named("xgboost_dump"))
+    path.write_text(json.dumps(document, allow_nan=False, indent=1), encoding="utf-8")
+    return [path]
+
+
+def _of_trees(described: Described, target: str) -> list[Tree]:
+    if as_linear(described, target) is not None:
+        from rankcore.exporters.reduced import Refused
+
+        raise Refused(
+            f"{target} holds trees; a {described.learner} is linear: export it as xgboost, "
+            "elasticsearch, solr or vespa"
+        )
+    return strict_trees(described, target)

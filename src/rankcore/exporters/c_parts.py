@@ -1,0 +1,84 @@
+"""Pieces of our C headers, taken over into sources that need no header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import rankcore
+
+HEADERS = ("rankcore.h", "rankcore_model.h")
+# A comment in front of it belongs to a piece.
+_COMMENT = r"(?:^/\*(?:[^*]|\*(?!/))*\*/\n)?"
+_PIECES = re.compile(
+    rf"(?P<function>{_COMMENT}^static inline [^;{{]*?\b(?P<name>rc_\w+)\([^;{{]*\)\n\{{\n.*?^\}}\n)"
+    rf"|(?P<struct>{_COMMENT}^typedef struct \w+ \{{\n.*?^\}} (?P<type>\w+);\n)"
+    rf"|(?P<enum>{_COMMENT}^enum \{{.*?\}};\n)"
+    r"|(?P<switch>^#if defined\(__GNUC__\)[^\n]*\n(?:#define[^\n]*\n|#else\n)+#endif\n)"
+    r"|(?P<macro>^#define RC_\w+(?:[^\n]*\\\n)*[^\n]*\n)",
+    re.MULTILINE | re.DOTALL,
+)
+_WORD = re.compile(r"\bRC_\w+|\brc_\w+")
+
+
+def _pieces() -> list[tuple[frozenset[str], str]]:
+    """What each piece defines, and its text; in the order of the headers."""
+    found = []
+    for header in HEADERS:
+        text = (Path(rankcore.get_include()) / header).read_text(encoding="utf-8")
+        for match in _PIECES.finditer(text):
+            piece = match.group()
+            if match["function"] or match["struct"]:
+                defines = {match["name"] or match["type"]}
+            elif match["enum"]:
+                defines = {*_WORD.findall(piece[piece.index("enum {") :])}
+            else:
+                defines = {*re.findall(r"#define (\w+)", piece)}
+            found.append((frozenset(defines), piece))
+    return found
+
+
+def parts(names: Iterable[str], own: Mapping[str, str]) -> str:
+    """The text of functions, and of all that they need.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Functions and structs of the headers.
+    own : mapping of str to str
+        Structs that take the place of those of the headers.
+
+    Returns
+    -------
+    str
+        In an order in which each piece comes after those it needs.
+
+    Raises
+    ------
+    KeyError
+        If there is no piece of a name: the headers were changed.
+    """
+    pieces = _pieces()
+    known = {name: at for at, (defines, _) in enumerate(pieces) for name in defines}
+    needed: set[int] = set()
+    left = [*names, *(word for text in own.values() for word in _words(text) if word not in own)]
+    while left:
+        name = left.pop()
+        if name not in known:
+            raise KeyError(f"no piece {name} in {', '.join(HEADERS)}")
+        if known[name] not in needed:
+            needed.add(known[name])
+            words = _words(pieces[known[name]][1])
+            left += [word for word in words if word in known and word not in own]
+    texts, waiting = [], dict(own)
+    for at in sorted(needed):
+        piece = pieces[at][1]
+        texts += [waiting.pop(name) for name in [*waiting] if name in _words(piece)]
+        texts.append(piece)
+    return "\n".join(texts)
+
+
+def _words(text: str) -> set[str]:
+    """Our names in a piece, but for its comments."""
+    return {*_WORD.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))}

@@ -1,0 +1,445 @@
+"""A model as one C99 file and its header, without any dependency."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.exporters.c_parts import parts
+from rankcore.exporters.described import Described
+from rankcore.exporters.front import Step, width_after
+from rankcore.exporters.reduced import Refused
+
+# A row after the steps in front lies on the stack, in doubles.
+WIDEST = 100_000
+_TYPES = {
+    **{"f8": "double", "f4": "float", "i8": "int64_t", "i4": "int32_t"},
+    **{"u1": "uint8_t", "u4": "uint32_t"},
+}
+# Of rankcore_forms.h, what the functions of two forms read.
+_VOTES = """typedef struct rc_model {
+    int32_t n_ranks, output; /* output: 0 round or mean, 1 median, 2 plurality */
+    int64_t n_features, n_members, width;
+    const double *weights, *others;
+    const int64_t *votes;
+} rc_model;
+"""
+_KERNEL = """typedef struct rc_model {
+    rc_kernel kernel;
+    rc_rows support;
+    const double *norms;
+    const int64_t *sizes;
+    const int32_t *slots;
+    int64_t longest;
+    int32_t n_outputs;
+    const double *weights;
+} rc_model;
+"""
+
+
+def export_c(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
+    """Write ``path`` and the header beside it.
+
+    Parameters
+    ----------
+    described : Described
+    path : Path
+        Of the source, as ``model.c``.
+    name : str, optional
+        What all names begin with; by default that of the file.
+
+    Returns
+    -------
+    list of Path
+    """
+    if path.suffix != ".c":
+        raise ValueError(f"path must end in .c; found {path.name!r}")
+    prefix = re.sub(r"\W", "_", path.stem, flags=re.ASCII) if name is None else name
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):
+        raise ValueError(f"name must be an identifier of C; found {prefix!r}: give another name")
+    header = path.with_suffix(".h")
+    source = _Source(described, prefix)
+    path.write_text(source.text(header.name), encoding="utf-8")
+    header.write_text(source.header(), encoding="utf-8")
+    return [path, header]
+
+
+class _Source:
+    """The text of a source."""
+
+    def __init__(self, described: Described, prefix: str) -> None:
+        self.described, self.prefix = described, prefix
+        self.form = described.scoring.form
+        self.arrays: Mapping[str, NDArray[Any]] = described.scoring.arrays
+        self.facts = described.scoring.facts
+        self.width = width_after(described.steps, described.n_features)
+        self.pieces = ["rc_row_f64"]
+        self.own: dict[str, str] = {}
+        self.tables: list[str] = []
+        self.model = ""
+        # Scalers are another arithmetic of sparse rows, and zeros may not stay zeros.
+        self.sparse = not described.steps
+        if described.steps and max(self.width, described.n_features) > WIDEST:
+            raise Refused(
+                f"c puts a row on the stack where there are steps in front: up to {WIDEST} "
+                f"features; found {max(self.width, described.n_features)}"
+            )
+
+    @property
+    def has_score(self) -> bool:
+        return self.form != "classes"
+
+    # -------------------------------------------------------------- tables
+
+    def table(self, name: str, values: NDArray[Any]) -> str:
+        """Write an array down; returns its name, or NULL if it is empty."""
+        values = np.ascontiguousarray(values).reshape(-1)
+        if not values.size:
+            return "NULL"
+        kind = _TYPES[values.dtype.str[1:]]
+        if values.dtype.kind == "f":
+            suffix = "f" if kind == "float" else ""
+            # The threshold of a split by category is infinite, and not looked at.
+            texts = [
+                f"{float(value).hex()}{suffix}" if np.isfinite(value) else "INFINITY"
+                for value in values
+            ]
+        else:
+            texts = [*map(str, values.tolist())]
+        lines, line = [], "   "
+        for text in texts:
+            if len(line) + len(text) > 97:
+                lines.append(line)
+                line = "   "
+            line += f" {text},"
+        lines.append(line)
+        body = "\n".join(lines)
+        self.tables.append(f"static const {kind} {name}[{values.size}] = {{\n{body}\n}};\n")
+        return name
+
+    # -------------------------------------------------------------- forms
+
+    def row(self) -> str:
+        """What computes score and rank of a row x; adds the pieces and tables that it needs."""
+        text: str = getattr(self, f"_{self.form}")(self.described.n_ranks)
+        return text
+
+    def _linear(self, k: int) -> str:
+        weights = self.table("weights", self.arrays["weights"])
+        self.pieces += ["rc_dot"]
+        return f"    *score = rc_dot(x, {weights});\n"
+
+    def _thresholds(self, k: int) -> str:
+        weights = self.table("weights", self.arrays["weights"])
+        cuts = self.table("thresholds", self.arrays["thresholds"])
+        self.pieces += ["rc_dot", "rc_rank"]
+        return f"    *score = rc_dot(x, {weights});\n    *rank = rc_rank({cuts}, {k}, *score);\n"
+
+    def _rounded(self, k: int) -> str:
+        weights = self.table("weights", self.arrays["weights"])
+        intercept = float(self.arrays["intercept"][0]).hex()
+        self.pieces += ["rc_dot"]
+        return (
+            f"    double nearest;\n    *score = rc_dot(x, {weights}) + {intercept};\n"
+            "    nearest = floor(*score + 0.5);\n"
+            f"    *rank = nearest >= {k} ? {k - 1} : nearest > 1.0 ? (int32_t)nearest - 1 : 0;\n"
+        )
+
+    def _tasks(self, k: int) -> str:
+        weights = self.table("weights", self.arrays["weights"])
+        cuts = self.table("thresholds", self.arrays["thresholds"])
+        self.pieces += ["rc_dots"]
+        row = f"    double scores[{k}];\n    rc_dots(x, {weights}, {k - 1}, scores + 1);\n"
+        return self._by_tasks(cuts, k, row)
+
+    def _by_tasks(self, cuts: str, k: int, row: str) -> str:
+        """The rule of tasks, whose scores lie at scores[1 ..]."""
+        self.pieces += ["rc_model_cumulate_"]
+        last = f"    rc_model_cumulate_(scores, {cuts}, {k});\n    *score = scores[{k - 1}];\n"
+        if self.facts["decision"] == "count":
+            count = (
+                f"    *rank = 0;\n    for (r = 0; r < {k - 1}; r++)\n"
+                f"        *rank += scores[r + 1] - {cuts}[r] >= 0.0;\n"
+            )
+            return "    int32_t r;\n" + row + count + last
+        self.pieces += ["rc_best"]
+        tie = "RC_TIE_LOW" if self.facts["tie"] == "low" else "RC_TIE_HIGH"
+        return f"{row}{last}    *rank = rc_best(scores, {k}, {tie});\n"
+
+    def _classes(self, k: int) -> str:
+        weights = self.table("weights", self.arrays["weights"])
+        intercepts = self.table("intercepts", self.arrays["intercepts"])
+        self.pieces += ["rc_dots", "rc_best"]
+        return (
+            f"    double scores[{k}];\n    int32_t r;\n    rc_dots(x, {weights}, {k}, scores);\n"
+            f"    for (r = 0; r < {k}; r++)\n        scores[r] += {intercepts}[r];\n"
+            f"    *rank = rc_best(scores, {k}, RC_TIE_LOW);\n"
+        )
+
+    def _votes(self, k: int) -> str:
+        output = {"median": 1, "plurality": 2}.get(str(self.facts["output"]), 0)
+        names = [self.table(name, self.arrays[name]) for name in ("weights", "thresholds", "votes")]
+        fields = [k, output, self.width, self.arrays["votes"].size, self.arrays["weights"].shape[2]]
+        self.own["rc_model"] = _VOTES
+        self.pieces += ["rc_model_tally_", "rc_model_elected_"]
+        self.model = _struct("rc_model", [*fields, *names])
+        return (
+            f"    int64_t tally[{k}], sum = 0, total;\n    int32_t r;\n"
+            "    total = rc_model_tally_(&model, x, tally);\n"
+            f"    for (r = 0; r < {k}; r++)\n        sum += (r + 1) * tally[r];\n"
+            "    *score = (double)sum / (double)total;\n"
+            "    *rank = rc_model_elected_(&model, tally, total);\n"
+        )
+
+    def _stumps(self, k: int) -> str:
+        names = ("offsets", "thresholds", "values", "missing", "at_zero")
+        tables = [self.table(name, self.arrays[name]) for name in names]
+        fields = [*tables, float(self.arrays["base"][0]).hex(), self.width]
+        self.pieces += ["rc_stumps_score"]
+        self.model = _struct("rc_stumps", fields)
+        return "    *score = rc_stumps_score(&model, x);\n"
+
+    def _trees(self, k: int) -> str:
+        names = ("offsets", "features", "children", "sides", "thresholds", "values")
+        tables = [self.table(name, self.arrays[name]) for name in names]
+        sets = [self.table(name, self.arrays[name]) for name in ("sets", "words")]
+        n_trees = self.arrays["offsets"].size - 1
+        fields = [*tables, n_trees, self.width, self.facts["zero_missing"], *sets]
+        self.pieces += ["rc_trees_score"]
+        self.model = _struct("rc_trees", fields)
+        return "    *score = rc_trees_score(&model, x);\n"
+
+    def _kernel(self, k: int) -> str:
+        arrays, facts = self.arrays, self.facts
+        sparse = "vectors" not in arrays
+        data = arrays["values"] if sparse else arrays["vectors"]
+        data = np.asarray(data)
+        support = [self.table("support", data)]
+        support += [
+            self.table(name, arrays[name].astype(kind)) if sparse else "NULL"
+            for name, kind in (("indices", np.int32), ("indptr", np.int64))
+        ]
+        dtype = "RC_FLOAT32" if data.dtype == np.float32 else "RC_FLOAT64"
+        rows = [*support, self.width, arrays["norms"].size, self.width, dtype]
+        gamma, coef0 = (float(value).hex() for value in arrays["constants"])
+        kernel = [gamma, coef0, f"RC_KERNEL_{str(facts['kernel']).upper()}", facts["degree"]]
+        m = arrays["sizes"].size
+        rest = [self.table(name, arrays[name]) for name in ("norms", "sizes", "slots")]
+        rest += [str(arrays["coefs"].shape[1]), str(m), self.table("coefs", arrays["coefs"])]
+        self.own["rc_model"] = _KERNEL
+        self.pieces += ["rc_model_outputs_"]
+        self.model = _struct("rc_model", [_braced(kernel), _braced(rows), *rest])
+        # Before the outputs a place for the first of the scores, behind them four sums of each and
+        # its place in its list.
+        row = f"    double scores[{6 * m + 1}];\n    rc_model_outputs_(&model, x, scores + 1);\n"
+        if facts["rule"] == "score":
+            return f"{row}    *score = scores[1];\n"
+        cuts = self.table("thresholds", arrays["thresholds"])
+        if facts["rule"] == "tasks":
+            return self._by_tasks(cuts, k, row)
+        self.pieces += ["rc_rank"]
+        return f"{row}    *score = scores[1];\n    *rank = rc_rank({cuts}, {k}, *score);\n"
+
+    # -------------------------------------------------------------- steps in front
+
+    def front(self) -> str:
+        """The function that makes of a row what the learner sees."""
+        d = self.described.n_features
+        lines = [f"    for (j = 0; j < {d}; j++)\n        y[j] = x[j];\n"]
+        n, norm = d, False
+        for number, step in enumerate(self.described.steps):
+            each = f"    for (j = 0; j < {n}; j++)\n        "
+            table = "" if step.kind in ("normalize", "clip") else self._constants(number, step)
+            if step.kind == "select":
+                n = step.values.size
+                lines.append(
+                    f"    for (j = 0; j < {n}; j++)\n        z[j] = y[{table}[j]];\n"
+                    f"    for (j = 0; j < {n}; j++)\n        y[j] = z[j];\n"
+                )
+            elif step.kind == "impute":
+                lines.append(f"{each}y[j] = y[j] != y[j] ? {table}[j] : y[j];\n")
+            elif step.kind == "clip":
+                low, high = (float(value).hex() for value in step.values)
+                lines.append(
+                    f"{each}y[j] = y[j] < {low} ? {low} : y[j] > {high} ? {high} : y[j];\n"
+                )
+            elif step.kind == "normalize":
+                norm = True
+                lines.append(_normalized(step.norm, each))
+            else:
+                sign = {"subtract": "-", "add": "+", "multiply": "*", "divide": "/"}[step.kind]
+                lines.append(f"{each}y[j] = y[j] {sign} {table}[j];\n")
+        selects = any(step.kind == "select" for step in self.described.steps)
+        variables = "    int64_t j;\n"
+        variables += f"    double z[{d}];\n" if selects else ""
+        variables += "    double norm;\n" if norm else ""
+        return (
+            "/* A row as the steps in front of the learner leave it. */\n"
+            f"static void front(const double *x, double *y)\n{{\n{variables}{''.join(lines)}}}\n"
+        )
+
+    def _constants(self, number: int, step: Step) -> str:
+        kind = np.int64 if step.kind == "select" else np.float64
+        return self.table(f"step_{number}", step.values.astype(kind))
+
+    # -------------------------------------------------------------- files
+
+    def _about(self) -> str:
+        d = self.described
+        ranks = f", {d.n_ranks} ranks" if d.n_ranks else ""
+        return f"{d.learner}: {d.n_features} features{ranks}. Exported by rankcore."
+
+    def _functions(self) -> list[tuple[str, str, str, str]]:
+        """Result type, name, arguments and how the row comes from them."""
+        found = []
+        for kind, arguments, row in [
+            ("", "const double *x", f"rc_row_f64({{x}}, NULL, {self.width})"),
+            ("_sparse", "const double *values, const int32_t *columns, int64_t n", ""),
+        ]:
+            if kind and not self.sparse:
+                continue
+            row = row or "rc_row_f64(values, columns, n)"
+            if self.has_score:
+                found.append(("double", f"score{kind}", arguments, row))
+            if self.described.n_ranks:
+                found.append(("int32_t", f"rank{kind}", arguments, row))
+        return found
+
+    def text(self, header: str) -> str:
+        """The source."""
+        row = self.row()
+        front = self.front() if self.described.steps else ""
+        functions = []
+        for result, name, arguments, source in self._functions():
+            what = name.removesuffix("_sparse")
+            value = source.format(x="y") if front else source.format(x="x")
+            room = f"    double y[{self.described.n_features}];\n" if front else ""
+            call = "    front(x, y);\n" if front else ""
+            functions.append(
+                f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    double score = 0.0;\n"
+                f"    int32_t rank = 0;\n{call}    answer({value}, &score, &rank);\n"
+                f"    return {what};\n}}\n"
+            )
+        answer = (
+            "static void answer(rc_row x, double *score, int32_t *rank)\n{\n"
+            f"{row}{_unused(row)}}}\n"
+        )
+        blocks = [
+            f"/* {self._about()}\n * Compile with -ffp-contract=off, for the numbers of Python to "
+            "the bit. */\n"
+            f'#include "{header}"\n\n#include <float.h>\n#include <math.h>\n#include <stddef.h>\n'
+            "#include <string.h>\n",
+            parts(self.pieces, self.own),
+            *self.tables,
+            self.model,
+            front,
+            answer,
+            *functions,
+            self._labels(),
+            self._names(),
+        ]
+        return "\n".join(block for block in blocks if block)
+
+    def _labels(self) -> str:
+        classes = self.described.classes
+        if classes is None:
+            return ""
+        kind, table = self._label_table(classes)
+        return (
+            f"{table}\n{kind}{self.prefix}_label(int32_t rank)\n{{\n    return labels[rank];\n}}\n"
+        )
+
+    def _label_table(self, classes: NDArray[Any]) -> tuple[str, str]:
+        if classes.dtype.kind in "biu":
+            table = ", ".join(f"{int(value)}" for value in classes.tolist())
+            return "int64_t ", f"static const int64_t labels[] = {{{table}}};\n"
+        if classes.dtype.kind == "f":
+            table = ", ".join(float(value).hex() for value in classes)
+            return "double ", f"static const double labels[] = {{{table}}};\n"
+        table = ", ".join(_quoted(str(value)) for value in classes)
+        return "const char *", f"static const char *const labels[] = {{{table}}};\n"
+
+    def _names(self) -> str:
+        if self.described.names is None:
+            return ""
+        table = ",\n    ".join(map(_quoted, self.described.names))
+        d = self.described.n_features
+        return f"const char *const {self.prefix}_features[{d}] = {{\n    {table},\n}};\n"
+
+    def header(self) -> str:
+        """The header."""
+        prefix, guard = self.prefix, f"{self.prefix.upper()}_H"
+        lines = [
+            f"{result} {prefix}_{name}({arguments});"
+            for result, name, arguments, _ in self._functions()
+        ]
+        if self.described.classes is not None:
+            kind, _ = self._label_table(self.described.classes)
+            lines.append(f"/* Label of a rank, 0 .. {self.described.n_ranks - 1}. */")
+            lines.append(f"{kind}{prefix}_label(int32_t rank);")
+        if self.described.names is not None:
+            lines.append(
+                f"extern const char *const {prefix}_features[{self.described.n_features}];"
+            )
+        declarations = "\n".join(lines)
+        sparse = "; columns of a sparse row ascend" if self.sparse else ""
+        return f"""/* {self._about()}
+ * A row has {self.described.n_features} values{sparse}. Any number of threads may call at once. */
+#ifndef {guard}
+#define {guard}
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{declarations}
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif /* {guard} */
+"""
+
+
+def _normalized(norm: str, each: str) -> str:
+    """A row over its norm, or as it is where that is next to nothing: as scikit-learn does."""
+    add = {
+        "l1": "norm = norm + fabs(y[j]);",
+        "l2": "norm = norm + y[j] * y[j];",
+        "max": "norm = fabs(y[j]) > norm ? fabs(y[j]) : norm;",
+    }[norm]
+    root = "    norm = sqrt(norm);\n" if norm == "l2" else ""
+    return (
+        f"    norm = 0.0;\n{each}{add}\n{root}    if (norm < 10.0 * DBL_EPSILON)\n"
+        f"        norm = 1.0;\n{each}y[j] = y[j] / norm;\n"
+    )
+
+
+def _braced(fields: Sequence[Any]) -> str:
+    return f"{{{', '.join(map(str, fields))}}}"
+
+
+def _struct(kind: str, fields: Sequence[Any]) -> str:
+    return f"static const {kind} model = {_braced(fields)};\n"
+
+
+def _unused(row: str) -> str:
+    """What a compiler would otherwise warn of."""
+    return "".join(f"    (void){name};\n" for name in ("score", "rank") if f"*{name}" not in row)
+
+
+def _quoted(text: str) -> str:
+    """A string literal of C, in ASCII: UTF-8 as octal escapes."""
+    found = ""
+    for byte in text.encode("utf-8"):
+        plain = 32 <= byte < 127 and byte not in b'"\\?'
+        found += chr(byte) if plain else f"\\{byte:03o}"
+    return f'"{found}"'

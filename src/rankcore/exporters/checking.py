@@ -1,0 +1,276 @@
+"""Whether another engine gives the numbers and the orders of Python."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats
+from rankcore._core.scoring import Scoring
+from rankcore.exporters.described import Described
+from rankcore.exporters.front import width_after
+from rankcore.exporters.libraries import library
+from rankcore.exporters.reduced import dense_coefs, linear_weights
+
+Answers = tuple[Floats | None, NDArray[np.int64] | None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What an engine made of rows, beside Python.
+
+    Attributes
+    ----------
+    format : str
+    engine : str
+        None if there is none for this format.
+    n_rows : int
+    largest_difference : float
+        Of a score from Python's; 0 of a model that has only ranks.
+    ulps : float
+        This, in units in the last place of the largest sum of what is added up, in the precision
+        of the engine.
+    reversed_pairs : int
+        Neighbours in Python's order that the engine has the other way round, because they are
+        closer than its rounding; anything else is an error.
+    """
+
+    format: str
+    engine: str
+    n_rows: int
+    largest_difference: float
+    ulps: float
+    reversed_pairs: int
+
+    def __str__(self) -> str:
+        """One line for people."""
+        same = "no order changed"
+        if self.reversed_pairs:
+            same = f"{self.reversed_pairs} neighbours closer than rounding changed places"
+        return (
+            f"{self.format}: {self.n_rows} rows in {self.engine}, largest difference "
+            f"{self.largest_difference:.3g} ({self.ulps:.2g} ulp of the sum), {same}"
+        )
+
+
+def check_export(
+    described: Described, files: list[Path], target: str, X: Any, options: dict[str, Any]
+) -> Check:
+    """Score rows with a file that was written, and compare.
+
+    Parameters
+    ----------
+    described : Described
+    files : list of Path
+    target : str
+        A format with an engine.
+    X : array-like or scipy sparse, shape (n_rows, n_features)
+    options : dict
+        Of the export.
+
+    Raises
+    ------
+    ValueError
+        If a score is further off than by rounding, or a rank is another one.
+    RuntimeError, ModuleNotFoundError
+        If the engine is not there, or refuses the file.
+    """
+    rows = _dense(X, described.n_features)
+    engine, single_input, eps = _ENGINES[target]
+    if single_input and options.get("dtype") != "float64":
+        rows = rows.astype(np.float32).astype(np.float64)
+    scores, ranks = described.answers(rows)
+    name, (found, found_ranks) = engine(described, files, rows, options)
+    size = float(magnitudes(described, rows).max(initial=0.0))
+    bound = 0.0 if target in _EXACT and _is_exact(described) else terms(described) * eps * size
+    if ranks is not None and found_ranks is not None:
+        other = np.flatnonzero(ranks != found_ranks)
+        if other.size:
+            raise ValueError(
+                f"{target} changes ranks: {other.size} of {len(rows)} rows, the first of which is "
+                f"row {other[0]}, with rank {ranks[other[0]]} in Python and "
+                f"{found_ranks[other[0]]} in {name}"
+            )
+    if scores is None or found is None:
+        return Check(target, name, len(rows), 0.0, 0.0, 0)
+    differences = np.abs(scores - found)
+    worst = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
+    largest = float(differences[worst])
+    if not largest <= bound:
+        raise ValueError(
+            f"{target} changes scores: row {worst} scores {scores[worst]!r} in Python and "
+            f"{found[worst]!r} in {name}, more apart than rounding, which is at most {bound:.3g}"
+        )
+    order = np.argsort(scores, kind="stable")
+    apart = np.diff(scores[order]) > 0
+    reversed_pairs = int((apart & (np.diff(found[order]) < 0)).sum())
+    ulps = largest / (eps * size) if size else 0.0
+    return Check(target, name, len(rows), largest, ulps, reversed_pairs)
+
+
+def terms(described: Described) -> int:
+    """Roundings on the way to a score: so many units in the last place may it be off."""
+    scoring = described.scoring
+    front = len(described.steps)
+    if scoring.form in ("stumps", "trees"):
+        return int(scoring.arrays["offsets"].size) + 1
+    n = width_after(described.steps, described.n_features) + described.n_ranks + front + 2
+    if scoring.form != "kernel" or scoring.facts["kernel"] == "linear":
+        return n
+    return n * (1 + int(scoring.facts["degree"])) + int(scoring.arrays["norms"].size)
+
+
+def magnitudes(described: Described, rows: Floats) -> Floats:
+    """Of each row, the sum of the sizes of what is added up to its score."""
+    scoring = described.scoring
+    arrays = scoring.arrays
+    if scoring.form in ("stumps", "trees"):
+        return np.full(len(rows), _largest_sum(scoring))
+    if scoring.form in ("classes", "votes"):
+        return np.zeros(len(rows))  # no scores; votes are counted
+    sizes = np.abs(rows)
+    for step in described.steps:
+        if step.kind == "select":
+            sizes = sizes[:, step.values]
+        elif step.kind in ("subtract", "add"):
+            sizes = sizes + np.abs(step.values)
+        elif step.kind in ("multiply", "divide"):
+            sizes = sizes * np.abs(step.values if step.kind == "multiply" else 1 / step.values)
+        elif step.kind == "impute":
+            sizes = np.where(np.isnan(sizes), np.abs(step.values), sizes)
+        elif step.kind == "normalize":
+            sizes = np.minimum(sizes, 1.0)
+    linear = linear_weights(scoring)
+    if linear is None:  # a kernel of at most 1, or a polynomial
+        coefs = float(np.abs(dense_coefs(scoring)).sum())
+        gamma, coef0 = np.abs(arrays["constants"])
+        squares, longest = (sizes**2).sum(axis=1), float(arrays["norms"].max(initial=0.0))
+        if scoring.facts["kernel"] == "rbf":
+            return coefs * (1 + gamma * (squares + longest))
+        return coefs * (gamma * np.sqrt(squares * longest) + coef0) ** int(scoring.facts["degree"])
+    weights = scoring.arrays.get("weights", linear[0])
+    each = np.abs(weights.reshape(weights.shape[0], -1)).sum(axis=1)
+    shifts = float(np.abs(arrays.get("thresholds", np.zeros(1))).sum())
+    whole = np.zeros(sizes.shape[1])
+    whole[: each.size] = each
+    found: Floats = sizes @ whole + abs(linear[1]) + (shifts if scoring.form == "tasks" else 0.0)
+    return found
+
+
+def _largest_sum(scoring: Scoring) -> float:
+    """Of the sizes of what stumps or trees may add."""
+    arrays = scoring.arrays
+    offsets = arrays["offsets"]
+    if scoring.form == "trees":
+        starts = offsets[:-1] + np.arange(offsets.size - 1)
+        each = np.maximum.reduceat(np.abs(arrays["values"]), starts) if starts.size else np.zeros(1)
+        return float(each.sum())
+    starts = offsets[:-1] + np.arange(offsets.size - 1)
+    steps = np.maximum.reduceat(np.abs(arrays["values"]), starts)
+    used = np.diff(offsets) > 0
+    added = np.maximum(steps, np.abs(arrays["missing"])) + np.abs(arrays["at_zero"])
+    return float(added[used].sum() + abs(arrays["base"][0]))
+
+
+def _is_exact(described: Described) -> bool:
+    """Whether Python's own numbers do not depend on the machine: norms of rows do."""
+    return not any(step.kind == "normalize" for step in described.steps)
+
+
+def _dense(X: Any, n_features: int) -> Floats:
+    rows = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
+        raise ValueError(f"check must be rows of {n_features} features; found shape {rows.shape}")
+    return np.ascontiguousarray(rows, dtype=np.float64)
+
+
+# ------------------------------------------------------------------------ engines
+
+
+def _in_c(
+    described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
+) -> tuple[str, Answers]:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise RuntimeError("check of format='c' needs a C compiler: found no cc")
+    prefix = options.get("name") or files[0].stem
+    with tempfile.TemporaryDirectory() as folder:
+        shared = Path(folder) / "model.so"
+        flags = ["-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC"]
+        done = subprocess.run(
+            [compiler, *flags, "-o", shared, files[0], "-lm"], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise RuntimeError(f"{compiler} does not compile {files[0]}:\n{done.stderr}")
+        loaded = ctypes.CDLL(str(shared))
+        scores = ranks = None
+        pointers = [row.ctypes.data_as(ctypes.c_void_p) for row in rows]
+        if described.scoring.form != "classes":
+            score = getattr(loaded, f"{prefix}_score")
+            score.restype = ctypes.c_double
+            scores = np.array([score(pointer) for pointer in pointers])
+        if described.n_ranks:
+            rank = getattr(loaded, f"{prefix}_rank")
+            ranks = np.array([rank(pointer) for pointer in pointers], dtype=np.int64)
+    return f"C ({compiler})", (scores, ranks)
+
+
+def _in_onnxruntime(
+    described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
+) -> tuple[str, Answers]:
+    runtime = library("onnxruntime", "onnxruntime")
+    session = runtime.InferenceSession(files[0], providers=["CPUExecutionProvider"])
+    given = rows.astype(options.get("dtype") or "float32")
+    names = [output.name for output in session.get_outputs()]
+    outputs = dict(zip(names, session.run(None, {"rows": given}), strict=True))
+    return f"onnxruntime {runtime.__version__}", (outputs.get("score"), outputs.get("rank"))
+
+
+def _in_xgboost(
+    described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
+) -> tuple[str, Answers]:
+    xgboost = library("xgboost", "xgboost")
+    booster = xgboost.Booster(model_file=str(files[0]))
+    data = xgboost.DMatrix(rows.astype(np.float32), feature_names=described.names)
+    return f"xgboost {xgboost.__version__}", (booster.predict(data).astype(np.float64), None)
+
+
+def _in_sqlite(
+    described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
+) -> tuple[str, Answers]:
+    import sqlite3
+
+    columns = ", ".join('"' + name.replace('"', '""') + '" REAL' for name in described.named("sql"))
+    expression = files[0].read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        connection = sqlite3.connect(Path(folder) / "rows.db")
+        try:
+            connection.execute(f"CREATE TABLE rows ({columns})")
+            marks = ", ".join("?" * rows.shape[1])
+            # SQLite takes a NaN as NULL, which is what a missing value is there.
+            connection.executemany(f"INSERT INTO rows VALUES ({marks})", rows.tolist())
+            found = connection.execute(f"SELECT {expression} FROM rows ORDER BY rowid").fetchall()
+        finally:
+            connection.close()
+    scores = np.array([row[0] for row in found], dtype=np.float64)
+    return f"SQLite {sqlite3.sqlite_version}", (scores, None)
+
+
+# Engine, whether rows reach it in single precision, and the unit in the last place of 1.
+_DOUBLE, _SINGLE = float(np.finfo(np.float64).eps), float(np.finfo(np.float32).eps)
+_ENGINES: dict[str, tuple[Any, bool, float]] = {
+    "c": (_in_c, False, _DOUBLE),
+    "onnx": (_in_onnxruntime, True, _DOUBLE),
+    "sql": (_in_sqlite, False, _DOUBLE),
+    "xgboost": (_in_xgboost, True, _SINGLE),
+}
+CHECKED = tuple(_ENGINES)
+_EXACT = ("c",)  # the same operations in the same order

@@ -1,0 +1,153 @@
+"""A fitted learner, or a pipeline that ends in one, as exporters read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.concurrency import unchanging
+from rankcore._core.numbers import Floats
+from rankcore._core.scoring import Scoring
+from rankcore.exporters.front import Step, steps_of, width_after
+
+
+@dataclass(frozen=True)
+class Described:
+    """What there is to export.
+
+    Attributes
+    ----------
+    model : estimator
+        As it was given.
+    learner : str
+        Name of the class.
+    scoring : Scoring
+        How the learner answers.
+    steps : list of Step
+        What is done to a row before.
+    n_features : int
+        Of a row that reaches the first step.
+    names : list of str, or None
+        Of these features.
+    classes : ndarray, or None
+        Of an ordinal learner, lowest rank first.
+    """
+
+    model: Any
+    learner: str
+    scoring: Scoring
+    steps: list[Step]
+    n_features: int
+    names: list[str] | None
+    classes: NDArray[Any] | None
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks; 0 of a model that has only scores."""
+        return 0 if self.classes is None else int(self.classes.size)
+
+    def named(self, target: str) -> list[str]:
+        """Names of all features; raise ValueError if there are none."""
+        if self.names is None:
+            raise ValueError(
+                f"{target} refers to features by name; this {self.learner} was fitted without: "
+                f"give feature_names, {self.n_features} of them"
+            )
+        return self.names
+
+    def answers(self, X: Any) -> tuple[Floats | None, NDArray[np.int64] | None]:
+        """Scores and ranks of rows in Python; None for what the learner does not have."""
+        rows, last = X, self.model
+        if type(last).__name__ == "Pipeline":
+            rows = last[:-1].transform(X) if len(last.steps) > 1 else X
+            last = last[-1]
+        if self.classes is None:
+            return np.asarray(last.predict(rows), dtype=np.float64), None
+        labels = np.asarray(last.predict(rows))
+        order = np.argsort(self.classes, kind="stable")
+        ranks = order[np.searchsorted(self.classes[order], labels)].astype(np.int64)
+        if not hasattr(last, "project"):
+            return None, ranks
+        return np.asarray(last.project(rows), dtype=np.float64), ranks
+
+
+def describe(model: Any, feature_names: Sequence[str] | None = None) -> Described:
+    """Read a fitted model.
+
+    Parameters
+    ----------
+    model : fitted learner, or a pipeline that ends in one
+    feature_names : sequence of str, shape (n_features,), optional
+        By default those of the table that the first step was fitted to.
+
+    Raises
+    ------
+    TypeError
+        If the model, or a step of its pipeline, is none that can be exported.
+    ValueError
+        If rows have no score of their own, or names do not fit.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    front: list[Any] = []
+    last = model
+    if type(model).__name__ == "Pipeline":
+        front, last = [step for _, step in model.steps[:-1]], model.steps[-1][1]
+    if not hasattr(last, "_scoring"):
+        chosen = ": export its best_estimator_" if hasattr(last, "best_estimator_") else ""
+        raise TypeError(
+            f"export takes a rankcore learner, or a pipeline that ends in one; found "
+            f"{type(last).__name__}{chosen}"
+        )
+    check_is_fitted(last)
+    with unchanging(last):
+        spec = last._spec()
+    scoring = spec.scoring
+    learner = type(last).__name__
+    if scoring.form == "none":
+        raise ValueError(f"this {learner} cannot be exported: {scoring.facts['reason']}")
+    first = next((one for one in front if hasattr(one, "n_features_in_")), last)
+    n_features = width = int(first.n_features_in_)
+    steps: list[Step] = []
+    for one in front:
+        if one is not None and not isinstance(one, str):
+            check_is_fitted(one)
+        steps += steps_of(one, width)
+        width = width_after(steps, n_features)
+    if width != last.n_features_in_:
+        raise ValueError(
+            f"{width} features leave the steps in front, but this {learner} has "
+            f"{last.n_features_in_}: export takes models without a column of queries"
+        )
+    names = feature_names
+    if names is None:
+        found = getattr(first, "feature_names_in_", None)
+        names = None if found is None else [*found]
+    classes = getattr(last, "classes_", None)
+    return Described(
+        model,
+        learner,
+        scoring,
+        steps,
+        n_features,
+        None if names is None else _checked_names(names, n_features),
+        None if classes is None else np.asarray(classes),
+    )
+
+
+def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
+    if isinstance(names, str):
+        raise TypeError(f"feature_names must be a sequence of names; found the text {names!r}")
+    found = [str(name) for name in names]
+    if len(found) != n_features:
+        raise ValueError(
+            f"feature_names has {len(found)} names; the model takes {n_features} features"
+        )
+    if len({*found}) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise ValueError(f"feature_names must differ; {twice!r} is there more than once")
+    return found

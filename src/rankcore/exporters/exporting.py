@@ -1,0 +1,133 @@
+"""``rankcore.export``: one function for all formats."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from rankcore.exporters.checking import CHECKED, Check, check_export
+from rankcore.exporters.described import describe
+
+# Where each format is written: module and function, imported when it is used.
+WRITERS = {
+    "c": ("c_source", "export_c"),
+    "onnx": ("onnx_file", "export_onnx"),
+    "xgboost": ("boosters", "export_xgboost"),
+    "xgboost_dump": ("boosters", "export_xgboost_dump"),
+    "elasticsearch": ("search", "export_elasticsearch"),
+    "opensearch": ("search", "export_opensearch"),
+    "solr": ("search", "export_solr"),
+    "ranklib": ("ranklib", "export_ranklib"),
+    "sql": ("sql", "export_sql"),
+    "vespa": ("vespa", "export_vespa"),
+}
+FORMATS = tuple(WRITERS)
+_REFUSED = {
+    "pmml": "the libraries that write PMML know scikit-learn's estimators alone, or run Java: "
+    "export it as onnx, c or sql",
+}
+
+
+def export(
+    model: Any,
+    path: str | os.PathLike[str],
+    format: str,
+    *,
+    feature_names: Sequence[str] | None = None,
+    check: Any = None,
+    **options: Any,
+) -> Check | None:
+    """Write a fitted model in the format of another program.
+
+    What a format cannot express is refused, never approximated; ``docs/export.md`` has what each
+    holds. Scalers, imputers and selections of columns in front of the learner are folded into the
+    model, or are written as the target's own.
+
+    Parameters
+    ----------
+    model : fitted learner, or a pipeline that ends in one
+        With StandardScaler, MinMaxScaler, MaxAbsScaler, Normalizer, SimpleImputer or a selection
+        of columns (any selector, or a ColumnTransformer that only selects) in front.
+    path : str or path-like
+        Of the file; of "c", the header is written beside it.
+    format : {"c", "onnx", "xgboost", "xgboost_dump", "elasticsearch", "opensearch", "solr", \
+"ranklib", "sql", "vespa"}
+    feature_names : sequence of str, shape (n_features,), optional
+        By default those of the table that the model was fitted to. Search engines and databases
+        need them.
+    check : array-like or scipy sparse, shape (n_rows, n_features), optional
+        Rows to score with the file that was written, by an engine that is not ours: a C compiler,
+        onnxruntime, XGBoost or SQLite. The largest difference is printed. Search engines do not
+        run here: a warning says so.
+    **options
+        ``name``, of "c" what all names begin with, of search engines the name of the model there,
+        by default that of the file; ``dtype`` of "onnx", the input's, "float32" or "float64";
+        ``store`` of "solr".
+
+    Returns
+    -------
+    Check or None
+        Of the rows that were checked.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an unknown format or option, a model or a step that cannot be exported, or one that
+        the format cannot express; or if the engine has another order than Python. An older file
+        of that name is then left as it was.
+    ModuleNotFoundError
+        Without the library of a format: says what to install.
+
+    Examples
+    --------
+    >>> import os, tempfile, rankcore as rc
+    >>> X, y = [[1, 0], [0, 1], [1, 1]], [3, 1, 2]
+    >>> model = rc.PRank(max_iter=1, random_state=0).fit(X, y)
+    >>> path = os.path.join(tempfile.mkdtemp(), "stars.sql")
+    >>> check = rc.export(model, path, "sql", feature_names=["clicks", "age"], check=X)
+    sql: 3 rows in SQLite ..., largest difference 0 (0 ulp of the sum), no order changed
+    >>> with open(path) as file:
+    ...     print(file.read())
+    (...) * "clicks"
+     + (...) * "age"
+    """
+    if format not in WRITERS:
+        why = f": {_REFUSED[format]}" if format in _REFUSED else ""
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}; found {format!r}{why}")
+    module, function = WRITERS[format]
+    write: Callable[..., list[Path]] = getattr(
+        import_module(f"rankcore.exporters.{module}"), function
+    )
+    known = [*signature(write).parameters][2:]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        accepted = ", ".join(known) or "none"
+        raise TypeError(f"format {format!r} has the options {accepted}; found {unknown[0]!r}")
+    described = describe(model, feature_names)
+    target = Path(os.fspath(path)).absolute()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}")
+    # Files appear when all is well; beside the target, so that a rename is enough.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".rankcore-") as folder:
+        files = write(described, Path(folder) / target.name, **options)
+        found = None
+        if check is not None and format in CHECKED:
+            found = check_export(described, files, format, check, options)
+        for file in files:
+            os.replace(file, target.parent / file.name)
+    if found is not None:
+        print(found)
+    elif check is not None:
+        warnings.warn(
+            f"{format} was not checked: there is no engine for it here; of this model, format "
+            "'xgboost' or 'onnx' can be",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found

@@ -1,0 +1,68 @@
+"""Numbers of engines that compute in single precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankcore._core.numbers import Floats
+from rankcore.exporters.reduced import Refused
+
+LARGEST = float(np.finfo(np.float32).max)
+# Added by Solr to each threshold, in single precision.
+SLACK = np.float32(1e-6)
+
+
+def single(value: float, what: str) -> float:
+    """The nearest number of single precision, as a double; raise Refused if there is none."""
+    with np.errstate(over="ignore"):
+        found = float(np.float32(value))
+    if not np.isfinite(found):
+        raise Refused(f"{what} is {value!r}, beyond the numbers of single precision")
+    return found
+
+
+def singles(values: Floats, what: str) -> Floats:
+    """As `single`, of an array."""
+    with np.errstate(over="ignore"):
+        found = values.astype(np.float32).astype(np.float64)
+    beyond = ~np.isfinite(found)
+    if beyond.any():
+        value = float(values[beyond][0])
+        raise Refused(f"{what} is {value!r}, beyond the numbers of single precision")
+    return found
+
+
+def next_above(values: Floats) -> Floats:
+    """The next numbers of single precision; what is below them is not above `values`."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(values.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+
+
+def before_slack(thresholds: Floats) -> Floats:
+    """What Solr's slack makes thresholds of, exactly.
+
+    Parameters
+    ----------
+    thresholds : ndarray of float64
+        Numbers of single precision.
+
+    Raises
+    ------
+    Refused
+        For a threshold so close to zero that there is no such number.
+    """
+    wanted = thresholds.astype(np.float32)
+    found = (wanted - SLACK).astype(np.float32)
+    for direction in (np.float32(-np.inf), np.float32(np.inf)):
+        candidate = (wanted - SLACK).astype(np.float32)
+        for _ in range(4):
+            found = np.where(found + SLACK == wanted, found, candidate)
+            candidate = np.nextafter(candidate, direction)
+    bad = found + SLACK != wanted
+    if bad.any():
+        raise Refused(
+            f"solr cannot express the threshold {float(wanted[bad][0])!r}, to which it adds 1e-6 "
+            "in single precision: multiply the feature by a power of two, so that its values are "
+            "larger"
+        )
+    return found.astype(np.float64)

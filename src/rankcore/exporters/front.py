@@ -1,0 +1,278 @@
+"""What stands in front of a learner in a pipeline, as steps that exporters read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats
+
+# Of a step on each value; "select" and "normalize" are the others.
+ELEMENTWISE = ("impute", "subtract", "divide", "multiply", "add", "clip")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation on rows, in the order and the rounding of scikit-learn.
+
+    Attributes
+    ----------
+    kind : str
+        "select" (columns: which are kept, in order), "impute" (NaN becomes `values`), "subtract",
+        "divide", "multiply", "add" (`values`), "clip" (to `values[0]` and `values[1]` of all
+        columns), "normalize" (each row is divided by its norm, `norm`).
+    values : ndarray of float64, or of int64 for "select"
+    norm : str
+        "l1", "l2" or "max".
+    """
+
+    kind: str
+    values: NDArray[Any]
+    norm: str = ""
+
+
+def steps_of(transformer: Any, n_columns: int) -> list[Step]:
+    """The steps that a fitted transformer amounts to.
+
+    Parameters
+    ----------
+    transformer : estimator or "passthrough"
+    n_columns : int
+        That reach it.
+
+    Raises
+    ------
+    TypeError
+        If it is not one of those that are known.
+    """
+    name = type(transformer).__name__
+    known = _KNOWN.get(name)
+    if known is not None and type(transformer).__module__.startswith("sklearn."):
+        return known(transformer)
+    if transformer is None or transformer == "passthrough":
+        return []
+    if hasattr(transformer, "get_support"):
+        return [Step("select", np.flatnonzero(transformer.get_support()).astype(np.int64))]
+    raise TypeError(
+        "export takes a learner with StandardScaler, MinMaxScaler, MaxAbsScaler, Normalizer, "
+        f"SimpleImputer or a selection of columns in front; found {name} in the pipeline"
+    )
+
+
+def width_after(steps: Sequence[Step], n_columns: int) -> int:
+    """How many columns leave the steps."""
+    for step in steps:
+        if step.kind == "select":
+            n_columns = step.values.size
+    return n_columns
+
+
+def _standard(scaler: Any) -> list[Step]:
+    steps = []
+    if scaler.with_mean:
+        steps.append(Step("subtract", np.asarray(scaler.mean_, dtype=np.float64)))
+    if scaler.with_std:
+        steps.append(Step("divide", np.asarray(scaler.scale_, dtype=np.float64)))
+    return steps
+
+
+def _min_max(scaler: Any) -> list[Step]:
+    steps = [
+        Step("multiply", np.asarray(scaler.scale_, dtype=np.float64)),
+        Step("add", np.asarray(scaler.min_, dtype=np.float64)),
+    ]
+    if scaler.clip:
+        steps.append(Step("clip", np.asarray(scaler.feature_range, dtype=np.float64)))
+    return steps
+
+
+def _max_abs(scaler: Any) -> list[Step]:
+    steps = [Step("divide", np.asarray(scaler.scale_, dtype=np.float64))]
+    if getattr(scaler, "clip", False):
+        steps.append(Step("clip", np.array([-1.0, 1.0])))
+    return steps
+
+
+def _normalizer(normalizer: Any) -> list[Step]:
+    return [Step("normalize", np.empty(0), str(normalizer.norm))]
+
+
+def _imputer(imputer: Any) -> list[Step]:
+    if imputer.missing_values is not np.nan and imputer.missing_values == imputer.missing_values:
+        raise TypeError(
+            "export takes a SimpleImputer of missing_values=nan; found "
+            f"missing_values={imputer.missing_values!r}"
+        )
+    if imputer.add_indicator:
+        raise TypeError("export takes a SimpleImputer without add_indicator=True")
+    values = np.asarray(imputer.statistics_, dtype=np.float64)
+    steps = []
+    kept = ~np.isnan(values)
+    if not kept.all():  # columns without a value, which the imputer leaves out
+        steps.append(Step("select", np.flatnonzero(kept).astype(np.int64)))
+    return [*steps, Step("impute", values[kept])]
+
+
+def _columns(transformer: Any) -> list[Step]:
+    """A ColumnTransformer that only selects."""
+    taken: list[int] = []
+    every = np.arange(transformer.n_features_in_)
+    names = getattr(transformer, "feature_names_in_", None)
+    for name, part, columns in transformer.transformers_:
+        if isinstance(part, str) and part == "drop":
+            continue
+        through = isinstance(part, str) and part == "passthrough"
+        # A fitted one holds a FunctionTransformer without a function in its place.
+        identity = type(part).__name__ == "FunctionTransformer" and part.func is None
+        if not (through or identity):
+            raise TypeError(
+                "export takes a ColumnTransformer that only selects columns; found "
+                f"{type(part).__name__} as {name!r}: put it behind the selection"
+            )
+        if callable(columns):
+            raise TypeError("export takes a fitted ColumnTransformer, whose columns are known")
+        if names is not None and not isinstance(columns, slice):
+            columns = [
+                [*names].index(column) if isinstance(column, str) else column
+                for column in np.atleast_1d(np.asarray(columns, dtype=object))
+            ]
+        elif names is not None and isinstance(columns, slice):
+            columns = _slice_of(columns, [*names])
+        taken.extend(np.atleast_1d(every[columns]).tolist())
+    return [Step("select", np.array(taken, dtype=np.int64))]
+
+
+def _slice_of(columns: slice, names: list[str]) -> slice:
+    if not isinstance(columns.start, str) and not isinstance(columns.stop, str):
+        return columns
+    start = None if columns.start is None else names.index(columns.start)
+    stop = None if columns.stop is None else names.index(columns.stop) + 1
+    return slice(start, stop, columns.step)
+
+
+_KNOWN = {
+    "StandardScaler": _standard,
+    "MinMaxScaler": _min_max,
+    "MaxAbsScaler": _max_abs,
+    "Normalizer": _normalizer,
+    "SimpleImputer": _imputer,
+    "ColumnTransformer": _columns,
+}
+
+
+# ------------------------------------------------------------------------ steps on single values
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Steps that treat each value by itself: where each column comes from, and what is done to it.
+
+    Attributes
+    ----------
+    source : ndarray of int64, shape (n_out,)
+        Column of the row that reaches the first step.
+    steps : list of Step
+        Of all but "select" and "normalize", with one value for each of the n_out columns.
+    """
+
+    source: NDArray[np.int64]
+    steps: list[Step]
+
+    def apply(self, values: Floats, columns: NDArray[Any]) -> Floats:
+        """What becomes of values of some of the n_out columns; never decreasing in each value."""
+        for step in self.steps:
+            if step.kind == "clip":
+                values = np.clip(values, *step.values)
+                continue
+            constants = step.values[columns]
+            if step.kind == "impute":
+                values = np.where(np.isnan(values), constants, values)
+            elif step.kind == "subtract":
+                values = values - constants
+            elif step.kind == "divide":
+                values = values / constants
+            elif step.kind == "multiply":
+                values = values * constants
+            else:
+                values = values + constants
+        return values
+
+    def affine(self) -> tuple[Floats, Floats]:
+        """Factor and summand of each column, without clipping and imputing."""
+        factor, summand = np.ones(self.source.size), np.zeros(self.source.size)
+        for step in self.steps:
+            if step.kind == "subtract":
+                summand = summand - step.values
+            elif step.kind == "add":
+                summand = summand + step.values
+            elif step.kind in ("multiply", "divide"):
+                by = step.values if step.kind == "multiply" else 1.0 / step.values
+                factor, summand = factor * by, summand * by
+        return factor, summand
+
+    def has(self, kind: str) -> bool:
+        """Whether there is a step of a kind."""
+        return any(step.kind == kind for step in self.steps)
+
+
+def by_column(steps: Sequence[Step], n_columns: int) -> Columns | None:
+    """Steps as `Columns`; None if one of them looks at a whole row."""
+    source = np.arange(n_columns, dtype=np.int64)
+    found: list[Step] = []
+    for step in steps:
+        if step.kind == "normalize":
+            return None
+        if step.kind == "select":
+            source = source[step.values]
+            found = [
+                old if old.kind == "clip" else Step(old.kind, old.values[step.values])
+                for old in found
+            ]
+        else:
+            found.append(step)
+    return Columns(source, found)
+
+
+def last_not_above(
+    columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
+) -> Floats:
+    """The largest number whose scaled value is not above a bound, exactly, by bisection.
+
+    Scaling never decreases, so that ``value <= found`` is ``scaled(value) <= bound`` for all
+    values of the dtype.
+
+    Parameters
+    ----------
+    columns : Columns
+    which : ndarray of int, shape (n,)
+        The column of each bound.
+    bounds : ndarray of float64, shape (n,)
+    dtype : numpy.float32 or numpy.float64
+        Of the values that will be compared.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Of numbers of this dtype; -inf if even the lowest is above.
+    """
+    integer = np.int32 if dtype is np.float32 else np.int64
+    top = int(np.array(np.finfo(dtype).max, dtype=dtype).view(integer))
+    # As integers, numbers of either sign ascend: 0 is 0, -1 the largest below it.
+    low = np.full(bounds.size, -top - 1, dtype=np.int64)
+    high = np.full(bounds.size, top, dtype=np.int64)
+
+    def number(codes: NDArray[np.int64]) -> Floats:
+        magnitude = np.where(codes < 0, -codes, codes).astype(integer).view(dtype)
+        return np.where(codes < 0, -magnitude, magnitude).astype(np.float64)
+
+    with np.errstate(over="ignore"):
+        while (low < high).any():
+            middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up: no overflow
+            below = columns.apply(number(np.maximum(middle, -top)), which) <= bounds
+            low = np.where(below & (low < high), middle, low)
+            high = np.where(below | (low >= high), high, middle - 1)
+    return np.where(low < -top, -np.inf, number(np.maximum(low, -top)))

@@ -1,0 +1,31 @@
+"""Libraries of targets, which are imported when they are needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def library(module: str, package: str) -> Any:
+    """Import a module of an optional library.
+
+    Parameters
+    ----------
+    module : str
+    package : str
+        What pip installs.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If it is not there; says what to install.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise ModuleNotFoundError(
+            f"this needs {package}: pip install {package} ('rankcore[export]' has what ONNX needs)",
+            name=error.name,
+        ) from error

@@ -1,0 +1,186 @@
+"""ONNX files, and pipelines that skl2onnx converts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankcore.exporters.described import Described, describe
+from rankcore.exporters.libraries import library
+from rankcore.exporters.onnx_graph import ML, build
+
+# What the operators require.
+OPSET, ML_OPSET, IR = 18, 3, 8
+_KINDS = {"f": 11, "i": 7, "U": 8}  # TensorProto's double, int64, string
+
+
+def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> list[Path]:
+    """Write a graph from ``rows`` to ``score``, and ``rank`` and ``label`` where there are any.
+
+    Parameters
+    ----------
+    described : Described
+    path : Path
+    dtype : {"float32", "float64"}
+        Of the input; all else is computed in double precision.
+
+    Returns
+    -------
+    list of Path
+    """
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be 'float32' or 'float64'; found {dtype!r}")
+    path.write_bytes(onnx_model(described, dtype).SerializeToString())
+    return [path]
+
+
+def onnx_model(described: Described, dtype: str = "float32") -> Any:
+    """The graph as an ``onnx.ModelProto``, checked."""
+    onnx = library("onnx", "onnx")
+    helper = onnx.helper
+    graph, outputs = build(described, "rows")
+    nodes = []
+    for operator, inputs, output, domain, attributes in graph.nodes:
+        tensors = {
+            name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+            for name, value in attributes.items()
+        }
+        nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **tensors))
+    found = []
+    for name, tensor in outputs.items():
+        nodes.append(helper.make_node("Identity", [tensor], [name]))
+        found.append(_output(onnx, name, described))
+    kind = onnx.TensorProto.FLOAT if dtype == "float32" else onnx.TensorProto.DOUBLE
+    model = helper.make_model(
+        helper.make_graph(
+            nodes,
+            described.learner,
+            [helper.make_tensor_value_info("rows", kind, ["n", described.n_features])],
+            found,
+            [_initializer(onnx, name, array) for name, array in graph.arrays.items()],
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
+        ir_version=IR,
+        producer_name="rankcore",
+    )
+    if described.names is not None:
+        helper.set_model_props(model, {"feature_names": "\n".join(described.names)})
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def _initializer(onnx: Any, name: str, array: np.ndarray) -> Any:
+    if array.dtype.kind == "U":
+        texts = [str(value).encode("utf-8") for value in array]
+        return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, array.shape, texts)
+    return onnx.numpy_helper.from_array(array, name)
+
+
+def _output(onnx: Any, name: str, described: Described) -> Any:
+    kind = onnx.TensorProto.DOUBLE
+    if name == "rank":
+        kind = onnx.TensorProto.INT64
+    if name == "label" and described.classes is not None:
+        kind = _KINDS["i" if (of := described.classes.dtype.kind) in "biu" else of]
+    shape = ["n", described.n_ranks] if name == "scores" else ["n"]
+    return onnx.helper.make_tensor_value_info(name, kind, shape)
+
+
+# ------------------------------------------------------------------------ skl2onnx
+
+
+def register_onnx_converters() -> list[str]:
+    """Make ``skl2onnx.to_onnx`` convert the learners, alone or in pipelines.
+
+    The outputs are those of ``rankcore.export(model, path, format="onnx")``. Scalers in front are
+    then converted by skl2onnx, in the precision of its input.
+
+    Returns
+    -------
+    list of str
+        Names of the learners.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without skl2onnx.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> rc.exporters.register_onnx_converters()[:2]
+    ['PRank', 'CuSumRank']
+    """
+    skl2onnx = library("skl2onnx", "skl2onnx")
+    import rankcore
+
+    names = [
+        *("PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron", "VotedPRank", "OAPBPM"),
+        *("OAPBagging", "OAPVoting", "KernelPRank", "KernelCuSumRank", "KernelOAPBPM"),
+        *("PairwisePerceptron", "RankSVM", "RankBoost", "BipartiteRankBoost"),
+    ]
+    for name in names:
+        skl2onnx.update_registered_converter(
+            getattr(rankcore, name), f"Rankcore{name}", _shapes, _convert, parser=_parse
+        )
+    return names
+
+
+def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+    """Declare the outputs of a learner; of skl2onnx."""
+    skl2onnx = library("skl2onnx", "skl2onnx")
+    types = library("skl2onnx.common.data_types", "skl2onnx")
+    kinds = {"f": types.DoubleTensorType, "i": types.Int64TensorType, "U": types.StringTensorType}
+    operator = scope.declare_local_operator(skl2onnx.get_model_alias(type(model)), model)
+    operator.inputs.append(inputs[0])
+    for name in _output_names(describe(model)):
+        kind = "i" if name == "rank" else "f"
+        if name == "label":
+            kind = "i" if (of := model.classes_.dtype.kind) in "biu" else "U" if of == "O" else of
+        operator.outputs.append(scope.declare_local_variable(name, kinds[kind]()))
+    return operator.outputs
+
+
+def _output_names(described: Described) -> list[str]:
+    first = "scores" if described.scoring.form == "classes" else "score"
+    return [first, "rank", "label"] if described.n_ranks else [first]
+
+
+def _shapes(operator: Any) -> None:
+    """Set the shapes of the outputs; of skl2onnx."""
+    n = operator.inputs[0].get_first_dimension()
+    for output in operator.outputs:
+        wide = output.raw_name == "scores"
+        output.type.shape = [n, operator.raw_operator.classes_.size] if wide else [n]
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the operators of a learner; of skl2onnx."""
+    onnx = library("onnx", "onnx")
+    described = describe(operator.raw_operator)
+    prefix = scope.get_unique_variable_name("rankcore") + "_"
+    graph, outputs = build(described, operator.inputs[0].full_name, prefix)
+    for name, array in graph.arrays.items():
+        tensor = _initializer(onnx, name, array)
+        texts = array.dtype.kind == "U"
+        content = [value.encode("utf-8") for value in array.tolist()] if texts else array.ravel()
+        container.add_initializer(name, tensor.data_type, list(array.shape), content)
+    named = dict(zip(_output_names(described), operator.outputs, strict=True))
+    for name, tensor in outputs.items():
+        graph.nodes.append(("Identity", [tensor], named[name].full_name, "", {}))
+    for operation, inputs, result, domain, attributes in graph.nodes:
+        tensors = {
+            key: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+            for key, value in attributes.items()
+        }
+        container.add_node(
+            operation,
+            inputs,
+            [result],
+            op_domain=domain,
+            op_version=ML_OPSET if domain else OPSET,
+            name=scope.get_unique_operator_name(f"rankcore_{operation}"),
+            **tensors,
+        )

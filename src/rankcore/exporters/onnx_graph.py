@@ -1,0 +1,312 @@
+"""Models as ONNX operators, in double precision: one list of them, for onnx and for skl2onnx."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats
+from rankcore.exporters.described import Described
+from rankcore.exporters.front import Step, width_after
+from rankcore.exporters.reduced import Forest, as_forest, dense_coefs, support_matrix
+
+# TensorProto's numbers of types.
+DOUBLE, INT64 = 11, 7
+ML = "ai.onnx.ml"
+
+
+@dataclass
+class Graph:
+    """Operators in order, and the arrays they read.
+
+    Attributes
+    ----------
+    nodes : list of (operator, inputs, output, domain, attributes)
+    arrays : dict of str to ndarray
+    prefix : str
+        Of the names of all that is between input and outputs.
+    """
+
+    nodes: list[tuple[str, list[str], str, str, dict[str, Any]]] = field(default_factory=list)
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    prefix: str = ""
+
+    def array(self, values: Any, dtype: Any = np.float64) -> str:
+        """A constant."""
+        name = f"{self.prefix}c{len(self.arrays)}"
+        self.arrays[name] = np.asarray(values, dtype=dtype)
+        return name
+
+    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """An operator; returns the name of what it computes."""
+        output = f"{self.prefix}t{len(self.nodes)}"
+        self.nodes.append((operator, [*inputs], output, domain, attributes))
+        return output
+
+    def double(self, name: str) -> str:
+        """A tensor as doubles."""
+        return self.add("Cast", name, to=DOUBLE)
+
+
+def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dict[str, str]]:
+    """The operators of a model.
+
+    Parameters
+    ----------
+    described : Described
+    rows : str
+        Name of the input, (n, n_features) of float32 or float64.
+    prefix : str
+        Of all names.
+
+    Returns
+    -------
+    graph : Graph
+    outputs : dict of str to str
+        "score", double (n), "scores", double (n, n_ranks), of classes, "rank", int64 (n), "label"
+        (n), where there are any.
+    """
+    graph = Graph(prefix=prefix)
+    x = graph.double(rows)
+    for step in described.steps:
+        x = _front(graph, x, step)
+    outputs = _FORMS[described.scoring.form](graph, x, described)
+    classes = described.classes
+    if classes is not None:
+        numbers = classes.dtype.kind in "biuf"
+        kind = np.float64 if classes.dtype.kind == "f" else np.int64 if numbers else np.str_
+        outputs["label"] = graph.add("Gather", graph.array(classes, kind), outputs["rank"])
+    return graph, outputs
+
+
+def _front(graph: Graph, x: str, step: Step) -> str:
+    if step.kind == "select":
+        return graph.add("Gather", x, graph.array(step.values, np.int64), axis=1)
+    if step.kind == "impute":
+        return graph.add("Where", graph.add("IsNaN", x), graph.array(step.values), x)
+    if step.kind == "clip":
+        return graph.add("Clip", x, *map(graph.array, step.values))
+    if step.kind != "normalize":
+        operator = {"subtract": "Sub", "add": "Add", "multiply": "Mul", "divide": "Div"}[step.kind]
+        return graph.add(operator, x, graph.array(step.values))
+    axis = graph.array([1], np.int64)
+    if step.norm == "max":
+        norm = graph.add("ReduceMax", graph.add("Abs", x), axis, keepdims=1)
+    elif step.norm == "l1":
+        norm = graph.add("ReduceSum", graph.add("Abs", x), axis, keepdims=1)
+    else:
+        norm = graph.add("Sqrt", graph.add("ReduceSum", graph.add("Mul", x, x), axis, keepdims=1))
+    # A row of next to nothing stays as it is, as in scikit-learn.
+    least = graph.array(10 * np.finfo(np.float64).eps)
+    return graph.add(
+        "Div", x, graph.add("Where", graph.add("Less", norm, least), graph.array(1.0), norm)
+    )
+
+
+# ------------------------------------------------------------------------ forms
+
+
+def _flat(graph: Graph, column: str) -> str:
+    return graph.add("Squeeze", column, graph.array([1], np.int64))
+
+
+def _dot(graph: Graph, x: str, weights: Floats) -> str:
+    """Inner products of rows with columns of weights; one score a row if there is one column."""
+    product = graph.add("MatMul", x, graph.array(weights.reshape(weights.shape[0], -1)))
+    return product if weights.ndim == 2 else _flat(graph, product)
+
+
+def _column(graph: Graph, score: str) -> str:
+    return graph.add("Unsqueeze", score, graph.array([1], np.int64))
+
+
+def _reached(graph: Graph, scores: str, thresholds: Floats) -> str:
+    """How many thresholds each score reaches; scores (n, 1), or one for each threshold."""
+    reached = graph.add("GreaterOrEqual", scores, graph.array(thresholds))
+    counts = graph.add("Cast", reached, to=INT64)
+    return graph.add("ReduceSum", counts, graph.array([1], np.int64), keepdims=0)
+
+
+def _linear(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    return {"score": _dot(graph, x, described.scoring.arrays["weights"])}
+
+
+def _thresholds(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    arrays = described.scoring.arrays
+    score = _dot(graph, x, arrays["weights"])
+    return {"score": score, "rank": _reached(graph, _column(graph, score), arrays["thresholds"])}
+
+
+def _rounded(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    arrays = described.scoring.arrays
+    score = graph.add("Add", _dot(graph, x, arrays["weights"]), graph.array(arrays["intercept"][0]))
+    nearest = graph.add("Floor", graph.add("Add", score, graph.array(0.5)))
+    bounds = graph.array(1.0), graph.array(float(described.n_ranks))
+    place = graph.add("Sub", graph.add("Clip", nearest, *bounds), graph.array(1.0))
+    return {"score": score, "rank": graph.add("Cast", place, to=INT64)}
+
+
+def _tasks(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    return _by_tasks(graph, _dot(graph, x, described.scoring.arrays["weights"]), described)
+
+
+def _by_tasks(graph: Graph, tasks: str, described: Described) -> dict[str, str]:
+    arrays, facts = described.scoring.arrays, described.scoring.facts
+    margins = graph.add("Sub", tasks, graph.array(arrays["thresholds"]))
+    # (0, margins) cumulated: the scores of the ranks.
+    padded = graph.add("Pad", margins, graph.array([0, 1, 0, 0], np.int64), graph.array(0.0))
+    scores = graph.add("CumSum", padded, graph.array(1, np.int64))
+    score = graph.add("Gather", scores, graph.array(described.n_ranks - 1, np.int64), axis=1)
+    if facts["decision"] == "count":
+        rank = _reached(graph, margins, np.zeros(described.n_ranks - 1))
+    else:
+        last = int(facts["tie"] != "low")
+        rank = graph.add("ArgMax", scores, axis=1, keepdims=0, select_last_index=last)
+    return {"score": score, "rank": rank}
+
+
+def _classes(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    arrays = described.scoring.arrays
+    products = _dot(graph, x, arrays["weights"])
+    scores = graph.add("Add", products, graph.array(arrays["intercepts"]))
+    rank = graph.add("ArgMax", scores, axis=1, keepdims=0)
+    return {"scores": scores, "rank": rank}
+
+
+def _votes(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    arrays, k = described.scoring.arrays, described.n_ranks
+    n = arrays["votes"].size
+    tiles, d, width = arrays["weights"].shape
+    weights = arrays["weights"].transpose(1, 0, 2).reshape(d, tiles * width)[:, :n]
+    cuts = arrays["thresholds"].transpose(0, 2, 1).reshape(tiles * width, k - 1)[:n]
+    votes = arrays["votes"] if arrays["votes"].any() else np.ones(n, dtype=np.int64)
+    scores = graph.add("Unsqueeze", _dot(graph, x, weights), graph.array([2], np.int64))
+    reached = graph.add("GreaterOrEqual", scores, graph.array(cuts))
+    ranks = graph.add(
+        "ReduceSum", graph.add("Cast", reached, to=INT64), graph.array([2], np.int64), keepdims=0
+    )
+    every = graph.array(np.arange(k), np.int64)
+    hits = graph.add("Equal", graph.add("Unsqueeze", ranks, graph.array([2], np.int64)), every)
+    # (n, members, k) of 0 and 1, by votes: whole numbers, which doubles add exactly.
+    weighed = graph.add("Mul", graph.double(hits), graph.array(votes.reshape(-1, 1)))
+    tally = graph.add("ReduceSum", weighed, graph.array([1], np.int64), keepdims=0)
+    total = float(votes.sum())
+    ranked = graph.add("MatMul", tally, graph.array(np.arange(1.0, k + 1).reshape(-1, 1)))
+    whole = _flat(graph, ranked)
+    score = graph.add("Div", whole, graph.array(total))
+    output = described.scoring.facts["output"]
+    if output == "plurality":
+        return {"score": score, "rank": graph.add("ArgMax", tally, axis=1, keepdims=0)}
+    if output == "median":
+        sums = graph.add("CumSum", tally, graph.array(1, np.int64))
+        half = graph.add("GreaterOrEqual", graph.add("Add", sums, sums), graph.array(total))
+        first = graph.add("ArgMax", graph.add("Cast", half, to=INT64), axis=1, keepdims=0)
+        return {"score": score, "rank": first}
+    zero_based = graph.add("Sub", whole, graph.array(total))
+    twice = graph.add("Add", graph.add("Add", zero_based, zero_based), graph.array(total))
+    nearest = graph.add("Floor", graph.add("Div", twice, graph.array(2 * total)))
+    return {"score": score, "rank": graph.add("Cast", nearest, to=INT64)}
+
+
+def _kernel(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    scoring = described.scoring
+    arrays, facts = scoring.arrays, scoring.facts
+    gamma, coef0 = (float(value) for value in arrays["constants"])
+    vectors = support_matrix(scoring)
+    vectors = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()
+    vectors = np.pad(vectors, [(0, 0), (0, _width(described) - vectors.shape[1])])
+    dots = graph.add("MatMul", x, graph.array(vectors.T))
+    if facts["kernel"] == "rbf":
+        axis = graph.array([1], np.int64)
+        norms = graph.add("ReduceSum", graph.add("Mul", x, x), axis, keepdims=1)
+        sums = graph.add("Add", norms, graph.array(arrays["norms"]))
+        distances = graph.add("Sub", sums, graph.add("Add", dots, dots))
+        positive = graph.add("Max", distances, graph.array(0.0))
+        values = graph.add("Exp", graph.add("Mul", positive, graph.array(-gamma)))
+    elif facts["kernel"] == "poly":
+        scaled = graph.add("Mul", dots, graph.array(gamma))
+        base = graph.add("Add", scaled, graph.array(coef0))
+        values = graph.add("Pow", base, graph.array(float(facts["degree"])))
+    else:
+        values = dots
+    outputs = graph.add("MatMul", values, graph.array(dense_coefs(scoring).T))
+    if facts["rule"] == "tasks":
+        return _by_tasks(graph, outputs, described)
+    score = _flat(graph, outputs)
+    if facts["rule"] == "score":
+        return {"score": score}
+    return {"score": score, "rank": _reached(graph, outputs, arrays["thresholds"])}
+
+
+def _forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    # The steps in front are operators already: the trees are those of the learner alone.
+    forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
+    if forest.zero_missing:
+        zero = graph.add("Equal", x, graph.array(0.0))
+        x = graph.add("Where", zero, graph.array(np.nan), x)
+    return {"score": _flat(graph, _tree_ensemble(graph, x, forest))}
+
+
+def _width(described: Described) -> int:
+    """How many features reach the learner."""
+    return width_after(described.steps, described.n_features)
+
+
+def _tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
+    """The sum of trees, (n, 1).
+
+    The operator for trees adds in float32: it gives the number of the leaf in each tree, which is
+    exact, and the values of the leaves are gathered and added in double precision.
+    """
+    trees = [tree for tree in forest.trees if tree.features[0] >= 0]
+    constant = float(sum(tree.values[0] for tree in forest.trees if tree.features[0] < 0))
+    base, axis = graph.array([[constant]]), graph.array([1], np.int64)
+    if not trees:
+        zeros = graph.add("ReduceSum", graph.add("Mul", x, graph.array(0.0)), axis, keepdims=1)
+        return graph.add("Add", zeros, base)
+    sizes = [tree.features.size for tree in trees]
+    of_tree = np.repeat(np.arange(len(trees)), sizes)
+    number = np.concatenate([np.arange(size) for size in sizes])
+    leaf = np.concatenate([tree.is_leaf for tree in trees])
+    children = np.where(leaf[:, None], 0, np.concatenate([tree.children for tree in trees]))
+    features = np.concatenate([tree.features for tree in trees])
+    missing = np.concatenate([tree.missing for tree in trees])
+    reached = graph.add(
+        "TreeEnsembleRegressor",
+        x,
+        domain=ML,
+        n_targets=len(trees),
+        nodes_treeids=of_tree.tolist(),
+        nodes_nodeids=number.tolist(),
+        nodes_featureids=np.where(leaf, 0, features).tolist(),
+        nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
+        nodes_values_as_tensor=np.concatenate([tree.thresholds for tree in trees]),
+        nodes_truenodeids=children[:, 0].tolist(),
+        nodes_falsenodeids=children[:, 1].tolist(),
+        nodes_missing_value_tracks_true=(1 - missing).tolist(),
+        target_treeids=of_tree[leaf].tolist(),
+        target_nodeids=number[leaf].tolist(),
+        target_ids=of_tree[leaf].tolist(),
+        target_weights_as_tensor=number[leaf].astype(np.float64),
+    )
+    starts = graph.array(np.cumsum([0, *sizes[:-1]]), np.int64)
+    at = graph.add("Add", graph.add("Cast", reached, to=INT64), starts)
+    values = graph.array(np.concatenate([tree.values for tree in trees]))
+    found = graph.add("ReduceSum", graph.add("Gather", values, at), axis, keepdims=1)
+    return graph.add("Add", found, base)
+
+
+_FORMS = {
+    "linear": _linear,
+    "thresholds": _thresholds,
+    "rounded": _rounded,
+    "tasks": _tasks,
+    "classes": _classes,
+    "votes": _votes,
+    "kernel": _kernel,
+    "stumps": _forest,
+    "trees": _forest,
+}

@@ -1,0 +1,426 @@
+"""Models as what most targets know: one weighted sum of features, or a sum of trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats
+from rankcore._core.scoring import Scoring
+from rankcore.exporters.described import Described
+from rankcore.exporters.front import Columns, by_column, last_not_above
+
+
+class Refused(ValueError):
+    """What a target cannot express."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A score ``weights . x' + intercept``, where ``x'`` is a row after the steps in front.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_columns,)
+    intercept : float
+    columns : Columns
+        The steps, and the feature each weight belongs to.
+    """
+
+    weights: Floats
+    intercept: float
+    columns: Columns
+
+    def folded(self, n_features: int) -> tuple[Floats, float]:
+        """Weights of the features themselves, and the intercept."""
+        factor, summand = self.columns.affine()
+        weights = np.zeros(n_features)
+        np.add.at(weights, self.columns.source, self.weights * factor)
+        return weights, self.intercept + float(self.weights @ summand)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A regression tree whose nodes, leaves among them, are numbered from the root, 0.
+
+    Attributes
+    ----------
+    features : ndarray of int64, shape (n,)
+        Feature of each node; -1 of a leaf.
+    thresholds : ndarray of float64, shape (n,)
+        A value up to it goes left; -inf where only a NaN does.
+    children : ndarray of int64, shape (n, 2)
+        Left and right; higher than the node.
+    missing : ndarray of int64, shape (n,)
+        Which of the two a NaN takes.
+    values : ndarray of float64, shape (n,)
+        Of leaves.
+    """
+
+    features: NDArray[np.int64]
+    thresholds: Floats
+    children: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    values: Floats
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Of each node."""
+        return self.features < 0
+
+    def of_numbers(self) -> Tree:
+        """The same tree for targets without NaN: no node that only a NaN goes left of."""
+        if self.features[0] >= 0 and self.thresholds[0] == -np.inf:
+            start = int(self.children[0, 1])  # the leaf of the NaN is node 1, the others follow
+            children = np.where(self.children < 0, -1, self.children - start)
+            return Tree(
+                self.features[start:],
+                self.thresholds[start:],
+                children[start:],
+                self.missing[start:],
+                self.values[start:],
+            )
+        return self
+
+    def depths(self) -> NDArray[np.int64]:
+        """Distance of each node from the root."""
+        depths = np.zeros(self.features.size, dtype=np.int64)
+        for node in np.flatnonzero(~self.is_leaf):  # a child has a higher number
+            depths[self.children[node]] = depths[node] + 1
+        return depths
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A sum of trees.
+
+    Attributes
+    ----------
+    trees : list of Tree
+    zero_missing : bool
+        Whether a zero is missing, as a NaN is.
+    """
+
+    trees: list[Tree]
+    zero_missing: bool
+
+    def without_missing_zeros(self, target: str) -> list[Tree]:
+        """The trees, of a target to which a zero is a number.
+
+        Raises
+        ------
+        Refused
+            If a zero would take another child there.
+        """
+        if self.zero_missing:
+            for tree in self.trees:
+                inner = ~tree.is_leaf
+                right = (tree.thresholds < 0).astype(np.int64)
+                if (right[inner] != tree.missing[inner]).any():
+                    raise Refused(
+                        f"{target} cannot express that a zero is missing, as in this model "
+                        "(missing='zero'); export it as c, onnx or sql, or fit with missing='learn'"
+                    )
+        return self.trees
+
+
+# ------------------------------------------------------------------------ linear
+
+
+def linear_weights(scoring: Scoring) -> tuple[Floats, float] | None:
+    """Weights and intercept of a form with one linear score; None of other forms."""
+    arrays, form = scoring.arrays, scoring.form
+    if form in ("linear", "thresholds"):
+        return np.asarray(arrays["weights"], dtype=np.float64), 0.0
+    if form == "rounded":
+        return np.asarray(arrays["weights"], dtype=np.float64), float(arrays["intercept"][0])
+    if form == "tasks":  # the last cumulative score: the sum of what the tasks give
+        return arrays["weights"].sum(axis=1), -float(arrays["thresholds"].sum())
+    if form == "kernel" and scoring.facts["kernel"] == "linear":
+        weights = support_matrix(scoring).T @ dense_coefs(scoring).sum(axis=0)
+        tasks = scoring.facts["rule"] == "tasks"
+        return np.asarray(weights), -float(arrays["thresholds"].sum()) if tasks else 0.0
+    return None
+
+
+def support_matrix(scoring: Scoring) -> Any:
+    """Support vectors as rows, dense or CSR."""
+    arrays = scoring.arrays
+    if "vectors" in arrays:
+        return np.asarray(arrays["vectors"], dtype=np.float64)
+    import scipy.sparse as sp
+
+    parts = arrays["values"].astype(np.float64), arrays["indices"], arrays["indptr"]
+    shape = (arrays["norms"].size, int(arrays["indices"].max(initial=-1)) + 1)
+    return sp.csr_array(parts, shape=shape)
+
+
+def dense_coefs(scoring: Scoring) -> Floats:
+    """Coefficients of all support vectors, (n_outputs, n_support)."""
+    arrays = scoring.arrays
+    found = np.zeros((arrays["sizes"].size, arrays["norms"].size))
+    for output, size in enumerate(arrays["sizes"].tolist()):
+        found[output, arrays["slots"][output, :size]] = arrays["coefs"][output, :size]
+    return found
+
+
+def as_linear(described: Described, target: str, clips: bool = False) -> Linear | None:
+    """The score as a weighted sum; None of stumps and trees.
+
+    Parameters
+    ----------
+    described : Described
+    target : str
+        What error messages call it.
+    clips : bool
+        Whether the target can clip values and replace missing ones.
+
+    Raises
+    ------
+    Refused
+        If the model has no such score, or a step in front is none of single values.
+    """
+    scoring = described.scoring
+    if scoring.form in ("stumps", "trees"):
+        return None
+    found = linear_weights(scoring)
+    if found is None:
+        raise Refused(_no_sum(described, target))
+    columns = _by_column(described, target)
+    if not clips:
+        for kind, name in [("clip", "a scaler with clip=True"), ("impute", "SimpleImputer")]:
+            if columns.has(kind):
+                raise Refused(
+                    f"{target} cannot express {name} in front of a linear model: export it as c, "
+                    "onnx or sql"
+                )
+    weights, intercept = found
+    whole = np.zeros(columns.source.size)
+    whole[: weights.size] = weights  # of sparse support vectors, trailing columns may be missing
+    return Linear(whole, intercept, columns)
+
+
+def _no_sum(described: Described, target: str) -> str:
+    form = described.scoring.form
+    what = {
+        "classes": "it has a score for each class, and none that orders rows",
+        "votes": "its score is a count of votes",
+        "kernel": f"its score is a sum over {described.scoring.facts.get('kernel')} kernels",
+    }[form]
+    return f"{target} cannot express a {described.learner}: {what}; export it as c or onnx"
+
+
+def _by_column(described: Described, target: str) -> Columns:
+    columns = by_column(described.steps, described.n_features)
+    if columns is None:
+        raise Refused(
+            f"{target} cannot express Normalizer, which looks at a whole row: export it as c or "
+            "onnx"
+        )
+    return columns
+
+
+# ------------------------------------------------------------------------ trees
+
+
+def as_forest(
+    described: Described, target: str, dtype: type[np.floating[Any]] = np.float64
+) -> Forest:
+    """Stumps and trees as trees whose thresholds are those of the features themselves.
+
+    Steps in front are folded into the thresholds, exactly: a value of `dtype` goes where Python
+    sends it.
+
+    Parameters
+    ----------
+    described : Described
+        Of the form "stumps" or "trees".
+    target : str
+        What error messages call it.
+    dtype : numpy.float32 or numpy.float64
+        What the target compares.
+
+    Raises
+    ------
+    Refused
+        For categories, or a step in front that is none of single values.
+    """
+    columns = _by_column(described, target)
+    if described.scoring.form == "stumps":
+        return Forest(_trees_of_stumps(described.scoring, columns, dtype), False)
+    if described.scoring.arrays["sets"].size:
+        raise Refused(
+            f"{target} cannot express splits by category, which this {described.learner} has: "
+            "export it as c"
+        )
+    zero_missing = bool(described.scoring.facts["zero_missing"])
+    if zero_missing and columns.steps:
+        raise Refused(
+            f"{target} cannot express missing='zero' behind a step of the pipeline, which moves "
+            "zeros: export it as c or onnx"
+        )
+    return Forest(_trees_of_trees(described.scoring, columns, dtype), zero_missing)
+
+
+def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
+    """The largest numbers of a dtype that are not above values."""
+    with np.errstate(over="ignore"):
+        found = values.astype(dtype)
+    above = found.astype(np.float64) > values
+    with np.errstate(over="ignore"):
+        lower = np.nextafter(found, dtype(-np.inf))
+    return np.where(above, lower, found).astype(np.float64)
+
+
+def _moved(
+    columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
+) -> Floats:
+    """Thresholds of values before the steps."""
+    if not any(step.kind != "impute" for step in columns.steps):
+        return rounded(bounds, dtype)
+    return last_not_above(columns, which, bounds, dtype)
+
+
+def _missing(columns: Columns, n: int) -> Floats | None:
+    """What a NaN has become before it reaches the learner; None if it stays one."""
+    if not columns.has("impute"):
+        return None
+    return columns.apply(np.full(n, np.nan), np.arange(n))
+
+
+def _trees_of_trees(
+    scoring: Scoring, columns: Columns, dtype: type[np.floating[Any]]
+) -> list[Tree]:
+    arrays = scoring.arrays
+    features = np.asarray(arrays["features"], dtype=np.int64)
+    thresholds = _moved(columns, features, arrays["thresholds"], dtype)
+    missing = np.asarray(arrays["sides"], dtype=np.int64)
+    replaced = _missing(columns, columns.source.size)
+    if replaced is not None:
+        missing = (replaced[features] > arrays["thresholds"]).astype(np.int64)
+    trees = []
+    bounds = arrays["offsets"].tolist()
+    for number, (first, last) in enumerate(pairwise(bounds)):
+        n, part = last - first, slice(first, last)
+        children = arrays["children"][part].astype(np.int64)
+        leaves = arrays["values"][first + number : last + number + 1]
+        # Leaf i is node n + i.
+        trees.append(
+            Tree(
+                np.concatenate([columns.source[features[part]], np.full(n + 1, -1)]),
+                np.concatenate([thresholds[part], np.zeros(n + 1)]),
+                np.vstack([np.where(children < 0, n - 1 - children, children), _none(n + 1)]),
+                np.concatenate([missing[part], np.zeros(n + 1, dtype=np.int64)]),
+                np.concatenate([np.zeros(n), leaves]),
+            )
+        )
+    return trees
+
+
+def _none(n: int) -> NDArray[np.int64]:
+    return np.full((n, 2), -1, dtype=np.int64)
+
+
+def _trees_of_stumps(
+    scoring: Scoring, columns: Columns, dtype: type[np.floating[Any]]
+) -> list[Tree]:
+    """A balanced tree for each feature, whose leaves are what its values add to the score."""
+    arrays = scoring.arrays
+    offsets = arrays["offsets"].tolist()
+    replaced = _missing(columns, columns.source.size)
+    trees = [_leaf(float(arrays["base"][0]))]
+    for f in range(columns.source.size):
+        first, last = offsets[f], offsets[f + 1]
+        if first == last:
+            continue
+        at_zero = float(arrays["at_zero"][f])
+        bounds = arrays["thresholds"][first:last]
+        values = arrays["values"][first + f : last + f + 1]
+        bounds, values = _with_zero(bounds, values, at_zero)
+        missing = float(arrays["missing"][f])
+        if replaced is not None:
+            missing = float(values[np.searchsorted(bounds, replaced[f])])
+        bounds = _moved(columns, np.full(bounds.size, f), bounds, dtype)
+        values, bounds = _segments(values, bounds)
+        trees.append(_balanced(int(columns.source[f]), bounds, values - at_zero, missing - at_zero))
+    return trees
+
+
+def _with_zero(bounds: Floats, values: Floats, at_zero: float) -> tuple[Floats, Floats]:
+    """A step function whose value at zero is another one than around it: two more steps."""
+    at = int(np.searchsorted(bounds, 0.0))
+    if values[at] == at_zero:
+        return bounds, values
+    below = -np.nextafter(0.0, 1.0)
+    first = int(np.searchsorted(bounds, below))
+    around = [values[first], at_zero, values[int(np.searchsorted(bounds, 0.0, side="right"))]]
+    kept_low = bounds[bounds < below]
+    kept_high = bounds[bounds > 0.0]
+    return (
+        np.concatenate([kept_low, [below, 0.0], kept_high]),
+        np.concatenate([values[: kept_low.size], around, values[values.size - kept_high.size :]]),
+    )
+
+
+def _segments(values: Floats, bounds: Floats) -> tuple[Floats, Floats]:
+    """The same step function without thresholds that nothing lies between or below."""
+    kept_values = [float(values[0])]
+    kept_bounds: list[float] = []
+    for bound, value in zip(bounds.tolist(), values[1:].tolist(), strict=True):
+        if bound == -np.inf or (kept_bounds and kept_bounds[-1] == bound):
+            kept_values[-1] = value
+        else:
+            kept_bounds.append(bound)
+            kept_values.append(value)
+    return np.array(kept_values), np.array(kept_bounds)
+
+
+def _leaf(value: float) -> Tree:
+    zero = np.zeros(1, dtype=np.int64)
+    return Tree(zero - 1, np.zeros(1), _none(1), zero, np.array([value]))
+
+
+def _balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tree:
+    """A tree over the steps of one feature; a NaN reaches a leaf of its own if it has to."""
+    side = int(np.argmax(values == missing)) if (values == missing).any() else -1
+    features: list[int] = []
+    thresholds: list[float] = []
+    children: list[list[int]] = []
+    sides: list[int] = []
+    leaves: list[float] = []
+
+    def add(node_feature: int, threshold: float, value: float) -> int:
+        features.append(node_feature)
+        thresholds.append(threshold)
+        children.append([-1, -1])
+        sides.append(0)
+        leaves.append(value)
+        return len(features) - 1
+
+    def grow(first: int, last: int) -> int:
+        """Of the values first .. last, and the thresholds between them."""
+        if first == last:
+            return add(-1, 0.0, float(values[first]))
+        middle = (first + last) // 2
+        node = add(feature, float(bounds[middle]), 0.0)
+        sides[node] = int(side > middle)
+        children[node] = [grow(first, middle), grow(middle + 1, last)]
+        return node
+
+    if side < 0:
+        # No number is as low as its threshold: only a NaN goes left.
+        root = add(feature, -np.inf, 0.0)
+        children[root] = [add(-1, 0.0, missing), grow(0, values.size - 1)]
+    else:
+        grow(0, values.size - 1)
+    return Tree(
+        np.array(features),
+        np.array(thresholds),
+        np.array(children),
+        np.array(sides, dtype=np.int64),
+        np.array(leaves),
+    )

@@ -1,0 +1,209 @@
+"""Elasticsearch and OpenSearch Learning to Rank, and Apache Solr's."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankcore.exporters.boosters import dump, strict_trees
+from rankcore.exporters.described import Described
+from rankcore.exporters.floats import before_slack, single, singles
+from rankcore.exporters.reduced import Linear, Refused, Tree, as_forest, as_linear
+
+
+@dataclass(frozen=True)
+class Term:
+    """One feature of a sum of ``weight * (value - mean) / deviation``."""
+
+    name: str
+    weight: float
+    mean: float
+    deviation: float
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the value is taken as it is."""
+        return self.mean == 0.0 and self.deviation == 1.0
+
+
+def terms(linear: Linear, described: Described, target: str) -> list[Term]:
+    """A weighted sum for targets that normalise features but know no intercept.
+
+    The intercept is added to the feature of the largest weight, through its mean.
+
+    Parameters
+    ----------
+    linear : Linear
+    described : Described
+    target : str
+        What error messages call it.
+
+    Returns
+    -------
+    list of Term
+        In single precision, of the features whose weight is not 0; of all if there are none.
+    """
+    names = described.named(target)
+    factor, summand = linear.columns.affine()
+    source, weights, intercept = linear.columns.source, linear.weights, linear.intercept
+    if np.unique(source).size < source.size:  # a feature that is there twice
+        weights, intercept = linear.folded(described.n_features)
+        source = np.arange(described.n_features)
+        factor, summand = np.ones(source.size), np.zeros(source.size)
+    used = weights != 0.0
+    if not used.any():
+        if intercept:
+            raise Refused(f"{target} cannot express a model that gives each row {intercept!r}")
+        used[:] = True
+    if intercept:
+        strongest = int(np.argmax(np.abs(weights * factor)))
+        summand = summand.copy()
+        summand[strongest] += intercept / weights[strongest]
+    found = []
+    for column in np.flatnonzero(used).tolist():
+        what = f"{target}: the feature {names[source[column]]!r}"
+        deviation = single(1.0 / factor[column], what)
+        if deviation <= 0.0:
+            raise Refused(f"{what} has a deviation of {1.0 / factor[column]!r}")
+        found.append(
+            Term(
+                names[int(source[column])],
+                single(float(weights[column]), what),
+                single(float(-summand[column] / factor[column]) + 0.0, what),
+                deviation,
+            )
+        )
+    return found
+
+
+# ------------------------------------------------------------------------ Elasticsearch, OpenSearch
+
+
+def export_elasticsearch(
+    described: Described, path: Path, *, name: str | None = None
+) -> list[Path]:
+    """Write the body of ``POST _ltr/_featureset/FEATURES/_createmodel``.
+
+    Parameters
+    ----------
+    described : Described
+    path : Path
+    name : str, optional
+        Of the model there; by default the file's.
+
+    Returns
+    -------
+    list of Path
+    """
+    return _create_model(described, path, name, "elasticsearch")
+
+
+def export_opensearch(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
+    """As `export_elasticsearch`; a feature that is absent takes the way of a NaN."""
+    return _create_model(described, path, name, "opensearch")
+
+
+def _create_model(described: Described, path: Path, name: str | None, target: str) -> list[Path]:
+    linear = as_linear(described, target)
+    names = described.named(target)
+    if linear is None:
+        trees = strict_trees(described, target)
+        if target == "elasticsearch":  # there an absent feature is 0
+            trees = [tree.of_numbers() for tree in trees]
+        definition: Any = dump(trees, names)
+        model: dict[str, Any] = {"type": "model/xgboost+json"}
+    else:
+        found = terms(linear, described, target)
+        definition = {term.name: term.weight for term in found}
+        model = {"type": "model/linear"}
+        normalizers = {
+            term.name: {"standard": {"mean": term.mean, "standard_deviation": term.deviation}}
+            for term in found
+            if not term.is_plain
+        }
+        if normalizers:
+            model["feature_normalizers"] = normalizers
+    model["definition"] = json.dumps(definition, allow_nan=False)
+    body = {"model": {"name": name or path.stem, "model": model}}
+    path.write_text(json.dumps(body, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+    return [path]
+
+
+# ------------------------------------------------------------------------ Solr
+
+
+def export_solr(
+    described: Described, path: Path, *, name: str | None = None, store: str | None = None
+) -> list[Path]:
+    """Write a LinearModel or a MultipleAdditiveTreesModel, as Solr's model store takes it.
+
+    Parameters
+    ----------
+    described : Described
+    path : Path
+    name : str, optional
+        Of the model there; by default the file's.
+    store : str, optional
+        Name of the feature store; by default Solr's own.
+
+    Returns
+    -------
+    list of Path
+    """
+    linear = as_linear(described, "solr")
+    names = described.named("solr")
+    model: dict[str, Any] = {"name": name or path.stem}
+    if store is not None:
+        model["store"] = store
+    if linear is None:
+        trees = as_forest(described, "solr", np.float32).without_missing_zeros("solr")
+        trees = [tree.of_numbers() for tree in trees]
+        used = {int(f) for tree in trees for f in tree.features if f >= 0}
+        model = {
+            "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
+            **model,
+            "features": [{"name": names[f]} for f in sorted(used)],
+            "params": {"trees": [_solr_tree(tree, names) for tree in trees]},
+        }
+    else:
+        found = terms(linear, described, "solr")
+        model = {
+            "class": "org.apache.solr.ltr.model.LinearModel",
+            **model,
+            "features": [_solr_feature(term) for term in found],
+            "params": {"weights": {term.name: term.weight for term in found}},
+        }
+    path.write_text(json.dumps(model, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+    return [path]
+
+
+def _solr_feature(term: Term) -> dict[str, Any]:
+    if term.is_plain:
+        return {"name": term.name}
+    params = {"avg": repr(term.mean), "std": repr(term.deviation)}
+    norm = {"class": "org.apache.solr.ltr.norm.StandardNormalizer", "params": params}
+    return {"name": term.name, "norm": norm}
+
+
+def _solr_tree(tree: Tree, names: list[str]) -> dict[str, Any]:
+    inner = ~tree.is_leaf
+    bounds = np.zeros(tree.features.size)
+    bounds[inner] = before_slack(tree.thresholds[inner])
+    values = singles(tree.values, "a leaf")
+
+    def node(number: int) -> dict[str, Any]:
+        if not inner[number]:
+            return {"value": repr(float(values[number]))}
+        left, right = tree.children[number].tolist()
+        return {
+            "feature": names[int(tree.features[number])],
+            "threshold": repr(float(bounds[number])),
+            "left": node(left),
+            "right": node(right),
+        }
+
+    return {"weight": "1", "root": node(0)}

@@ -1,0 +1,109 @@
+"""A score as one SQL expression."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from rankcore.exporters.described import Described
+from rankcore.exporters.front import Columns
+from rankcore.exporters.reduced import Tree, as_forest, as_linear
+
+# Terms that are added without parentheses: databases limit how deep an expression is.
+TERMS = 32
+
+
+def export_sql(described: Described, path: Path) -> list[Path]:
+    """Write an expression of columns, which are named as the features.
+
+    NULL is a missing value: stumps and trees send it where Python sends NaN; a weighted sum with
+    one is NULL.
+
+    Parameters
+    ----------
+    described : Described
+    path : Path
+
+    Returns
+    -------
+    list of Path
+    """
+    columns = [_quoted(name) for name in described.named("sql")]
+    linear = as_linear(described, "sql", clips=True)
+    if linear is not None:
+        values = _after_steps(linear.columns, columns)
+        added = [
+            f"{_number(weight)} * {value}"
+            for weight, value in zip(linear.weights.tolist(), values, strict=True)
+            if weight != 0.0
+        ]
+        if linear.intercept or not added:
+            added.append(_number(linear.intercept))
+    else:
+        forest = as_forest(described, "sql")
+        added = [_case(tree, 0, columns, forest.zero_missing) for tree in forest.trees]
+    path.write_text(_sum(added) + "\n", encoding="utf-8")
+    return [path]
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _number(value: float) -> str:
+    """A literal that is of double precision everywhere; with an exponent, or it is a decimal."""
+    text = repr(float(value))
+    return f"({text})" if "e" in text else f"({text}e0)"
+
+
+def _sum(added: list[str]) -> str:
+    while len(added) > TERMS:
+        added = [
+            f"({_joined(added[first : first + TERMS])})" for first in range(0, len(added), TERMS)
+        ]
+    return _joined(added)
+
+
+def _joined(added: list[str]) -> str:
+    return "\n + ".join(added)
+
+
+def _after_steps(columns: Columns, names: list[str]) -> list[str]:
+    """What the steps in front make of columns, in the order of Python."""
+    found = [names[source] for source in columns.source.tolist()]
+    signs = {"subtract": "-", "add": "+", "multiply": "*", "divide": "/"}
+    for step in columns.steps:
+        if step.kind == "clip":
+            low, high = map(_number, step.values.tolist())
+            found = [
+                f"(CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {x} END)"
+                for x in found
+            ]
+            continue
+        numbers = map(_number, step.values.tolist())
+        if step.kind == "impute":
+            found = [f"COALESCE({x}, {number})" for x, number in zip(found, numbers, strict=True)]
+        else:
+            sign = signs[step.kind]
+            found = [f"({x} {sign} {number})" for x, number in zip(found, numbers, strict=True)]
+    return found
+
+
+def _case(tree: Tree, node: int, columns: list[str], zero_missing: bool) -> str:
+    if tree.features[node] < 0:
+        return _number(tree.values[node])
+    x, bound = columns[int(tree.features[node])], float(tree.thresholds[node])
+    left, right = (
+        _case(tree, child, columns, zero_missing) for child in tree.children[node].tolist()
+    )
+    if bound == -np.inf:
+        return f"CASE WHEN {x} IS NULL THEN {left} ELSE {right} END"
+    condition = f"{x} <= {_number(bound)}"
+    if tree.missing[node] == 0:
+        condition += f" OR {x} IS NULL"
+        condition += f" OR {x} = 0" if zero_missing else ""
+    elif zero_missing:
+        condition += f" AND {x} <> 0"
+    return f"CASE WHEN {condition} THEN {left} ELSE {right} END"

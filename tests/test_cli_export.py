@@ -1,0 +1,78 @@
+"""``rankcore export``."""
+
+import shutil
+
+import pytest
+
+import rankcore as rc
+from test_cli import fail, succeed
+from test_model_file import QID, X, Y
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A model, the rows that it was trained on, and names of its features."""
+    data = tmp_path / "train.svm"
+    lines = [
+        f"{y} qid:{q} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(x, start=1))
+        for x, y, q in zip(X.tolist(), Y, QID, strict=True)
+    ]
+    data.write_text("\n".join(lines) + "\n")
+    model = tmp_path / "m.rankcore"
+    rc.save(rc.RankBoost(20).fit(X, Y, qid=QID), model)
+    names = tmp_path / "names.txt"
+    names.write_text("a\nb\nc\nd\ne\n")
+    return model, data, names
+
+
+def test_rows_of_a_file_are_compared(files, tmp_path):
+    model, data, names = files
+    command = ["export", model, tmp_path / "m.sql", data, "--format", "sql", "--names", names]
+    out = succeed(*command)
+    assert out.startswith("sql: 90 rows in SQLite")
+    assert out.endswith("no order changed\n")
+    assert '"a" <= ' in (tmp_path / "m.sql").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_c_is_the_default_and_has_a_name(files, tmp_path):
+    model, data, _ = files
+    out = succeed("export", model, tmp_path / "m.c", data, "--name", "stars")
+    assert "largest difference 0 (0 ulp of the sum)" in out
+    assert "double stars_score(const double *x);" in (tmp_path / "m.h").read_text()
+
+
+def test_a_scaled_model(files, tmp_path):
+    _, data, names = files
+    succeed("train", data, "-o", tmp_path / "s.rankcore", "--scale", "auto", "--quiet")
+    out = succeed(
+        "export", tmp_path / "s.rankcore", tmp_path / "s.sql", data, "-f", "sql", "--names", names
+    )
+    assert "90 rows in SQLite" in out
+
+
+def test_what_cannot_be_exported_is_said_in_a_line(files, tmp_path):
+    model = files[0]
+    out = tmp_path / "out"
+    assert "format must be one of c, onnx" in fail("export", model, out, "--format", "pdf")
+    assert "give feature_names, 5 of them" in fail("export", model, out, "--format", "solr")
+    short = tmp_path / "short.txt"
+    short.write_text("a\n")
+    command = ["export", model, out, "--format", "sql", "--names", short]
+    assert "feature_names has 1 names; the model takes 5" in fail(*command)
+    assert "path must end in .c" in fail("export", model, out)
+    assert "has the options none; found 'name'" in fail(*command[:5], "--name", "x")
+    assert not out.exists()
+
+
+def test_a_model_that_is_not_checked(files, tmp_path):
+    from typer.testing import CliRunner
+
+    from rankcore.cli.app import app
+
+    model, data, names = files
+    for given, why in [([data], "there is no engine for it here"), ([], "name a file of rows")]:
+        command = ["export", model, tmp_path / "m", *given, "-f", "solr", "--names", names]
+        done = CliRunner().invoke(app, [*map(str, command)])
+        assert done.exit_code == 0
+        assert f"not checked: {why}" in done.stderr

@@ -1,0 +1,313 @@
+"""rankcore.export: every learner in every format that runs here, and what is refused."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
+
+import rankcore as rc
+from rankcore.exporters import FORMATS, checking
+from test_export_search import FIVE, fitted, hostile, scores
+from test_model_file import ORDINAL, QID, RANKERS, RNG, X, Y
+
+LEARNERS = [one for one in ORDINAL + RANKERS if getattr(one, "combine", "score") != "rank"]
+SUFFIX = {"c": ".c", "xgboost": ".json"}
+LIBRARIES = {"onnx": ["onnx", "onnxruntime"], "xgboost": ["xgboost"]}
+KEEP = ColumnTransformer([("kept", "passthrough", [4, 0, 2])])
+FRONTS = {
+    "nothing": [],
+    "StandardScaler": [StandardScaler()],
+    "StandardScaler without mean": [StandardScaler(with_mean=False)],
+    "MinMaxScaler": [MinMaxScaler()],
+    "MinMaxScaler with clip": [MinMaxScaler(clip=True)],
+    "MaxAbsScaler": [MaxAbsScaler()],
+    "Normalizer": [Normalizer("max")],
+    "SimpleImputer": [SimpleImputer(), StandardScaler()],
+    "selection": [StandardScaler(), KEEP, MinMaxScaler()],
+    "several": [VarianceThreshold(), MaxAbsScaler(), StandardScaler()],
+}
+
+
+def model_of(learner, front="nothing"):
+    return fitted(clone_of(learner), FRONTS[front], 0.1 if front == "SimpleImputer" else 0.0)
+
+
+def clone_of(learner):
+    from sklearn.base import clone
+
+    return clone(learner)
+
+
+def exported(model, folder, target, **options):
+    for name in LIBRARIES.get(target, []):
+        pytest.importorskip(name, reason=f"no {name}")
+    path = folder / f"m{SUFFIX.get(target, '')}"
+    return rc.export(model, path, target, **({"feature_names": FIVE} | options))
+
+
+def holds(target, learner):
+    """Whether a format can hold a learner, by its documentation."""
+    form = model_of(learner)._spec().scoring.form
+    if target in ("c", "onnx"):
+        return True
+    if form in ("stumps", "trees"):
+        return True
+    linear = form in ("linear", "thresholds", "rounded", "tasks")
+    return linear and target != "xgboost_dump"
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_every_learner_in_every_format(tmp_path, capsys, learner, target):
+    if isinstance(learner, rc.BipartiteRankBoost):
+        model = clone_of(learner).fit(X, Y > 2, qid=QID)
+    else:
+        model = model_of(learner)
+    if not holds(target, learner) and not isinstance(learner, rc.BipartiteRankBoost):
+        with pytest.raises(ValueError, match=f"{target} (cannot express|holds trees)"):
+            exported(model, tmp_path, target, check=X)
+        assert not list(tmp_path.iterdir())
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f"{target} was not checked", UserWarning)
+        found = exported(model, tmp_path, target, check=np.vstack([X, hostile(model, 500)]))
+    if target in checking.CHECKED:
+        assert str(found) + "\n" == capsys.readouterr().out
+        assert found.n_rows == 590
+        assert found.largest_difference == 0 if target == "c" else found.ulps < 4
+    else:
+        assert found is None
+
+
+@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize(
+    "learner",
+    [rc.PRank(random_state=0), rc.RankBoost(40), rc.RankBoost(20, max_leaf_nodes=5)],
+    ids=str,
+)
+@pytest.mark.parametrize("target", checking.CHECKED)
+def test_pipelines(tmp_path, learner, front, target):
+    model = model_of(learner, front)
+    rows = RNG.normal(size=(400, 5))
+    if front == "SimpleImputer":
+        rows[RNG.random(rows.shape) < 0.2] = np.nan
+    refused = {"Normalizer": ("xgboost", "sql")}
+    if isinstance(learner, rc.PRank):
+        refused |= {"MinMaxScaler with clip": ("xgboost",), "SimpleImputer": ("xgboost",)}
+    if target in refused.get(front, ()):
+        with pytest.raises(ValueError, match=f"{target} cannot express"):
+            exported(model, tmp_path, target, check=rows)
+        return
+    found = exported(model, tmp_path, target, check=rows)
+    assert found.largest_difference == 0 if target == "c" and front != "Normalizer" else True
+    assert found.ulps < 4
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+@pytest.mark.parametrize("target", ["c", "onnx"])
+def test_norms_of_rows(tmp_path, norm, target):
+    model = fitted(rc.RankBoost(40), [Normalizer(norm)])
+    rows = np.vstack([X, np.zeros(5), np.full(5, 1e-16), -X])
+    assert exported(model, tmp_path, target, check=rows).ulps < 2
+    model = fitted(rc.PRank(random_state=0), [Normalizer(norm)])
+    assert exported(model, tmp_path, target, check=rows).ulps < 2
+
+
+@pytest.mark.parametrize("missing", ["learn", "zero"])
+@pytest.mark.parametrize("nodes", [2, 6])
+@pytest.mark.parametrize("target", checking.CHECKED)
+def test_missing_values(tmp_path, missing, nodes, target):
+    rows = X.copy()
+    rows[RNG.random(X.shape) < 0.2] = np.nan if missing == "learn" else 0.0
+    model = rc.RankBoost(40, max_leaf_nodes=nodes, missing=missing).fit(rows, Y, qid=QID)
+    others = hostile(model).astype(np.float64)
+    others[RNG.random(others.shape) < 0.2] = np.nan
+    if target == "xgboost" and missing == "zero" and nodes > 2:
+        with pytest.raises(ValueError, match="cannot express that a zero is missing"):
+            exported(model, tmp_path, target, check=others)
+        return
+    assert exported(model, tmp_path, target, check=others).ulps < 4
+
+
+@pytest.mark.parametrize("target", ["onnx", "sql"])
+@pytest.mark.parametrize("front", ["nothing", "StandardScaler", "MinMaxScaler"])
+def test_values_of_double_precision_take_their_side(tmp_path, target, front):
+    model = model_of(rc.RankBoost(40), front)
+    rows = RNG.normal(size=(3000, 5))
+    near = (model[-1] if front != "nothing" else model)._spec().scoring.arrays["thresholds"]
+    if front != "nothing":
+        near = model[0].inverse_transform(np.tile(near[:, None], 5)).ravel()
+    for _ in range(3):
+        near = np.concatenate([near, np.nextafter(near, 1e9), np.nextafter(near, -1e9)])
+        near = np.unique(near)
+    rows[:] = RNG.choice(near, size=rows.shape)
+    options = {"dtype": "float64"} if target == "onnx" else {}
+    assert exported(model, tmp_path, target, check=rows, **options).ulps < 2
+
+
+def test_duckdb_reads_the_expression(tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="no duckdb")
+    for learner in [rc.PRank(random_state=0), rc.RankBoost(60), rc.RankBoost(30, max_leaf_nodes=6)]:
+        model = fitted(clone_of(learner), [StandardScaler()])
+        names = ['a"b', "select", "c d", "e", "f"]
+        rc.export(model, tmp_path / "m.sql", "sql", feature_names=names)
+        rows = hostile(model)
+        quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+        with duckdb.connect() as connection:
+            for kind in ["FLOAT", "DOUBLE"]:
+                table = ", ".join(f"{name} {kind}" for name in quoted)
+                connection.execute(f"CREATE OR REPLACE TABLE t (n INT, {table})")
+                values = [(n, *row) for n, row in enumerate(rows[:300].tolist())]
+                connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", values)
+                text = (tmp_path / "m.sql").read_text()
+                found = connection.execute(f"SELECT {text} FROM t ORDER BY n").fetchall()
+                expected = scores(model, rows[:300])
+                np.testing.assert_allclose(np.ravel(found), expected, rtol=0, atol=1e-13)
+
+
+def test_null_is_missing_in_sql(tmp_path):
+    import sqlite3
+
+    rc.export(rc.PRank(random_state=0).fit(X, Y), tmp_path / "m", "sql", feature_names=FIVE)
+    text = (tmp_path / "m").read_text()
+    columns = ", ".join(f'1.0 AS "{name}"' for name in FIVE[1:])
+    select = f'SELECT {text} FROM (SELECT NULL AS "{FIVE[0]}", {columns})'
+    assert sqlite3.connect(":memory:").execute(select).fetchone() == (None,)
+
+
+@pytest.mark.parametrize("learner", [rc.RankBoost(40), rc.RankBoost(20, max_leaf_nodes=5)], ids=str)
+def test_the_dump_is_what_xgboost_makes_of_the_model(tmp_path, learner):
+    import json
+
+    xgboost = pytest.importorskip("xgboost", reason="no xgboost")
+    model = fitted(clone_of(learner), [], 0.2)
+    exported(model, tmp_path, "xgboost")
+    exported(model, tmp_path, "xgboost_dump")
+    booster = xgboost.Booster(model_file=str(tmp_path / "m.json"))
+    theirs = [json.loads(tree) for tree in booster.get_dump(dump_format="json")]
+
+    def rounded(node):
+        node = {k: np.float32(v) if isinstance(v, float) else v for k, v in node.items()}
+        return node | {"children": [rounded(child) for child in node.get("children", [])]}
+
+    ours = json.loads((tmp_path / "m").read_text())
+    assert [*map(rounded, ours)] == [*map(rounded, theirs)]
+
+
+@pytest.mark.parametrize("target", ["xgboost", "elasticsearch", "sql", "vespa", "ranklib", "onnx"])
+def test_categories_are_refused(tmp_path, target):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=FIVE)
+    table["age"] = pandas.Categorical.from_codes(Y - 1, list("abcd"))
+    model = rc.RankBoost(10, max_leaf_nodes=4).fit(table, Y, qid=QID)
+    with pytest.raises(ValueError, match=f"{target} cannot express splits by category"):
+        exported(model, tmp_path, target)
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    from sklearn.exceptions import NotFittedError
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    model, path = rc.PRank(random_state=0).fit(X, Y), tmp_path / "m"
+    with pytest.raises(ValueError, match="format must be one of c, onnx, .*; found 'pdf'"):
+        rc.export(model, path, "pdf")
+    with pytest.raises(ValueError, match="found 'pmml': the libraries that write PMML"):
+        rc.export(model, path, "pmml")
+    with pytest.raises(TypeError, match="format 'sql' has the options none; found 'name'"):
+        rc.export(model, path, "sql", name="x")
+    with pytest.raises(TypeError, match="takes a rankcore learner, .* found LogisticRegression"):
+        rc.export(LogisticRegression().fit(X, Y), path, "c")
+    search = GridSearchCV(rc.PRank(random_state=0), {"max_iter": [1, 2]}, cv=2).fit(X, Y)
+    with pytest.raises(TypeError, match="found GridSearchCV: export its best_estimator_"):
+        rc.export(search, path, "c")
+    with pytest.raises(NotFittedError):
+        rc.export(rc.PRank(), path, "c")
+    voted = rc.PairwisePerceptron("voted", combine="rank", max_iter=1).fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match="combine='rank' ranks the documents of a query together"):
+        rc.export(voted, path, "c")
+    with pytest.raises(TypeError, match="found PolynomialFeatures in the pipeline"):
+        rc.export(make_pipeline(PolynomialFeatures(2), rc.PRank()).fit(X, Y), path, "c")
+    imputer = SimpleImputer(missing_values=-1)
+    with pytest.raises(TypeError, match="SimpleImputer of missing_values=nan"):
+        rc.export(make_pipeline(imputer, rc.PRank()).fit(X, Y), path, "c")
+    columns = ColumnTransformer([("scaled", StandardScaler(), [0, 1])])
+    with pytest.raises(TypeError, match="found StandardScaler as 'scaled'"):
+        rc.export(make_pipeline(columns, rc.PRank()).fit(X, Y), path, "c")
+    with pytest.raises(ValueError, match="feature_names has 2 names; the model takes 5"):
+        rc.export(model, path, "sql", feature_names=["a", "b"])
+    with pytest.raises(ValueError, match="feature_names must differ; 'a' is there more than once"):
+        rc.export(model, path, "sql", feature_names=list("aabcd"))
+    with pytest.raises(ValueError, match=r"path must end in \.c; found 'm'"):
+        rc.export(model, path, "c")
+    with pytest.raises(ValueError, match="path must end in .json"):
+        rc.export(model, path, "xgboost")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        rc.export(model, tmp_path / "none" / "m", "sql", feature_names=FIVE)
+    with pytest.raises(
+        ValueError, match=r"check must be rows of 5 features; found shape \(90, 4\)"
+    ):
+        rc.export(model, path, "sql", feature_names=FIVE, check=X[:, :4])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_check_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
+    model, path = rc.PRank(random_state=0).fit(X, Y), tmp_path / "m"
+    path.write_text("older")
+    from rankcore.exporters import sql
+
+    number = sql._number
+    monkeypatch.setattr(sql, "_number", lambda value: number(value * (1 + 1e-9)))
+    with pytest.raises(ValueError, match="sql changes scores: row .* more apart than rounding"):
+        rc.export(model, path, "sql", feature_names=FIVE, check=sp.csr_array(X))
+    assert path.read_text() == "older"
+    assert [*tmp_path.iterdir()] == [path]
+    monkeypatch.undo()
+    from rankcore.exporters import c_source
+
+    monkeypatch.setattr(c_source._Source, "_thresholds", c_source._Source._linear)
+    with pytest.raises(ValueError, match="c changes ranks: .* of 90 rows"):
+        rc.export(model, tmp_path / "m.c", "c", check=X)
+
+
+def test_a_format_without_engine_is_said_not_to_be_checked(tmp_path):
+    model = rc.PRank(random_state=0).fit(X, Y)
+    with pytest.warns(UserWarning, match="solr was not checked: there is no engine for it here"):
+        assert rc.export(model, tmp_path / "m", "solr", feature_names=FIVE, check=X) is None
+
+
+def test_a_library_that_is_missing_is_named(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ModuleNotFoundError, match="this needs onnx: pip install onnx"):
+        rc.export(rc.PRank(random_state=0).fit(X, Y), tmp_path / "m", "onnx")
+
+
+def test_columns_of_a_table_are_selected_by_name(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=FIVE)
+    columns = ColumnTransformer([("some", "passthrough", ["age", "title"])])
+    model = make_pipeline(columns, rc.PRank(random_state=0)).fit(table, Y)
+    rc.export(model, tmp_path / "m", "sql")
+    text = (tmp_path / "m").read_text()
+    assert '"age"' in text.splitlines()[0]
+    assert '"title"' in text.splitlines()[1]
+
+
+def test_a_search_for_parameters_that_is_a_learner(tmp_path):
+    model = rc.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y, qid=QID)
+    found = rc.export(model, tmp_path / "m", "sql", feature_names=FIVE, check=X)
+    assert found.ulps < 2

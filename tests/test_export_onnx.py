@@ -1,0 +1,116 @@
+"""ONNX: what a graph holds, and pipelines that skl2onnx converts."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+import rankcore as rc
+from test_export import LEARNERS
+from test_model_file import ORDINAL, QID, X, Y, fitted
+
+onnx = pytest.importorskip("onnx", reason="no onnx")
+runtime = pytest.importorskip("onnxruntime", reason="no onnxruntime")
+SINGLE = X.astype(np.float32)
+
+
+def outputs_of(file, rows, name="rows"):
+    session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {name: rows}), strict=True))
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_scores_ranks_and_labels(tmp_path, learner):
+    model = fitted(learner)
+    rc.export(model, tmp_path / "m.onnx", "onnx")
+    found = outputs_of(tmp_path / "m.onnx", SINGLE)
+    rows = SINGLE.astype(np.float64)
+    if learner not in ORDINAL:
+        assert found.keys() == {"score"}
+        np.testing.assert_allclose(found["score"], model.predict(rows), rtol=1e-12, atol=1e-13)
+        return
+    np.testing.assert_array_equal(found["label"], model.predict(rows))
+    np.testing.assert_array_equal(model.classes_[found["rank"]], model.predict(rows))
+    if hasattr(model, "project"):
+        np.testing.assert_allclose(found["score"], model.project(rows), rtol=1e-12, atol=1e-13)
+    else:
+        # There a class has its distance from the best of the others.
+        scores = np.sort(found["scores"], axis=1)
+        best = found["scores"] == scores[:, -1:]
+        others = np.where(best, scores[:, -2:-1], scores[:, -1:])
+        expected = model.decision_function(rows)
+        np.testing.assert_allclose(found["scores"] - others, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "classes", [["schlecht", "mäßig", "gut", ""], [1, 2, 3, 4], [0.5, 1.0, 1.5, 2.0]]
+)
+def test_labels_of_any_kind(tmp_path, classes):
+    model = rc.PRank(random_state=0).fit(X, np.array(classes)[Y - 1], classes=classes)
+    names = ["a", "b", "c", "d", "größe"]
+    rc.export(model, tmp_path / "m.onnx", "onnx", feature_names=names)
+    found = outputs_of(tmp_path / "m.onnx", SINGLE)["label"]
+    assert found.tolist() == model.predict(SINGLE.astype(np.float64)).tolist()
+    (properties,) = onnx.load(tmp_path / "m.onnx").metadata_props
+    assert (properties.key, properties.value.split("\n")) == ("feature_names", names)
+
+
+@pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
+@pytest.mark.parametrize("learner", [rc.VotedPRank, rc.OAPBagging])
+def test_votes(tmp_path, learner, output):
+    model = learner(random_state=0, max_iter=2).fit(X, Y)
+    model.set_params(output="round" if output == "mean" else output)
+    expected, project = model.predict(SINGLE), model.project(SINGLE)
+    rc.export(model.set_params(output=output), tmp_path / "m.onnx", "onnx")
+    found = outputs_of(tmp_path / "m.onnx", SINGLE)
+    np.testing.assert_array_equal(found["label"], expected)
+    np.testing.assert_array_equal(found["score"], project)
+
+
+@pytest.mark.parametrize("decision", ["cusum", "count"])
+@pytest.mark.parametrize("tie", ["high", "low"])
+def test_ties_and_decisions(tmp_path, decision, tie):
+    rows = np.round(X)  # integers, of which many scores are equal
+    options = {"decision": decision, "tie_break": tie, "average": False}
+    model = rc.CuSumRank.published(**options).fit(rows, Y)
+    rc.export(model, tmp_path / "m.onnx", "onnx", check=rows)
+    found = outputs_of(tmp_path / "m.onnx", rows.astype(np.float32))
+    np.testing.assert_array_equal(found["label"], model.predict(rows))
+
+
+def test_a_row_and_many_and_doubles(tmp_path):
+    model = rc.RankBoost(20).fit(X, Y, qid=QID)
+    rc.export(model, tmp_path / "m.onnx", "onnx", dtype="float64")
+    for n in [1, 2, 90]:
+        found = outputs_of(tmp_path / "m.onnx", X[:n])["score"]
+        np.testing.assert_allclose(found, model.predict(X[:n]), rtol=0, atol=1e-14)
+    with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64'; found 'int8'"):
+        rc.export(model, tmp_path / "m.onnx", "onnx", dtype="int8")
+
+
+def test_a_model_without_stumps(tmp_path):
+    rows = np.ones((90, 5))
+    model = rc.RankBoost(5).fit(rows, Y, qid=QID)
+    rc.export(model, tmp_path / "m.onnx", "onnx", check=rows)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_skl2onnx_converts_learners_and_pipelines(learner):
+    skl2onnx = pytest.importorskip("skl2onnx", reason="no skl2onnx")
+    names = rc.exporters.register_onnx_converters()
+    assert type(learner).__name__ in names
+    model = fitted(learner)
+    for front in [[], [MaxAbsScaler().fit(SINGLE)], [StandardScaler().fit(SINGLE)]]:
+        whole = make_pipeline(*front, model) if front else model
+        content = skl2onnx.to_onnx(whole, SINGLE[:1]).SerializeToString()
+        found = outputs_of(content, SINGLE, "X")
+        rows = make_pipeline(*front).transform(SINGLE) if front else SINGLE
+        rows = rows.astype(np.float64)
+        if learner not in ORDINAL:
+            np.testing.assert_allclose(found["score"], model.predict(rows), rtol=1e-4, atol=1e-6)
+            continue
+        # The scaler is skl2onnx's, in single precision: ranks next to a threshold may differ.
+        assert np.mean(found["label"] == model.predict(rows)) > 0.98
+        if not front:
+            np.testing.assert_array_equal(found["label"], model.predict(rows))

@@ -1,0 +1,261 @@
+"""Exports to search engines: files written by hand, and plain readers on hostile values."""
+
+import json
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+import export_engines as engines
+import rankcore as rc
+from rankcore._core.scoring import Scoring
+from rankcore.exporters import boosters, ranklib, search, vespa
+from rankcore.exporters.described import Described
+from rankcore.exporters.front import Step
+from test_model_file import QID, RNG, X, Y
+
+GOLDEN = Path(__file__).parent / "golden"
+NAMES = ["title", "body", "age"]
+FIVE = ["title", "titles", "body.x", "age", "bm25(title)"]
+
+
+def described(form, arrays, facts=None, steps=()):
+    arrays = {name: np.asarray(values) for name, values in arrays.items()}
+    return Described(
+        None, "PRank", Scoring(form, arrays, dict(facts or {})), [*steps], 3, NAMES, None
+    )
+
+
+LINEAR = described("linear", {"weights": [0.5, 0.0, -0.25]})
+# With an intercept, that the feature of the largest weight carries.
+SHIFTED = described("rounded", {"weights": [0.5, 0.0, -0.25], "intercept": [1.0]})
+STANDARDIZED = described(
+    "linear",
+    {"weights": [0.5, 0.0, -0.25]},
+    steps=[Step("subtract", np.array([2.0, 0.0, 8.0])), Step("divide", np.array([4.0, 1.0, 0.5]))],
+)
+# if title <= 64: (if age <= 128: 1 else 2), else 4; a NaN goes left, then right.
+TREES = described(
+    "trees",
+    {
+        "offsets": [0, 2, 2],
+        "features": [0, 2],
+        "children": [[1, -1], [-2, -3]],
+        "sides": [0, 1],
+        "thresholds": [64.0, 128.0],
+        "values": [4.0, 1.0, 2.0, 0.5],
+        "sets": np.empty(0, dtype=np.int64),
+        "words": np.empty(0, dtype=np.uint32),
+    },
+    {"zero_missing": 0},
+)
+
+
+@pytest.mark.parametrize(
+    ("write", "model", "file"),
+    [
+        (search.export_elasticsearch, LINEAR, "elasticsearch_linear.json"),
+        (search.export_elasticsearch, SHIFTED, "elasticsearch_intercept.json"),
+        (search.export_elasticsearch, STANDARDIZED, "elasticsearch_standard.json"),
+        (search.export_elasticsearch, TREES, "elasticsearch_trees.json"),
+        (search.export_opensearch, LINEAR, "elasticsearch_linear.json"),
+        (search.export_opensearch, TREES, "elasticsearch_trees.json"),
+        (search.export_solr, LINEAR, "solr_linear.json"),
+        (search.export_solr, STANDARDIZED, "solr_standard.json"),
+        (search.export_solr, TREES, "solr_trees.json"),
+        (boosters.export_xgboost_dump, TREES, "xgboost_dump.json"),
+        (ranklib.export_ranklib, SHIFTED, "ranklib_linear.txt"),
+        (ranklib.export_ranklib, TREES, "ranklib_trees.txt"),
+        (vespa.export_vespa, STANDARDIZED, "vespa_linear.txt"),
+        (vespa.export_vespa, TREES, "vespa_trees.txt"),
+    ],
+    ids=lambda one: getattr(one, "__name__", one if isinstance(one, str) else ""),
+)
+def test_files_are_those_of_the_documentation(tmp_path, write, model, file):
+    write(model, tmp_path / "ranker.out")
+    found, expected = (tmp_path / "ranker.out").read_text(), (GOLDEN / file).read_text()
+    if file.endswith(".json"):
+        found, expected = json.loads(found), json.loads(expected)
+        if "model" in found:  # a definition is JSON in a string
+            for body in (found, expected):
+                body["model"]["model"]["definition"] = json.loads(
+                    body["model"]["model"]["definition"]
+                )
+        assert found == expected
+    else:
+        assert found.split() == expected.split()
+
+
+def fitted(learner, steps=(), missing=0.0):
+    rows = X.copy()
+    if missing:
+        rows[RNG.random(X.shape) < missing] = np.nan
+    if not steps:
+        return learner.fit(rows, Y, **_queries(learner))
+    pipeline = make_pipeline(*steps, learner)
+    last = pipeline.steps[-1][0]
+    return pipeline.fit(rows, Y, **{f"{last}__{k}": v for k, v in _queries(learner).items()})
+
+
+def _queries(learner):
+    return {"qid": QID} if "qid" in signature(learner.fit).parameters else {}
+
+
+def scores(model, rows):
+    last, front = (model[-1], model[:-1]) if hasattr(model, "steps") else (model, None)
+    rows = rows.astype(np.float32).astype(np.float64)
+    rows = rows if front is None else front.transform(rows)
+    return last.project(rows) if hasattr(last, "project") else last.predict(rows)
+
+
+def hostile(model, n=2000):
+    """Rows of 32-bit floats, many of which are thresholds or next to one."""
+    spec = (model[-1] if hasattr(model, "steps") else model)._spec().scoring
+    rows = RNG.normal(size=(n, 5)).astype(np.float32)
+    if "thresholds" not in spec.arrays or spec.form not in ("stumps", "trees"):
+        return rows
+    # Where the steps in front bring a value to a threshold, found without our code.
+    near = spec.arrays["thresholds"]
+    if hasattr(model, "steps"):
+        affine = model[:-1].transform(np.vstack([np.zeros(5), np.ones(5)]))
+        slope, start = affine[1] - affine[0], affine[0]
+        near = ((near[:, None] - start) / slope).ravel()
+    near = near.astype(np.float32)
+    for _ in range(3):
+        near = np.concatenate([near, np.nextafter(near, F_MAX), np.nextafter(near, -F_MAX)])
+        near = np.unique(near[np.abs(near) < F_MAX])
+    places = RNG.random(rows.shape) < 0.8
+    rows[places] = RNG.choice(near, size=int(places.sum()))
+    rows[RNG.random(rows.shape) < 0.05] = 0
+    return rows
+
+
+F_MAX = np.float32(np.finfo(np.float32).max)
+READERS = {
+    "elasticsearch": lambda text, rows: engines.elasticsearch(text, rows, FIVE),
+    "opensearch": lambda text, rows: engines.elasticsearch(text, rows, FIVE, False),
+    "solr": lambda text, rows: engines.solr(text, rows, FIVE),
+    "ranklib": engines.ranklib,
+    "vespa": lambda text, rows: engines.vespa(text, rows.astype(np.float64), FIVE),
+    "xgboost_dump": lambda text, rows: engines.dump(json.loads(text), engines.columns(rows, FIVE)),
+}
+SCALERS = [[], [StandardScaler()], [MinMaxScaler((-1, 3))], [MaxAbsScaler()]]
+BOOSTED = [rc.RankBoost(60), rc.RankBoost(30, max_leaf_nodes=6)]
+# Python's double scores and sums of up to 61 single-precision terms, each of which is rounded.
+ROUNDING = 61 * np.finfo(np.float32).eps
+
+
+@pytest.mark.parametrize("steps", [*SCALERS, [MinMaxScaler(clip=True)]], ids=str)
+@pytest.mark.parametrize("learner", BOOSTED, ids=str)
+@pytest.mark.parametrize("target", READERS)
+def test_every_value_takes_the_side_that_it_takes_in_python(tmp_path, target, learner, steps):
+    model = fitted(learner, steps)
+    rows = hostile(model)
+    rc.export(model, tmp_path / "m", target, feature_names=FIVE)
+    found = READERS[target]((tmp_path / "m").read_text(), rows)
+    expected = scores(model, rows)
+    # A value on the other side of one threshold would be off by the weight of a stump or leaf.
+    np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING * np.abs(expected).max())
+    assert len(np.unique(expected)) > 200
+
+
+@pytest.mark.parametrize("steps", SCALERS, ids=str)
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.PRank(random_state=0),
+        rc.WidrowHoff(random_state=0),
+        rc.CuSumRank(random_state=0),
+        rc.KernelPRank(kernel="linear", random_state=0),
+        rc.KernelCuSumRank(kernel="linear", random_state=0),
+        rc.RankSVM(),
+        rc.PairwisePerceptron(random_state=0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("target", sorted({*READERS} - {"xgboost_dump"}))
+def test_weighted_sums(tmp_path, target, learner, steps):
+    model = fitted(learner, steps)
+    rows = hostile(model)
+    rc.export(model, tmp_path / "m", target, feature_names=FIVE)
+    found = READERS[target]((tmp_path / "m").read_text(), rows)
+    expected = scores(model, rows)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("learner", BOOSTED, ids=str)
+@pytest.mark.parametrize("steps", [[], [StandardScaler()], [SimpleImputer()]], ids=str)
+@pytest.mark.parametrize("target", ["opensearch", "vespa", "xgboost_dump"])
+def test_missing_values_where_a_target_knows_them(tmp_path, target, learner, steps):
+    model = fitted(learner, steps, missing=0.2)
+    rows = RNG.normal(size=(2000, 5)).astype(np.float32)
+    rows[RNG.random(rows.shape) < 0.3] = np.nan
+    rc.export(model, tmp_path / "m", target, feature_names=FIVE)
+    found = READERS[target]((tmp_path / "m").read_text(), rows)
+    expected = scores(model, rows)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "solr", "ranklib"])
+def test_stumps_of_missing_zeros_where_there_is_no_nan(tmp_path, target):
+    rows = X.round(0) * (RNG.random(X.shape) < 0.6)
+    model = rc.RankBoost(40, missing="zero").fit(rows, Y, qid=QID)
+    if target == "solr":  # which cannot tell the neighbours of zero from zero
+        with pytest.raises(ValueError, match="solr cannot express the threshold -1.4"):
+            rc.export(model, tmp_path / "m", target, feature_names=FIVE)
+        return
+    rc.export(model, tmp_path / "m", target, feature_names=FIVE)
+    tiny = np.float32(1e-45)
+    near = np.tile(np.array([[-tiny], [0], [tiny]], dtype=np.float32), 5)
+    for given in (rows, near):
+        found = READERS[target]((tmp_path / "m").read_text(), given)
+        np.testing.assert_allclose(found, model.predict(given), rtol=0, atol=1e-5)
+
+
+def test_trees_of_missing_zeros_are_refused_where_a_zero_is_a_number(tmp_path):
+    rows = X * (RNG.random(X.shape) < 0.6)
+    model = rc.RankBoost(20, missing="zero", max_leaf_nodes=4).fit(rows, Y, qid=QID)
+    for target in READERS:
+        with pytest.raises(ValueError, match=f"{target} cannot express that a zero is missing"):
+            rc.export(model, tmp_path / "m", target, feature_names=FIVE)
+    assert not list(tmp_path.iterdir())
+
+
+def test_solr_refuses_thresholds_that_its_slack_hides(tmp_path):
+    rows = X * 1e-8
+    model = rc.RankBoost(5).fit(rows, Y, qid=QID)
+    with pytest.raises(ValueError, match="solr cannot express the threshold .* multiply"):
+        rc.export(model, tmp_path / "m", "solr", feature_names=FIVE)
+    rc.export(model, tmp_path / "m", "elasticsearch", feature_names=FIVE)
+
+
+def test_names_are_needed_and_may_be_those_of_a_table(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    model = rc.PRank(random_state=0).fit(X, Y)
+    for target in sorted({*READERS} - {"ranklib", "xgboost_dump"}):
+        with pytest.raises(ValueError, match=f"{target} refers to features by name"):
+            rc.export(model, tmp_path / "m", target)
+    named = rc.PRank(random_state=0).fit(pandas.DataFrame(X, columns=FIVE), Y)
+    rc.export(named, tmp_path / "m", "elasticsearch")
+    body = json.loads((tmp_path / "m").read_text())
+    assert [*json.loads(body["model"]["model"]["definition"])] == FIVE
+    assert body["model"]["name"] == "m"
+    rc.export(named, tmp_path / "m", "elasticsearch", name="stars")
+    assert json.loads((tmp_path / "m").read_text())["model"]["name"] == "stars"
+    rc.export(named, tmp_path / "m", "solr", name="stars", store="mine")
+    assert json.loads((tmp_path / "m").read_text())["store"] == "mine"
+    with pytest.raises(ValueError, match="must be rank features of Vespa"):
+        rc.export(model, tmp_path / "m", "vespa", feature_names=["a b", "c", "d", "e", "f"])
+
+
+def test_models_that_weigh_nothing(tmp_path):
+    zero = described("linear", {"weights": np.zeros(3)})
+    search.export_solr(zero, tmp_path / "m")
+    assert engines.solr((tmp_path / "m").read_text(), X, [*NAMES, "d", "e"]).tolist() == [0] * 90
+    constant = described("rounded", {"weights": np.zeros(3), "intercept": [2.0]})
+    with pytest.raises(ValueError, match=r"cannot express a model that gives each row 2\.0"):
+        search.export_elasticsearch(constant, tmp_path / "m")

@@ -1,0 +1,162 @@
+"""The table of docs/export.md: every learner in every format, and how far off each engine is.
+
+``RANKCORE_EXPORT_ROWS=100000 python -m pytest tests/test_export_table.py`` writes it anew.
+"""
+
+import json
+import os
+import warnings
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import export_engines as engines
+import rankcore as rc
+from rankcore.exporters import FORMATS, checking
+from rankcore.exporters.described import describe
+from rankcore.exporters.reduced import Refused
+
+pytest.importorskip("onnx", reason="no onnx")
+pytest.importorskip("onnxruntime", reason="no onnxruntime")
+pytest.importorskip("xgboost", reason="no xgboost")
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "export.md"
+START, END = "<!-- table -->\n", "<!-- end of table -->\n"
+WRITE = "RANKCORE_EXPORT_ROWS" in os.environ
+N_ROWS = int(os.environ.get("RANKCORE_EXPORT_ROWS", "1000"))
+X, Y, QID = rc.datasets.make_letor(60, 20, random_state=0)
+X = X[:, ::3].astype(np.float32).astype(np.float64)  # 46 features
+NAMES = [f"f{j}" for j in range(X.shape[1])]
+LEARNERS = {
+    "PRank": rc.PRank(random_state=0),
+    "VotedPRank": rc.VotedPRank(max_hypotheses=100, random_state=0),
+    "CuSumRank": rc.CuSumRank(random_state=0),
+    "OAPBPM": rc.OAPBPM(20, random_state=0),
+    "OAPBagging": rc.OAPBagging(20, random_state=0),
+    "OAPVoting": rc.OAPVoting(20, random_state=0),
+    "WidrowHoff": rc.WidrowHoff(random_state=0),
+    "MulticlassPerceptron": rc.MulticlassPerceptron(random_state=0),
+    'KernelPRank(kernel="linear")': rc.KernelPRank(kernel="linear", budget=100, random_state=0),
+    "KernelPRank": rc.KernelPRank(budget=100, random_state=0),
+    "KernelCuSumRank": rc.KernelCuSumRank(budget=100, random_state=0),
+    "KernelOAPBPM": rc.KernelOAPBPM(5, budget=100, random_state=0),
+    "PairwisePerceptron": rc.PairwisePerceptron(random_state=0),
+    "RankSVM": rc.RankSVM(),
+    'RankSVM(kernel="poly")': rc.RankSVM(kernel="poly"),
+    "RankBoost": rc.RankBoost(300),
+    "RankBoost(max_leaf_nodes=31)": rc.RankBoost(50, max_leaf_nodes=31),
+    "BipartiteRankBoost": rc.BipartiteRankBoost(100),
+}
+READERS = {
+    "elasticsearch": lambda text, rows: engines.elasticsearch(text, rows, NAMES),
+    "opensearch": lambda text, rows: engines.elasticsearch(text, rows, NAMES, False),
+    "solr": lambda text, rows: engines.solr(text, rows, NAMES),
+    "ranklib": engines.ranklib,
+    "vespa": lambda text, rows: engines.vespa(text, rows, NAMES),
+    "xgboost_dump": lambda text, rows: engines.dump(json.loads(text), engines.columns(rows, NAMES)),
+}
+
+
+def fitted(learner):
+    if "classes" in signature(learner.fit).parameters:
+        return learner.fit(X[:400], Y[:400])
+    binary = isinstance(learner, rc.BipartiteRankBoost)
+    return learner.fit(X, (np.median(Y) < Y).astype(int) if binary else Y, qid=QID)
+
+
+def rows_for(model, n):
+    """Single-precision rows, half of them on thresholds or next to one."""
+    rng = np.random.default_rng(1)
+    rows = X[rng.integers(len(X), size=n)] + rng.normal(scale=0.1, size=(n, len(NAMES)))
+    rows = rows.astype(np.float32)
+    scoring = model._spec().scoring
+    if scoring.form in ("stumps", "trees"):
+        near = np.unique(scoring.arrays["thresholds"].astype(np.float32))
+        near = np.concatenate([near, np.nextafter(near, near + 1), np.nextafter(near, near - 1)])
+        hostile = rng.random(rows.shape) < 0.5
+        rows[hostile] = rng.choice(near, size=int(hostile.sum()))
+    else:  # the same numbers in other sums: ties, and nearly
+        rows[::2] = rng.choice(np.array([-2, -1, 0, 1, 2], dtype=np.float32), size=rows[::2].shape)
+    return rows.astype(np.float64)
+
+
+def cell(model, target, rows, folder):
+    """The largest difference in ulps of single precision, and neighbours that changed places."""
+    path = folder / {"c": "m.c", "xgboost": "m.json"}.get(target, "m")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", f"{target} was not checked", UserWarning)
+            check = rc.export(model, path, target, feature_names=NAMES, check=rows)
+    except Refused:
+        return None
+    described = describe(model)
+    size = float(checking.magnitudes(described, rows).max())
+    if check is None:
+        scores, _ = described.answers(rows)
+        found = READERS[target](path.read_text(), rows).astype(np.float64)
+        linear = described.scoring.form not in ("stumps", "trees")
+        double = target == "vespa" or (target == "ranklib" and linear)
+        eps = np.finfo(np.float64 if double else np.float32).eps
+        largest = float(np.abs(scores - found).max())
+        assert largest <= checking.terms(described) * eps * size
+        order = np.argsort(scores, kind="stable")
+        changed = int(((np.diff(scores[order]) > 0) & (np.diff(found[order]) < 0)).sum())
+    else:
+        largest, changed = check.largest_difference, check.reversed_pairs
+    return largest / (SINGLE * size) if size else 0.0, changed
+
+
+SINGLE = float(np.finfo(np.float32).eps)
+
+
+def text_of(value):
+    if value is None:
+        return "\N{EN DASH}"
+    ulps, changed = value
+    # Rounded up.
+    digits = 2 if ulps >= 0.01 else 10
+    text = f"{np.ceil(ulps * 10**digits) / 10**digits:g}"
+    return text + (f" ({changed})" if changed else "")
+
+
+def documented():
+    table = DOCUMENT.read_text(encoding="utf-8").split(START)[1].split(END)[0]
+    lines = [[one.strip() for one in line.split("|")[1:-1]] for line in table.splitlines()]
+    assert lines[0] == ["", *FORMATS]
+    return {line[0].strip("`"): dict(zip(FORMATS, line[1:], strict=True)) for line in lines[2:]}
+
+
+@pytest.mark.skipif(not WRITE, reason="RANKCORE_EXPORT_ROWS is not set")
+def test_write_the_table(tmp_path):
+    lines = ["| | " + " | ".join(FORMATS) + " |", "|---" * (len(FORMATS) + 1) + "|"]
+    for name, learner in LEARNERS.items():
+        model = fitted(learner)
+        rows = rows_for(model, N_ROWS)
+        cells = [text_of(cell(model, target, rows, tmp_path)) for target in FORMATS]
+        lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
+    before, rest = DOCUMENT.read_text(encoding="utf-8").split(START)
+    text = before + START + "\n".join(lines) + "\n" + END + rest.split(END)[1]
+    DOCUMENT.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_table_is_true(tmp_path, name):
+    model = fitted(LEARNERS[name])
+    rows = rows_for(model, N_ROWS)
+    line = documented()[name]
+    for target in FORMATS:
+        found = cell(model, target, rows, tmp_path)
+        said = line[target]
+        assert (found is None) == (said == "\N{EN DASH}"), target
+        if target == "c":
+            assert said == "0"
+            assert found == (0.0, 0)
+
+
+def test_every_learner_is_in_the_table():
+    assert documented().keys() == LEARNERS.keys()
+    scoring = {n for n in rc.__all__ if hasattr(getattr(rc, n), "_scoring")}
+    # RankSVMCV answers as the RankSVM that it chose.
+    assert scoring - {"RankSVMCV"} == {type(one).__name__ for one in LEARNERS.values()}
