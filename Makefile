@@ -25,7 +25,7 @@ OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
-.PHONY: demo test lint types check deep oldest sanitize nightly release bench clean
+.PHONY: demo demo-cluster test lint types check deep oldest sanitize nightly release bench clean
 .NOTPARALLEL:
 
 # setuptools packs what it finds in build/lib, modules that are gone included.
@@ -33,6 +33,11 @@ demo: .venv/made
 	rm -rf build/lib.*
 	$(VENV)/pip install -q ".[cli,plot]"
 	$(VENV)/rankcore demo
+
+demo-cluster: .venv/made
+	rm -rf build/lib.*
+	$(VENV)/pip install -q ".[dask]"
+	$(VENV)/python examples/cluster/demo.py
 
 # `check` comes last: its closing line is the one to read.
 test: lint types check
@@ -73,7 +78,7 @@ ifneq ($(OLDEST_PYTHON),)
 oldest: .venv/installed
 	rm -rf .venv-oldest
 	$(OLDEST_PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/pip install -q -c tests/oldest-constraints.txt "$(WHEEL)[plot,test]" polars
+	.venv-oldest/bin/pip install -q -c tests/oldest-constraints.txt "$(WHEEL)[dask,plot,test]" polars
 	HYPOTHESIS_PROFILE=quick .venv-oldest/bin/python -m pytest -q -n auto -m "not slow"
 else
 oldest:

@@ -12,7 +12,8 @@ LEVELS = [
     {"metrics", "datasets"},
     {"ordinal", "ranking", "model_selection"},
     {"boosting", "structured", "preference", "bounds"},
-    {"plotting"},
+    {"plotting", "dask"},
+    {"explain"},
     {"io", "exporters"},
     {"cli", "__main__"},
 ]

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils.fixes import parse_version
 
 import rankcore as rc
 from model_files import put_together, rewrite, set_in, taken_apart
@@ -63,28 +65,29 @@ class Model:
     def close(self):
         self.library.rankcore_close(self.handle)
 
+    def call(self, rows, what, *outputs):
+        """Call the function of the shared library for the form and type of the rows."""
+        values = rows.data if sp.issparse(rows) else rows
+        kind = "_f32" if values.dtype == np.float32 else ""
+        form = "csr" if sp.issparse(rows) else "dense"
+        given = [pointer(values), ctypes.c_int64(rows.shape[0]), ctypes.c_int64(rows.shape[1])]
+        if sp.issparse(rows):
+            parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+            given = [*map(pointer, parts), ctypes.c_int64(rows.shape[0])]
+        function = getattr(self.library, f"rankcore_{form}{kind}{what}")
+        return function(self.handle, *given, *map(pointer, outputs))
+
     def answer(self, rows, ranks=True):
         n = rows.shape[0]
         scores, found = np.zeros(n), np.zeros(n, dtype=np.int32) if ranks else None
-        values = rows.data if sp.issparse(rows) else rows
-        kind = "_f32" if values.dtype == np.float32 else ""
-        if sp.issparse(rows):
-            parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
-            function = getattr(self.library, "rankcore_csr" + kind)
-            code = function(
-                self.handle,
-                *map(pointer, parts),
-                ctypes.c_int64(n),
-                pointer(scores),
-                pointer(found),
-            )
-        else:
-            function = getattr(self.library, "rankcore_dense" + kind)
-            code = function(
-                self.handle, pointer(rows), ctypes.c_int64(n), ctypes.c_int64(rows.shape[1]),
-                pointer(scores), pointer(found),
-            )  # fmt: skip
-        return code, scores, found
+        return self.call(rows, "", scores, found), scores, found
+
+    def probabilities(self, rows):
+        found = np.full((rows.shape[0], self.library.rankcore_n_ranks(self.handle)), np.nan)
+        code = self.call(rows, "_probabilities", found)
+        if code != OK:
+            raise ValueError(self.library.rankcore_message(code).decode())
+        return found
 
     def text(self, function, number=None):
         buffer = ctypes.create_string_buffer(100)
@@ -125,6 +128,12 @@ def test_every_learner_scores_in_c_as_in_python(library, tmp_path, learner, form
         assert found.answer(rows)[0] == UNSUPPORTED
         return
     np.testing.assert_array_equal(model.classes_[ranks], model.predict(rows))
+    if isinstance(model, rc.CalibratedOrdinal):
+        np.testing.assert_array_equal(found.probabilities(rows), model.predict_proba(rows))
+        model = model.estimator_
+    else:
+        with pytest.raises(ValueError, match="no probabilities"):
+            found.probabilities(rows)
     if hasattr(model, "project"):
         np.testing.assert_array_equal(scores, model.project(rows))
     else:
@@ -174,11 +183,14 @@ def test_ties_and_decisions_in_c(library, tmp_path, learner, params):
     ids=str,
 )
 @pytest.mark.parametrize("learner", [rc.PRank(), rc.RankBoost(20)], ids=str)
-def test_scalers_in_front(library, tmp_path, scaler, forms, learner):
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scalers_in_front(library, tmp_path, scaler, forms, learner, dtype):
+    if dtype == np.float32 and parse_version(sklearn.__version__) < parse_version("1.9"):
+        pytest.skip("scikit-learn before 1.9 rounds scaled float32 values otherwise")
     for form in forms:
         pipeline = make_pipeline(scaler, learner).fit(form(X), Y)
         rc.save(pipeline, tmp_path / "m")
-        found, rows = Model(library, tmp_path / "m"), form(3 * X)
+        found, rows = Model(library, tmp_path / "m"), form((3 * X).astype(dtype))
         _, scores, _ = found.answer(rows, ranks=False)
         expected = pipeline[-1].predict(pipeline[0].transform(rows))
         if isinstance(learner, rc.PRank):
@@ -186,6 +198,17 @@ def test_scalers_in_front(library, tmp_path, scaler, forms, learner):
         np.testing.assert_array_equal(scores, expected)
     if len(forms) == 1 and scaler.with_mean:
         assert found.answer(sp.csr_array(X))[0] == UNSUPPORTED
+
+
+def test_probabilities_behind_a_scaler(library, tmp_path):
+    inside = rc.CalibratedOrdinal(make_pipeline(StandardScaler(), rc.PRank(random_state=0)))
+    outside = make_pipeline(StandardScaler(), rc.CalibratedOrdinal(rc.PRank(random_state=0)))
+    for model in inside, outside:
+        rc.save(model.fit(X, Y), tmp_path / "m")
+        found = Model(library, tmp_path / "m")
+        np.testing.assert_array_equal(found.probabilities(3 * X), model.predict_proba(3 * X))
+        _, _, ranks = found.answer(3 * X)
+        np.testing.assert_array_equal(np.unique(Y)[ranks], model.predict(3 * X))
 
 
 @pytest.mark.parametrize(
@@ -286,6 +309,14 @@ def test_arrays_that_lead_beyond_others_are_refused(library, tmp_path):
     refused("others.indices", arrays["others.indices"] + 1)
     refused("others.indices", arrays["others.indices"] - 1)
     refused("scoring.indptr", arrays["scoring.indptr"] * 2)
+    rc.save(rc.CalibratedOrdinal(rc.PRank(), method="isotonic").fit(X, Y), path)
+    arrays = taken_apart(path.read_bytes())[1]
+    refused("knots", arrays["knots"][::-1].copy())
+    refused("knots", arrays["knots"][:-1].copy())
+    refused("curves", arrays["curves"][:, :-1].copy())
+    refused("costs", arrays["costs"][:-1].copy())
+    refused("moments", arrays["moments"][:-1].copy())
+    refused("moments", -arrays["moments"])
     rc.save(rc.OAPBagging(5, random_state=0).fit(X, Y), path)
     arrays = taken_apart(path.read_bytes())[1]
     refused("scoring.votes", np.ones(100, dtype=np.int64))

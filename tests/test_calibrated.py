@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
+from model_files import rewrite, set_in
 from rankcore.ordinal._curves import PRIOR, fit_cumulative, fit_isotonic
 from rankcore.ordinal._neighbours import before_each, conformal_quantile
 from strategies import examples
@@ -239,9 +240,9 @@ def test_predictions_for_kappa_beat_all_others_in_expectation():
     table = model.curves_.probabilities(scores)
     from itertools import product
 
-    from rankcore.ordinal.calibrated import _costs
+    from rankcore.ordinal._costs import expected_costs
 
-    costs = _costs("kappa", table)
+    costs = expected_costs("kappa", table)
     mean = table.mean(axis=0) @ ranks
     spread = table.mean(axis=0) @ (ranks - mean) ** 2
 
@@ -309,6 +310,105 @@ class _Mute(ClassifierMixin, BaseEstimator):
 
 
 # ---------------------------------------------------------------- scores of probabilities
+
+
+# ---------------------------------------------------------------- explanations
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_contributions_add_up_to_the_latent_score(scaled):
+    X, y = problem(200)
+    learner = rc.CuSumRank(random_state=0)
+    model = rc.CalibratedOrdinal(make_pipeline(StandardScaler(), learner) if scaled else learner)
+    found = model.fit(X, y).contributions(X[:9], X)
+    assert_allclose(found.scores(), model.project(X[:9]), rtol=1e-12, atol=1e-12)
+    assert_allclose(found.base, model.project(X).mean(), rtol=1e-12, atol=1e-12)
+
+
+# ---------------------------------------------------------------- files
+
+
+FROZEN = rc.PRank(random_state=0).fit(*problem(100, seed=1))
+
+
+@pytest.mark.parametrize("method", ["cumulative", "isotonic"])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        None,
+        rc.OAPBPM(5, random_state=0),
+        rc.MulticlassPerceptron(random_state=0),
+        make_pipeline(StandardScaler(), rc.CuSumRank(C=0.5, random_state=0)),
+        FrozenEstimator(FROZEN),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_files_give_back_the_same_model(tmp_path, learner, method):
+    X, y = problem(300)
+    model = rc.CalibratedOrdinal(learner, method=method, loss="kappa").fit(X, y)
+    for held_out in (False, True):
+        if held_out:
+            model.conformalize(X[:90], y[:90])
+        rc.save(model, tmp_path / "m")
+        loaded = rc.load(tmp_path / "m")
+        assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+        assert_array_equal(loaded.predict(X), model.predict(X))
+        assert repr(loaded) == repr(model)
+        if held_out:
+            assert_array_equal(loaded.predict_set(X), model.predict_set(X))
+        else:
+            with pytest.raises(NotFittedError):
+                loaded.predict_set(X)
+        # A fit of what was loaded is that of what was saved.
+        if learner is None:  # whose seed is drawn
+            continue
+        again = clone(loaded).fit(X, y)
+        assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_what_a_file_cannot_hold_is_named(tmp_path):
+    X, y = problem(200)
+    path = tmp_path / "m"
+    scaled = make_pipeline(StandardScaler(), rc.PRank())
+    twice = make_pipeline(StandardScaler(), rc.CalibratedOrdinal(scaled)).fit(X, y)
+    with pytest.raises(TypeError, match="one scaler"):
+        rc.save(twice, path)
+    search = GridSearchCV(rc.PRank(), {"max_iter": [1, 2]}, cv=2)
+    with pytest.raises(TypeError, match="the estimator is a GridSearchCV"):
+        rc.save(rc.CalibratedOrdinal(search).fit(X, y), path)
+    with pytest.raises(TypeError, match="parameter cv=KFold"):
+        rc.save(rc.CalibratedOrdinal(cv=KFold(3)).fit(X, y), path)
+    with pytest.raises(NotFittedError):
+        rc.save(rc.CalibratedOrdinal(), path)
+    assert not path.exists()
+
+
+def test_damaged_probabilities_are_refused(tmp_path):
+    X, y = problem(200)
+    path = tmp_path / "m"
+
+    def refused(model, why, edit=None, **arrays):
+        rc.save(model, path)
+        rewrite(path, edit, {name.replace("__", "."): one for name, one in arrays.items()})
+        with pytest.raises(ValueError, match=why):
+            rc.load(path)
+
+    model = rc.CalibratedOrdinal().fit(X, y)
+    slope, center, scale = 1.0, model.center_, model.scale_
+    refused(model, "negative slope", moments=np.array([-slope, center, scale]))
+    refused(model, "negative slope", moments=np.array([slope, center, 0.0]))
+    refused(model, "array moments", moments=np.array([slope, np.nan, scale]))
+    refused(model, "do not ascend", curves=np.array([[4.0, 3.0, 2.0, 1.0]]))
+    refused(model, "array curves", curves=np.zeros((1, 3)))
+    refused(model, "array costs", costs=np.zeros((5, 4)))
+    refused(model, "labels", classes=np.arange(5))
+    refused(model, "'Nobody' is unknown", set_in("estimator.learner", value="Nobody"))
+    refused(model, "metadata that no model has", set_in("estimator.more", value="1"))
+    refused(model, "arrays that its learner", estimator__more=np.zeros(3))
+    refused(model, "features", set_in("estimator.n_features", value="4"))
+    isotonic = rc.CalibratedOrdinal(method="isotonic").fit(X, y)
+    refused(isotonic, "do not ascend", knots=isotonic.curves_.knots[::-1].copy())
+    refused(isotonic, "not probabilities", curves=isotonic.curves_.above + 1)
 
 
 def test_brier_and_log_loss_as_scikit_learn():

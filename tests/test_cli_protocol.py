@@ -259,3 +259,53 @@ def test_the_experiment_of_the_guide(tmp_path, monkeypatch):
     assert len(means) == 6  # of each model, and of both compared
     assert all(float(words[1]) > 0.3 for words in means[:4])
     assert read_run("tuned.run").score.size == 3383
+
+
+# ---------------------------------------------------------------- probabilities
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+@pytest.mark.parametrize("method", ["cumulative", "isotonic"])
+def test_probabilities_of_ranks(labels, tmp_path, method, scale):
+    succeed(
+        *("train", labels / "train", "-o", tmp_path / "m", "--model", "cusum"),
+        *("--calibrate", method, "--scale", scale, "--seed", 3, "--set", "C=0.5"),
+    )
+    printed = succeed("predict", tmp_path / "m", labels / "valid", "--probabilities")
+    found = np.array([line.split() for line in printed.splitlines()], dtype=float)
+    X, y, _ = load(labels / "train", None)
+    held, truth, _ = load(labels / "valid", X.shape[1])
+    X, held = X.toarray(), held.toarray()
+    if scale == "standard":
+        center, spread = X.mean(axis=0), X.std(axis=0)
+        X, held = (X - center) / spread, (held - center) / spread
+    model = rc.CalibratedOrdinal(
+        rc.CuSumRank(C=0.5, random_state=3), method=method, random_state=3
+    ).fit(X, y)
+    # The moments that scikit-learn's scaler sums row by row round otherwise than NumPy's.
+    np.testing.assert_allclose(found, model.predict_proba(held), rtol=1e-6, atol=1e-9)
+    assert succeed("predict", tmp_path / "m", labels / "valid").split() == [
+        f"{label:g}" for label in model.predict(held)
+    ]
+    scores = succeed("predict", tmp_path / "m", labels / "valid", "--scores").split()
+    np.testing.assert_allclose(np.array(scores, dtype=float), model.project(held), rtol=1e-9)
+    facts = json.loads(succeed("evaluate", tmp_path / "m", labels / "valid", "--json"))
+    table = (model.classes_ == truth[:, None]).cumsum(axis=1)
+    plain = ((found.cumsum(axis=1) - table) ** 2).sum(axis=1).mean()
+    assert facts["ranked_probability_score"] == pytest.approx(plain, rel=1e-12)
+
+
+def test_probabilities_are_of_models_that_have_them(labels, parts, tmp_path):
+    succeed("train", labels / "train", "-o", tmp_path / "m")
+    args = ("predict", tmp_path / "m", labels / "valid")
+    assert "train it with --calibrate" in fail(*args, "--probabilities")
+    assert "ask for one" in fail(*args, "--probabilities", "--scores")
+    message = fail("train", parts / "train", "-o", tmp_path / "n", "--calibrate", "isotonic")
+    assert "--calibrate is for ordered labels, which pairwise is not" in message
+    result = run(
+        *("train", labels / "train", "-o", tmp_path / "n", "--calibrate", "isotonic"),
+        *("--valid", labels / "valid"),
+    )
+    assert result.exit_code == 2
+    assert "leave --valid out" in result.stderr
+    assert not (tmp_path / "n").exists()

@@ -238,6 +238,9 @@ def test_what_is_no_model_is_refused(tmp_path):
     voted = rc.PairwisePerceptron("voted", combine="rank", max_iter=1).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="combine='rank' ranks the documents of a query together"):
         rc.export(voted, path, "c")
+    calibrated = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X, Y)
+    with pytest.raises(ValueError, match="a CalibratedOrdinal cannot be exported: .* estimator_"):
+        rc.export(calibrated, path, "c")
     with pytest.raises(TypeError, match="found PolynomialFeatures in the pipeline"):
         rc.export(make_pipeline(PolynomialFeatures(2), rc.PRank()).fit(X, Y), path, "c")
     imputer = SimpleImputer(missing_values=-1)

@@ -584,6 +584,30 @@ def test_numbers_beyond_float64_are_values_out_of_range():
             clone(learner).set_params(tol=10**400).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("learner", "name", "hint"),
+    [
+        (rc.RankBoost, "num_leaves", "use max_leaf_nodes$"),
+        (rc.BipartiteRankBoost, "reg_lambda", "use l2_leaf$"),
+        (rc.PRank, "epochs", "use max_iter$"),
+        (rc.CuSumRank, "max_iters", "use max_iter$"),
+        (rc.RankSVM, "num_leaves", "its parameters are C, loss, "),
+    ],
+)
+def test_names_of_other_libraries_are_explained(learner, name, hint):
+    with pytest.raises(TypeError, match=f"^{learner.__name__} has no parameter '{name}': {hint}"):
+        learner(**{name: 3})
+
+
+def test_a_subclass_may_pass_names_on():
+    class Mine(rc.PRank):
+        def __init__(self, mine=1, **rest):
+            self.mine = mine
+            super().__init__(**rest)
+
+    assert Mine(mine=2, max_iter=3).max_iter == 3
+
+
 def test_measures_at_the_ends_of_float64():
     far, big = 1e308, 10**400
     with warnings.catch_warnings():

@@ -35,6 +35,8 @@ ORDINAL = [
     rc.KernelPRank(budget=20, budget_policy="forgetron", average=False, random_state=0),
     rc.KernelCuSumRank(budget=20, budget_policy="projectron", random_state=0),
     rc.KernelOAPBPM(3, budget=20, budget_policy="random", random_state=0),
+    rc.CalibratedOrdinal(rc.CuSumRank(random_state=0)),
+    rc.CalibratedOrdinal(rc.OAPVoting(5, random_state=0), method="isotonic", loss="kappa"),
 ]
 RANKERS = [
     rc.PairwisePerceptron(max_iter=2, random_state=0),
@@ -53,7 +55,8 @@ def fitted(learner, form=np.asarray):
         y = (Y > 2).astype(int) if binary else Y
         held_out = {"eval_set": (X, y), "eval_qid": QID}
         return clone(learner).fit(form(X), y, qid=QID, **held_out)
-    return clone(learner).fit(form(X), Y, eval_set=(X, Y))
+    held_out = {} if isinstance(learner, rc.CalibratedOrdinal) else {"eval_set": (X, Y)}
+    return clone(learner).fit(form(X), Y, **held_out)
 
 
 def answer(model, rows):
@@ -165,6 +168,7 @@ def files(tmp_path_factory):
         for scaler in (StandardScaler(), MaxAbsScaler())
     ]
     models.append(rc.PRank().fit(frame, Y))
+    models.append(rc.CalibratedOrdinal().fit(X, Y).conformalize(X, Y))
     for model in models:
         rc.save(model, path)
         found.append(taken_apart(path.read_bytes()))
@@ -173,9 +177,12 @@ def files(tmp_path_factory):
 
 def test_every_array_and_key_is_in_the_document_and_none_else(files):
     numbered = re.compile(r"(?<=^validation\.)\d+$")
-    arrays = {numbered.sub("I", name) for _, found in files for name in found} | {CHECKSUM}
-    assert {name for name in arrays if not name.startswith("scoring.")} == rows_of("Arrays")
-    keys = {key for document, _ in files for key in document}
+    # A model that asks another has its arrays and keys under `estimator.`.
+    own = re.compile(r"^estimator\.")
+    arrays = {numbered.sub("I", own.sub("", name)) for _, found in files for name in found}
+    arrays = {name for name in arrays if not name.startswith("scoring.")} | {CHECKSUM}
+    assert arrays == rows_of("Arrays")
+    keys = {own.sub("", key) for document, _ in files for key in document}
     scoring = {key for key in keys if key.startswith("scoring")}
     assert keys - scoring == rows_of("Metadata")
     assert scoring == rows_of("Scoring")
@@ -195,7 +202,8 @@ def test_dtypes_and_dimensions_are_those_of_the_document(files):
     for _, arrays in files:
         for name, array in arrays.items():
             if not name.startswith("scoring."):
-                dtype, shape = forms[re.sub(r"validation\.\d+", "validation.I", name)]
+                plain = name.removeprefix("estimator.")
+                dtype, shape = forms[re.sub(r"validation\.\d+", "validation.I", plain)]
                 assert str(array.dtype) in dtype.split(" or "), name
                 shapes = [
                     [axis for axis in one.split(", ") if axis] for one in shape.split(") or (")

@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -55,8 +56,16 @@ def test_forest_of_contrasts(ax):
     assert {filled for filled in (c.p_holm < 0.05 for c in FOUND)} == {True, False}
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels[0] == "better - baseline, map"
-    assert [text.get_text() for text in ax.texts] == [f"p = {c.p_holm:.4f}" for c in FOUND]
+    *values, heading = [text.get_text() for text in ax.texts]
+    assert heading == "p (Holm)"
+    for text, c in zip(values, FOUND, strict=True):
+        if c.p_holm < 0.001:
+            assert text == "< .001"
+        else:
+            assert float(text) == pytest.approx(c.p_holm, abs=0.0005)
+            assert not text.startswith("0")
     assert "95%" in ax.get_xlabel()
+    assert "filled: p < .05 after Holm" in ax.get_xlabel()
 
 
 def test_smaller_losses_have_the_colour_of_the_better_system(ax):
@@ -87,8 +96,28 @@ def test_bars_of_queries(ax):
         ax.get_xlabel()
         == f"queries: {c.wins} won by better, {c.ties} tied, {c.losses} won by baseline"
     )
+    # Up to 40 queries have their ids under the bars.
+    names = [text.get_text() for text in ax.get_xticklabels()]
+    assert names == [
+        str(q) for q in QID[::12][np.argsort(-(values[c.b] - values[c.a]), kind="stable")]
+    ]
     with pytest.raises(IndexError):
         plot_query_differences(FOUND, 9, ax=ax)
+
+
+def test_many_queries_have_whole_ticks_and_two_ids(ax):
+    qid = np.repeat(np.arange(100, 160), 6)
+    found = compare(
+        {n: s[: qid.size] for n, s in SYSTEMS.items()}, Y[: qid.size], qid=qid, metrics=["map"]
+    )
+    plot_query_differences(found, ax=ax)
+    assert all(tick == int(tick) for tick in ax.get_xticks())
+    differences, ids = found.differences(), found.queries()
+    assert ids.shape == differences.shape == (found[0].n_queries,)
+    assert [text.get_text() for text in ax.texts] == [
+        f"query {ids[differences.argmax()]}",
+        f"query {ids[differences.argmin()]}",
+    ]
 
 
 def test_roc_with_its_band(ax):
@@ -105,7 +134,24 @@ def test_roc_with_its_band(ax):
     area = 0.5 * abs(np.dot(x, np.roll(height, 1)) - np.dot(height, np.roll(x, 1)))
     assert area == pytest.approx(high - low)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == [f"ranks AUC {half:.4f}", f"ties: {low:.4f} to {high:.4f}"]
+    assert labels == [f"ranks AUC {half:.4f}, all rows pooled", f"ties: {low:.4f} to {high:.4f}"]
+
+
+def test_roc_of_queries(ax):
+    plot_roc(Y, SYSTEMS["better"], qid=QID, name="better:", ax=ax)
+    areas = auc_score(Y, SYSTEMS["better"], qid=QID, per_query=True)[1]
+    areas = areas[~np.isnan(areas)]
+    (label,) = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert label == f"better: mean of {areas.size} queries, AUC {areas.mean():.4f}"
+    thin = ax.lines[1:-1]
+    assert len(thin) == areas.size
+    for line, area in zip(thin, areas, strict=True):
+        assert np.trapezoid(line.get_ydata(), line.get_xdata()) == pytest.approx(area)
+    x, y = ax.lines[0].get_data()
+    # 201 heights of a curve of steps: each step is off by half a place of 1/200 on average.
+    assert np.trapezoid(y, x) == pytest.approx(areas.mean(), abs=0.005)
+    with pytest.raises(ValueError, match="each query lacks positive or negative"):
+        plot_roc([1, 0], [1, 2], qid=[1, 2], ax=ax)
 
 
 def test_roc_without_ties_has_no_band(ax):
@@ -159,7 +205,7 @@ def test_what_a_feature_adds(ax):
     X[::7, 1] = np.nan
     y = (X[:, 0] > 0.3) + (np.nan_to_num(X[:, 1]) > 0)
     model = rc.RankBoost(30).fit(X, y)
-    plot_contribution(model, 1, ax=ax)
+    plot_contribution(model, 1, X, ax=ax)
     (stairs,) = ax.patches
     values, edges, _ = stairs.get_data()
     for value, low, high in zip(values, edges[:-1], edges[1:], strict=True):
@@ -167,6 +213,9 @@ def test_what_a_feature_adds(ax):
         changed = model.predict([[0.0, middle, 0.0], [0.0, np.nan, 0.0]])
         (missing,) = set(ax.lines[0].get_ydata())
         assert value - missing == pytest.approx(changed[0] - changed[1], abs=1e-12)
+    rug = np.sort(ax.lines[1].get_xdata())
+    assert set(rug.tolist()) <= set(X[:, 1].tolist())
+    assert (rug[0], rug[-1]) == (np.nanmin(X[:, 1]), np.nanmax(X[:, 1]))
     assert edges[1:-1].tolist() == sorted(
         set(model.estimators_["threshold"][model.estimators_["feature"] == 1]) - {-np.inf}
     )
@@ -224,3 +273,169 @@ def test_reliability_of_probabilities(ax):
     for line in ax.get_lines()[1:]:
         called, share = line.get_data()
         assert np.abs(np.asarray(called) - share).max() < 0.25
+
+
+def test_thresholds_and_ranks_have_names(ax):
+    X = RNG.normal(size=(200, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5]) + 1.0
+    model = rc.PRank(random_state=0).fit(X, y)
+    plot_scores_by_rank(model, X, y, ax=ax)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "2", "3"]
+    assert [text.get_text() for text in ax.texts] == ["1 | 2", "2 | 3"]
+    assert [text.xy[1] for text in ax.texts] == model.thresholds_.tolist()
+
+
+def test_confusion_of_ranks(ax):
+    y, predicted = [1.0, 1, 2, 3, 3, 3], [1.0, 2, 2, 3, 3, 1]
+    rc.plotting.plot_confusion(y, predicted, ax=ax)
+    table = rc.metrics.confusion_by_rank(y, predicted)
+    for text in ax.texts:
+        j, i = (int(place) for place in text.get_position())
+        assert float(text.get_text()) == table[i, j]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["1", "2", "3"]
+    assert ax.get_ylim()[0] < ax.get_ylim()[1]  # the lowest rank is at the bottom
+    shares = np.asarray(ax.images[0].get_array())
+    assert shares.sum(axis=1) == pytest.approx(np.ones(3))
+
+
+def test_learning_curves(ax):
+    X = RNG.normal(size=(120, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = rc.PRank(max_iter=6, early_stopping_rounds=3, random_state=0)
+    model.fit(X[:80], y[:80], eval_set=(X[80:], y[80:]))
+    rc.plotting.plot_learning_curve(model, ax=ax)
+    assert ax.lines[0].get_ydata().tolist() == model.history_["valid_rank_loss"]
+    assert ax.lines[1].get_xdata()[0] == model.best_iteration_
+    assert all(tick == int(tick) for tick in ax.get_xticks())
+    qid = np.repeat(np.arange(12), 10)
+    learners = [
+        (rc.RankBoost(5), "bound", "round"),
+        (rc.PairwisePerceptron(max_iter=3, random_state=0), "mistakes", "pass"),
+        (rc.RankSVM(), "objective", "step"),
+    ]
+    for learner, figure, unit in learners:
+        ax.clear()
+        rc.plotting.plot_learning_curve(learner.fit(X, y, qid=qid), ax=ax)
+        expected = np.array(learner.history_[figure], dtype=float)
+        if figure == "mistakes":
+            expected /= learner.history_["pairs"]
+        assert ax.lines[0].get_ydata().tolist() == expected.tolist()
+        assert ax.get_xlabel() == unit
+    with pytest.raises(ValueError, match="history_ has no 'loss'; it has edge"):
+        rc.plotting.plot_learning_curve(learners[0][0], figures="loss", ax=ax)
+    with pytest.raises(TypeError, match="not fitted"):
+        rc.plotting.plot_learning_curve(rc.PRank(), ax=ax)
+
+
+def test_importances_leave_unused_features_out(ax):
+    X = RNG.normal(size=(80, 4))
+    qid = np.repeat(np.arange(8), 10)
+    model = rc.RankBoost(9).fit(X, (X[:, 1] > 0).astype(int), qid=qid)
+    used = np.flatnonzero(model.feature_importances_)
+    assert used.size < 4
+    rc.plotting.plot_importances(model, ax=ax)
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == sorted(model.feature_importances_[used], reverse=True)
+    assert ax.get_yticklabels()[0].get_text() == "feature 1"
+    ax.clear()
+    found = rc.explain.global_importance(model, X, qid=qid)
+    found.plot(ax=ax, max_features=1)
+    assert [bar.get_width() for bar in ax.patches] == [found.importances.max()]
+    ax.clear()
+    shuffled = rc.explain.permutation_importance(model, X, X[:, 1] > 0, qid=qid, metric="auc")
+    shuffled.plot(ax=ax)
+    assert ax.lines[0].get_xdata().tolist() == [shuffled.low[1], shuffled.high[1]]
+    with pytest.raises(TypeError, match="PRank has no feature_importances_.*global_importance"):
+        rc.plotting.plot_importances(rc.PRank(), ax=ax)
+
+
+def test_weights_by_rank(ax):
+    X = RNG.normal(size=(120, 4))
+    y = np.digitize(X[:, 2], [-0.5, 0.5])
+    rc.plotting.plot_weights(rc.PRank(random_state=0).fit(X, y), ax=ax)
+    assert ax.get_yticklabels()[0].get_text() == "feature 2"
+    for learner, labels in (
+        (rc.CuSumRank(random_state=0), ["0 | 1", "1 | 2"]),
+        (rc.MulticlassPerceptron(random_state=0), ["0", "1", "2"]),
+    ):
+        model = learner.fit(X, y)
+        own = rc.plotting.plot_weights(model, max_features=2)
+        shown = own.images[0].get_array()
+        assert [text.get_text() for text in own.get_xticklabels()] == labels
+        names = [int(text.get_text().split()[1]) for text in own.get_yticklabels()]
+        assert shown.tolist() == model.coef_[:, names].T.tolist()
+        matplotlib.pyplot.close(own.figure)
+
+
+def test_contributions_share_an_axis():
+    X = RNG.normal(size=(80, 4))
+    qid = np.repeat(np.arange(8), 10)
+    y = (X[:, 1] > 0) + (X[:, 3] > 0.5)
+    model = rc.RankBoost(20).fit(X, y, qid=qid)
+    axes = rc.plotting.plot_contributions(model, X)
+    assert len({ax.get_ylim() for ax in axes}) == 1
+    assert {ax.get_xlabel() for ax in axes} <= {f"feature {j}" for j in range(4)}
+    used = np.flatnonzero(model.feature_importances_)
+    assert len(axes) <= used.size
+    assert not any("missing" in ax.get_legend_handles_labels()[1] for ax in axes)
+    matplotlib.pyplot.close(axes[0].figure)
+    linear = rc.RankSVM().fit(X, y, qid=qid)
+    (ax,) = rc.plotting.plot_contributions(linear, X, [1])
+    x, height = ax.lines[0].get_data()
+    assert height == pytest.approx(linear.coef_[1] * np.asarray(x))
+    matplotlib.pyplot.close(ax.figure)
+
+
+def test_waterfall_of_a_pair(ax):
+    X = RNG.normal(size=(80, 6))
+    qid = np.repeat(np.arange(8), 10)
+    model = rc.RankSVM().fit(X, X[:, 1] > 0, qid=qid)
+    why = rc.explain.pair(model, X[0], X[1], names=("first", "second"))
+    why.plot(ax=ax, max_features=3)
+    bars = [(bar.get_x(), bar.get_width()) for bar in ax.patches if bar.get_width()]
+    assert bars[0][0] == pytest.approx(why.score_b)
+    for (x, width), (after, _) in pairwise(bars):
+        assert x + width == pytest.approx(after)
+    assert sum(bars[-1]) == pytest.approx(why.score_a)
+    assert len(bars) == 4
+    assert ax.get_yticklabels()[-1].get_text() == "3 others"
+
+
+def test_documents_by_features(ax):
+    X = RNG.normal(size=(40, 6))
+    qid = np.repeat(["a", "b"], 20)
+    model = rc.RankSVM().fit(X, X[:, 1] > 0, qid=qid)
+    found = rc.explain.query(model, X, qid, which="b", y=(X[:, 1] > 0) + 0.0, top_k=5)
+    found.plot(ax=ax, max_features=2, max_documents=8)
+    shown = np.asarray(ax.images[0].get_array())
+    assert shown.shape == (8, 3)
+    assert shown.sum(axis=1) == pytest.approx(found.contributions[:8].sum(axis=1))
+    lines = [text.get_text() for text in ax.get_yticklabels()]
+    assert lines[0] == f"1.  {found.names[0]}  [{found.labels[0]:g}]"
+    assert "query b" in ax.get_title()
+    assert "12 more" in ax.get_title()
+    scores = [text.get_text() for text in ax.texts if text.get_position()[0] == 1.02]
+    assert scores == [*(f"{score:.3f}" for score in found.scores[:8]), "score"]
+
+
+def test_a_row_among_thresholds(ax):
+    X = RNG.normal(size=(120, 4))
+    y = np.digitize(X[:, 2], [-0.5, 0.5])
+    for learner, n_lines in ((rc.PRank(random_state=0), 2), (rc.CuSumRank(random_state=0), 1)):
+        ax.clear()
+        why = rc.explain.rank(learner.fit(X, y), X[0], background=X)
+        why.plot(ax=ax)
+        assert sum("|" in text.get_text() for text in ax.texts) == n_lines
+        bars = [bar for bar in ax.patches if bar.get_width()]
+        assert bars[0].get_x() == pytest.approx(why.bases[why.nearest()])
+        end = bars[-1].get_x() + bars[-1].get_width()
+        assert end == pytest.approx(why.distances[why.nearest()])
+
+
+def test_one_style_and_given_axes_keep_the_users():
+    assert rc.plotting.STYLE.is_file()
+    before = dict(matplotlib.rcParams)
+    ax = plot_comparison(FOUND)
+    assert dict(matplotlib.rcParams) == before
+    assert not ax.spines["top"].get_visible()
+    matplotlib.pyplot.close(ax.figure)

@@ -339,7 +339,7 @@ def test_importances_contributions_and_records():
     nodes = model.estimators_
     gains = np.bincount(nodes["feature"], nodes["gain"], minlength=4)
     np.testing.assert_allclose(model.feature_importances_, gains / gains.sum())
-    with pytest.raises(ValueError, match="trees join feature"):
+    with pytest.raises(ValueError, match="trees join column"):
         model.contribution(int(nodes["feature"][0]))
     alone = rc.RankBoost(10, weak="tree", min_samples_leaf=3).fit(X, y, qid=qid)
     scores = np.zeros(len(X))

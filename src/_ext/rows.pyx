@@ -28,6 +28,9 @@ cdef enum Fault:
     NOT_FINITE
 
 
+cdef int32_t NOTHING = 0
+
+
 @final
 cdef class Rows:
     """Checked examples: ``n_rows`` x ``n_features`` values, dense or CSR.
@@ -192,7 +195,8 @@ def csr_rows(
     cdef bint canonical = True
     cdef Fault fault
     cdef const real *values = &data[0] if n_stored else NULL
-    cdef const int32_t *columns = &indices[0] if indices.shape[0] else NULL
+    # Without columns a row would be dense: a matrix that stores nothing has an address, too.
+    cdef const int32_t *columns = &indices[0] if indices.shape[0] else &NOTHING
     if n_rows < 0:
         raise ValueError(f"{name}.indptr is empty; a CSR matrix of n rows needs n + 1 offsets")
     if indices.shape[0] != n_stored:

@@ -15,7 +15,7 @@ class Progress:
     Attributes
     ----------
     epoch, n_epochs : int
-        The pass under way, from 1, and the number planned.
+        The pass under way, from 1, and the number planned; both 0 while rows are only read.
     done, total : int
         Units processed in this pass, and in the whole pass.
     value : float
@@ -23,7 +23,7 @@ class Progress:
     measure : str
         Such as the mean rank loss, each example ranked before it was learned.
     unit : str
-        What is counted: examples, queries or rounds.
+        What is counted: examples, queries, rounds or bytes.
     """
 
     epoch: int
@@ -62,6 +62,23 @@ def watch(callback: Callable[[Progress], None]) -> Iterator[None]:
         yield
     finally:
         _watcher.reset(token)
+
+
+@contextmanager
+def translated(translate: Callable[[Progress], Progress]) -> Iterator[None]:
+    """Give the watcher of this context other figures than are reported inside the block.
+
+    Parameters
+    ----------
+    translate : callable
+        Takes a `Progress` and returns one.
+    """
+    callback = _watcher.get()
+    if callback is None:
+        yield
+        return
+    with watch(lambda progress: callback(translate(progress))):
+        yield
 
 
 def report(progress: Progress) -> None:

@@ -52,6 +52,15 @@ static void use(const rc_model *model)
             if (ranks[i] < 0 || ranks[i] >= model->n_ranks)
                 abort();
     rc_model_score(model, &X, scores);
+    if (model->calibrated && model->n_ranks <= 4096) {
+        double *table = (double *)malloc(N * (size_t)model->n_ranks * sizeof *table);
+        void *room = malloc(rc_model_room(model));
+        if (!table || !room)
+            abort();
+        rc_model_probabilities(model, &X, table, room);
+        free(room);
+        free(table);
+    }
     for (i = -1; i <= d; i++)
         rc_model_feature(model, i);
     for (i = -1; i <= model->n_ranks && i < 100; i++) {

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.concurrency import reads
+from rankcore._core.contributions import Contributions, contributions_of
+from rankcore._core.params import check_names
 from rankcore._core.scoring import Scoring
+from rankcore._ext.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,9 @@ class ModelSpec:
     feature_names : list of str, or None
     scoring : Scoring or None
         How the model answers; None in a spec that a model is restored from.
+    parts : mapping of str to tuple
+        Fitted models that this one asks, those of ``_PARTS``, each with its own spec; None in a
+        spec that a model is restored from.
     """
 
     facts: dict[str, Any]
@@ -34,6 +42,7 @@ class ModelSpec:
     n_features: int
     feature_names: list[str] | None
     scoring: Scoring | None = None
+    parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 
 class Specified:
@@ -43,8 +52,16 @@ class Specified:
     that saves, lists or exports models knows no learner by name.
     """
 
+    # Names of the fitted models that models of this class ask.
+    _PARTS: tuple[str, ...] = ()
+
     n_features_in_: int
     _state: Any
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """Name the parameter that is meant where other libraries call it otherwise."""
+        check_names(cls, params)
+        return super().__new__(cls)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Facts and arrays of a fitted model, see `ModelSpec`."""
@@ -77,6 +94,72 @@ class Specified:
     def _summary(self) -> dict[str, Any]:
         """What there is to say of the model, for people."""
         raise NotImplementedError
+
+    def _more_rows(self, X: Any) -> Rows:
+        """Rows for a fitted model: as many features, under the same names."""
+        raise NotImplementedError
+
+    @reads
+    def contributions(self, X: Any, background: Any = None, *, output: Any = None) -> Contributions:
+        """What each feature adds to the score of each row, exactly.
+
+        A feature's contribution is its Shapley value: what replacing the value of a background row
+        by that of the row adds to the score, over all orders of replacing features one by one, on
+        average over the background. Of weights that is ``w * (x - mean)``, of stumps the value of
+        a step function less its mean. They add up, with the base, to the score to rounding.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        background : array-like or scipy sparse, shape (n_background, n_features), optional
+            What rows are compared with, such as other documents of the query, or a sample of the
+            training data. None: a row of zeros, so that a zero adds nothing.
+        output : label, optional
+            The rank whose score is explained, of learners with a score for each rank:
+            `MulticlassPerceptron`, which requires it, and `CuSumRank`, whose score is otherwise
+            that of ``project``. None: the one score of a row, of ``predict`` or ``project``.
+
+        Returns
+        -------
+        Contributions
+            ``values``, shape (n_samples, n_features), and ``base``, the mean score of the
+            background. The values are sparse if X is and there is no background.
+
+        Raises
+        ------
+        TypeError
+            If the score is not a sum over features: of kernels that are not linear, votes, and
+            ranks that are combined.
+        ValueError
+            On bad input, or an ``output`` that is unknown, needed or not possible.
+
+        Notes
+        -----
+        O(values) for weights, O(values * log thresholds) for stumps; for trees
+        O(n_samples * n_background * nodes), for a tree that both rows go through alike O(depth).
+        """
+        check_is_fitted(self)
+        rows = self._more_rows(X)
+        behind = None if background is None else self._more_rows(background)
+        rank = None if output is None else self._rank_of(output)
+        scoring = self._spec().scoring
+        if scoring is None:
+            raise TypeError(f"{type(self).__name__} does not say how it answers")
+        name = type(self).__name__
+        values, base = contributions_of(scoring, rows, behind, rank, name)
+        names = getattr(self, "feature_names_in_", None)
+        return Contributions(values, base, None if names is None else [*map(str, names)])
+
+    def _rank_of(self, label: Any) -> int:
+        """The number of a label, from 0."""
+        known: list[Any] = self.classes_.tolist() if hasattr(self, "classes_") else []
+        if not known:
+            raise ValueError(f"{type(self).__name__} has one score per row: output must be None")
+        if label not in known:
+            raise ValueError(
+                f"output must be one of the labels {', '.join(map(repr, known))}; found {label!r}"
+            )
+        return known.index(label)
 
     def _fitted_state(self) -> Any:
         # AttributeError, as for any attribute that a fit has yet to set.

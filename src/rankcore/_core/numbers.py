@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -221,3 +222,10 @@ def check_scores(scores: np.ndarray) -> np.ndarray:
         rows = finite.reshape(len(scores), -1).all(axis=1)
         check_reached(int(rows.argmin()), len(scores))
     return scores
+
+
+def power_of_two(value: float, exponent: int = 0) -> float:
+    """The power of two nearest to value * 2 ** exponent, within what a scale may be."""
+    if not value > 0:
+        return 1.0
+    return math.ldexp(1.0, min(max(round(math.log2(value)) + exponent, -664), 664))

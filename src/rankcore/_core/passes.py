@@ -16,7 +16,11 @@ PATIENCE = 5
 
 
 def passes(
-    model: Any, state: LearnerState, loss: str, more: Callable[[], str] = str
+    model: Any,
+    state: LearnerState,
+    loss: str,
+    more: Callable[[], str] = str,
+    first: int = 1,
 ) -> Iterator[int]:
     """Number the passes of a fit; the caller makes each one.
 
@@ -30,6 +34,8 @@ def passes(
         What messages call the loss.
     more : callable
         What ``verbose`` adds to a line.
+    first : int
+        The pass to go on with; the log has those before it, and may have a part of this one.
 
     Yields
     ------
@@ -43,10 +49,12 @@ def passes(
     """
     best, stale = np.inf, 0
     for epoch in range(1, model.max_iter + 1):
-        state.log.append([0, 0, 0])
-        yield epoch
-        examples, total, mistakes = state.log[-1]
-        if model.verbose and epoch % model.verbose == 0:
+        if epoch > len(state.log):
+            state.log.append([0, 0, 0])
+        if epoch >= first:
+            yield epoch
+        examples, total, mistakes = state.log[epoch - 1]
+        if model.verbose and epoch % model.verbose == 0 and epoch >= first:
             print(
                 f"[{type(model).__name__}] epoch {epoch} of {model.max_iter}: "
                 f"{loss} {total / examples:.4f}, {mistakes} mistakes{more()}"

@@ -30,7 +30,11 @@ def magnitudes(rows: Rows) -> NDArray[np.float64]:
 
 def differ(rows: Rows) -> bool:
     """Whether the features differ in scale by orders of magnitude."""
-    sizes = magnitudes(rows)
+    return sizes_differ(magnitudes(rows))
+
+
+def sizes_differ(sizes: NDArray[np.float64]) -> bool:
+    """Whether these greatest magnitudes differ by orders."""
     sizes = sizes[sizes > 0]
     if sizes.size < 2:
         return False
@@ -40,13 +44,18 @@ def differ(rows: Rows) -> bool:
 
 def warn_of_scales(rows: Rows, learner: str) -> None:
     """Warn of features that differ in scale by orders of magnitude, naming the cure."""
-    if not differ(rows):
+    warn_of_sizes(magnitudes(rows), learner, stacklevel=5)
+
+
+def warn_of_sizes(sizes: NDArray[np.float64], learner: str, stacklevel: int) -> None:
+    """The same of their greatest magnitudes."""
+    if not sizes_differ(sizes):
         return
     # No figures of these rows: a search, which fits many times, is to warn once.
     warnings.warn(
-        f"the features differ in scale by orders of magnitude, column {magnitudes(rows).argmax()} "
+        f"the features differ in scale by orders of magnitude, column {sizes.argmax()} "
         f"being the largest, and large ones drown the others: put {learner} behind a scaler, as in "
         f"make_pipeline(StandardScaler(), {learner}()), or train with --scale auto",
         UserWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )

@@ -164,7 +164,7 @@ class TreeSum:
             used = np.unique(tree.features)
             if feature in used and used.size > 1:
                 raise ValueError(
-                    f"trees join feature {feature} with others, such as "
+                    f"trees join column {feature} with others, such as "
                     f"{int(used[used != feature][0])}: it has no contribution of its own; fit with "
                     "max_leaf_nodes=2"
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
+from rankcore._core.blocks import whole_rows
 from rankcore._core.concurrency import learns
 from rankcore._core.params import check_real
 from rankcore._core.watch import Callback
@@ -134,7 +135,7 @@ class BipartiteRankBoost(PairBoosting):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         group: Any = None,
@@ -169,6 +170,7 @@ class BipartiteRankBoost(PairBoosting):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
+        X, y, qid = whole_rows(X, y, qid, group=group, sample_weight=sample_weight)
         X, qid = take_queries(X, qid, group)
         rows, categories = self._begin_fit(X)
         queries = queries_of(qid, group, rows.n_rows)

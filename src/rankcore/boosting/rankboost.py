@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
+from rankcore._core.blocks import whole_rows
 from rankcore._core.concurrency import learns
 from rankcore._core.watch import Callback
 from rankcore.boosting._base import PairBoosting
@@ -293,7 +294,8 @@ class RankBoost(PairBoosting):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
             NaN is missing. CSR and C-ordered float32 or float64 are used in place: do not
-            write to them before the call returns, callbacks included.
+            write to them before the call returns, callbacks included. Or a row cache, from
+            `rankcore.datasets.open_rows`, which has its own labels and queries.
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
@@ -329,6 +331,7 @@ class RankBoost(PairBoosting):
             failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
+        X, y, qid = whole_rows(X, y, qid, group=group, sample_weight=sample_weight)
         X, qid = take_queries(X, qid, group)
         rows, categories = self._begin_fit(X)
         queries = queries_of(qid, group, rows.n_rows)

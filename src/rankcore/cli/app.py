@@ -1,4 +1,5 @@
-"""The ``rankcore`` command: train, tune, cv, predict, evaluate, info, export and demo.
+"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, info,
+export and demo.
 
 Results go to standard output, everything else to standard error. Mistakes of the user end in one
 line and status 1 (2 for a command line that makes no sense), never in a traceback.
@@ -21,9 +22,11 @@ except ModuleNotFoundError as error:
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
 # scikit-learn, and what imports it, is imported inside the commands: --help stays instant.
+from rankcore.cli.commands.cache import cache
 from rankcore.cli.commands.cv import cv
 from rankcore.cli.commands.demo import demo
 from rankcore.cli.commands.evaluate import evaluate
+from rankcore.cli.commands.explain import explain
 from rankcore.cli.commands.export import export
 from rankcore.cli.commands.info import info
 from rankcore.cli.commands.predict import predict
@@ -70,6 +73,7 @@ app = typer.Typer(
     help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, look inside.",
 )
 app.command(help="Learn a model from files of labelled examples.", epilog=list_of_learners())(train)
+app.command(help="Turn files into a row cache, which train reads many times faster.")(cache)
 app.command(help="Try learners and parameters at random for some minutes; save the best model.")(
     tune
 )
@@ -82,6 +86,9 @@ app.command(help="Print a model's label for each example, or a ranker's score, o
 app.command(
     help="Measure a model on labelled data, or a TREC run on judgments, as trec_eval does."
 )(evaluate)
+app.command(help="Say what decided a query, a pair of examples, a rank, or scores as a whole.")(
+    explain
+)
 app.command(help="Show what a model file holds.")(info)
 app.command(help="Write a model in the format of another program, and check it.")(export)
 app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")(demo)

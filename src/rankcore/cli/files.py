@@ -23,7 +23,8 @@ ManyDataArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA...",
-        help="svmlight/LETOR files, also gzip or bzip2; - for stdin. Several are joined.",
+        help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin. Several are "
+        "joined. A row cache or a pattern in quotes is read a window at a time, as with --stream.",
     ),
 ]
 ValidOption = Annotated[

@@ -79,7 +79,7 @@ class Choice:
 
     def make(self, learner: Learner, **more: Any) -> Any:
         """The estimator, with such parameters as a file can hold; `more` where it has them."""
-        from rankcore.io.model_file import check_params
+        from rankcore.io.parameters import check_params
 
         known = learner.accepts()
         params: dict[str, Any] = {name: value for name, value in more.items() if name in known}

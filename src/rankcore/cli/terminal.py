@@ -68,6 +68,15 @@ class ProgressBar:
         ----------
         now : rankcore.progress.Progress
         """
+        if now.n_epochs == 0:
+            self.bar.update(
+                self.task,
+                total=now.total or None,
+                completed=now.done,
+                unit=now.unit,
+                note=f"{now.value:,.0f} {now.measure}",
+            )
+            return
         total = now.n_epochs * now.total
         if self.bar.tasks[0].total != total:
             self.bar.reset(self.task, total=total)  # the speed of reading is another
@@ -83,10 +92,13 @@ class ProgressBar:
 
 
 class _Speed(ProgressColumn):
-    """Lines, examples, queries or rounds per second."""
+    """Lines, examples, queries, rounds or megabytes per second."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.finished_speed or task.speed or 0:,.0f} {task.fields['unit']}/s")
+        speed, unit = task.finished_speed or task.speed or 0, task.fields["unit"]
+        if unit == "bytes":
+            return Text(f"{speed / 1e6:,.1f} MB/s")
+        return Text(f"{speed:,.0f} {unit}/s")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from rankcore.datasets.generators import (
 from rankcore.datasets.judgments import JoinedRun, Qrels, Run, join_run
 from rankcore.datasets.letor import LetorData, iter_letor, load_letor
 from rankcore.datasets.letor_writer import dump_letor
+from rankcore.datasets.row_files import open_rows
 from rankcore.datasets.trec import read_qrels, read_run, write_qrels, write_run
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "make_letor",
     "make_oap_synthetic",
     "make_ordinal",
+    "open_rows",
     "quadratic_features",
     "read_qrels",
     "read_run",

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankcore.datasets.letor_blocks import Block, Collected, Options, blocks, check_count
+from rankcore.datasets.letor_blocks import Collected, Options, blocks, check_count
+from rankcore.datasets.query_starts import QueryStarts
 from rankcore.datasets.streams import Source, open_lines
 from rankcore.metrics.tables import Table
 
@@ -331,7 +332,7 @@ def _batches(
 ) -> Iterator[LetorData]:
     with open_lines(source) as lines:
         batch = Collected(options)
-        queries = _Queries(lines.name)
+        queries = QueryStarts(lines.name)
         in_batch = 0
         for block in blocks(lines, options):
             if block.has_qid:
@@ -359,27 +360,3 @@ def _batches(
             batch.add(block, first, block.n_rows)
         if batch.n_rows:
             yield LetorData(*batch.finish())
-
-
-class _Queries:
-    """Where queries begin, in blocks of rows that come one after the other."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.seen: set[int | str] = set()
-        self.last: int | str | None = None
-
-    def starts(self, block: Block) -> Iterator[int]:
-        """The rows of a block with which a query begins, ascending."""
-        for row, start, stop, number, line, kind in block.runs.tolist():
-            query = number if kind else block.word(start, stop)
-            if query == self.last:
-                continue
-            if query in self.seen:
-                raise ValueError(
-                    f"{self.name}, line {block.first_line + line - 1}: query {query} goes on after "
-                    "another one began; a batch needs the rows of a query next to each other"
-                )
-            self.seen.add(query)
-            self.last = query
-            yield row

@@ -1,4 +1,4 @@
-"""Files as blocks of whole lines: paths and streams, plain, gzip or bzip2."""
+"""Files as blocks of whole lines: paths and streams, plain, gzip, bzip2 or Zstandard."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from typing import Any, BinaryIO, TypeAlias
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
@@ -125,9 +126,34 @@ class _Again:
         return start
 
 
+class _Zstd:
+    """A Zstandard stream, decompressed by Python (3.14 and later) or by its backport."""
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self.name, self.zstd = name, _zstd(name)
+        self.file = self.zstd.ZstdFile(stream)
+
+    def read(self, n: int = -1) -> Any:
+        """Up to n bytes."""
+        try:
+            return self.file.read(n)
+        except self.zstd.ZstdError as error:
+            raise ValueError(f"{self.name} is damaged: {error}") from error
+
+
+def _zstd(name: str) -> Any:
+    for module in ("compression.zstd", "backports.zstd"):
+        with suppress(ModuleNotFoundError):
+            return import_module(module)
+    raise ValueError(
+        f"{name} is compressed with Zstandard, which this Python cannot read: "
+        "pip install backports.zstd, or decompress it first"
+    )
+
+
 @contextmanager
 def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
-    """Open a source for reading; gzip and bzip2 are recognised by their first bytes.
+    """Open a source for reading; gzip, bzip2 and Zstandard are recognised by their first bytes.
 
     Parameters
     ----------
@@ -163,6 +189,8 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
         size = 0
         if start.startswith(b"\x1f\x8b"):
             whole = stack.enter_context(gzip.GzipFile(fileobj=whole))
+        elif start == b"\x28\xb5\x2f":
+            whole = _Zstd(whole, name)
         elif start.startswith(b"BZh"):
             whole = stack.enter_context(bz2.BZ2File(whole))
         elif stream is not source:

@@ -108,6 +108,11 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
         spec = last._spec()
     scoring = spec.scoring
     learner = type(last).__name__
+    if scoring.form == "calibrated":
+        raise ValueError(
+            f"a {learner} cannot be exported: its probabilities are no sum; export its estimator_, "
+            "or save it: rankcore_model.h reads the file"
+        )
     if scoring.form == "none":
         raise ValueError(f"this {learner} cannot be exported: {scoring.facts['reason']}")
     first = next((one for one in front if hasattr(one, "n_features_in_")), last)

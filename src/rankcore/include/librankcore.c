@@ -90,8 +90,9 @@ enum { BLOCK = 256 };
 
 static int32_t answered(const rankcore_model *model, const void *values, const int32_t *columns,
                         const int64_t *offsets, int64_t n_rows, int64_t stride, int32_t dtype,
-                        double *scores, int32_t *ranks)
+                        double *scores, int32_t *ranks, double *probabilities)
 {
+    const int64_t k = model->model.n_ranks;
     const size_t item = dtype == RC_FLOAT32 ? sizeof(float) : sizeof(double);
     void *room = malloc(rc_model_room(&model->model));
     int32_t code = room ? RC_MODEL_OK : RC_MODEL_MEMORY;
@@ -109,8 +110,9 @@ static int32_t answered(const rankcore_model *model, const void *values, const i
         X.dtype = dtype;
         code = rc_model_check_rows(&model->model, &X);
         if (code == RC_MODEL_OK)
-            code = rc_model_answer(&model->model, &X, scores ? scores + first : NULL,
-                                   ranks ? ranks + first : NULL, room);
+            code = rc_model_answer_(&model->model, &X, scores ? scores + first : NULL,
+                                    ranks ? ranks + first : NULL,
+                                    probabilities ? probabilities + first * k : NULL, room);
     }
     free(room);
     return code;
@@ -119,25 +121,55 @@ static int32_t answered(const rankcore_model *model, const void *values, const i
 int32_t rankcore_dense(const rankcore_model *model, const double *values, int64_t n_rows,
                        int64_t stride, double *scores, int32_t *ranks)
 {
-    return answered(model, values, NULL, NULL, n_rows, stride, RC_FLOAT64, scores, ranks);
+    return answered(model, values, NULL, NULL, n_rows, stride, RC_FLOAT64, scores, ranks, NULL);
 }
 
 int32_t rankcore_dense_f32(const rankcore_model *model, const float *values, int64_t n_rows,
                            int64_t stride, double *scores, int32_t *ranks)
 {
-    return answered(model, values, NULL, NULL, n_rows, stride, RC_FLOAT32, scores, ranks);
+    return answered(model, values, NULL, NULL, n_rows, stride, RC_FLOAT32, scores, ranks, NULL);
 }
 
 int32_t rankcore_csr(const rankcore_model *model, const double *values, const int32_t *columns,
                      const int64_t *offsets, int64_t n_rows, double *scores, int32_t *ranks)
 {
-    return answered(model, values, columns, offsets, n_rows, 0, RC_FLOAT64, scores, ranks);
+    return answered(model, values, columns, offsets, n_rows, 0, RC_FLOAT64, scores, ranks, NULL);
 }
 
 int32_t rankcore_csr_f32(const rankcore_model *model, const float *values, const int32_t *columns,
                          const int64_t *offsets, int64_t n_rows, double *scores, int32_t *ranks)
 {
-    return answered(model, values, columns, offsets, n_rows, 0, RC_FLOAT32, scores, ranks);
+    return answered(model, values, columns, offsets, n_rows, 0, RC_FLOAT32, scores, ranks, NULL);
+}
+
+int32_t rankcore_dense_probabilities(const rankcore_model *model, const double *values,
+                                     int64_t n_rows, int64_t stride, double *probabilities)
+{
+    return answered(model, values, NULL, NULL, n_rows, stride, RC_FLOAT64, NULL, NULL,
+                    probabilities);
+}
+
+int32_t rankcore_dense_f32_probabilities(const rankcore_model *model, const float *values,
+                                         int64_t n_rows, int64_t stride, double *probabilities)
+{
+    return answered(model, values, NULL, NULL, n_rows, stride, RC_FLOAT32, NULL, NULL,
+                    probabilities);
+}
+
+int32_t rankcore_csr_probabilities(const rankcore_model *model, const double *values,
+                                   const int32_t *columns, const int64_t *offsets, int64_t n_rows,
+                                   double *probabilities)
+{
+    return answered(model, values, columns, offsets, n_rows, 0, RC_FLOAT64, NULL, NULL,
+                    probabilities);
+}
+
+int32_t rankcore_csr_f32_probabilities(const rankcore_model *model, const float *values,
+                                       const int32_t *columns, const int64_t *offsets,
+                                       int64_t n_rows, double *probabilities)
+{
+    return answered(model, values, columns, offsets, n_rows, 0, RC_FLOAT32, NULL, NULL,
+                    probabilities);
 }
 
 const char *rankcore_message(int32_t code)
@@ -147,8 +179,8 @@ const char *rankcore_message(int32_t code)
         "the file cannot be read",
         "the model file is damaged",
         "the model file was written by a newer version",
-        "this model does not answer that: no score of a row, no ranks, or sparse rows behind a "
-        "scaler that centres",
+        "this model does not answer that: no score of a row, no ranks, no probabilities, or sparse "
+        "rows behind a scaler that centres",
         "the rows have other columns than the model, or columns that do not ascend",
         "no memory",
     };

@@ -69,6 +69,21 @@ RANKCORE_API int32_t rankcore_csr_f32(const rankcore_model *model, const float *
                                       const int32_t *columns, const int64_t *offsets,
                                       int64_t n_rows, double *scores, int32_t *ranks);
 
+/* The probability of each rank, n_ranks for each row, of a CalibratedOrdinal. */
+RANKCORE_API int32_t rankcore_dense_probabilities(const rankcore_model *model, const double *values,
+                                                  int64_t n_rows, int64_t stride,
+                                                  double *probabilities);
+RANKCORE_API int32_t rankcore_dense_f32_probabilities(const rankcore_model *model,
+                                                      const float *values, int64_t n_rows,
+                                                      int64_t stride, double *probabilities);
+RANKCORE_API int32_t rankcore_csr_probabilities(const rankcore_model *model, const double *values,
+                                                const int32_t *columns, const int64_t *offsets,
+                                                int64_t n_rows, double *probabilities);
+RANKCORE_API int32_t rankcore_csr_f32_probabilities(const rankcore_model *model,
+                                                    const float *values, const int32_t *columns,
+                                                    const int64_t *offsets, int64_t n_rows,
+                                                    double *probabilities);
+
 /* What a code means. */
 RANKCORE_API const char *rankcore_message(int32_t code);
 

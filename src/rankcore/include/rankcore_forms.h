@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "rankcore.h"
+#include "rankcore_calibration.h"
 #include "rankcore_tensors.h"
 
 #ifdef __cplusplus
@@ -68,7 +69,9 @@ typedef struct rc_model {
     int32_t counts;             /* tasks: decision "count" */
     int32_t rule;               /* kernel: RC_MODEL_LINEAR, RC_MODEL_THRESHOLDS or RC_MODEL_TASKS */
     int32_t output;             /* votes: 0 round or mean, 1 median, 2 plurality */
-    int32_t scales;             /* 0, or 1 if values are scaled first */
+    int32_t calibrated;         /* 0, or 1 if ranks follow from probabilities of the score */
+    rc_calibration calibration; /* if it is calibrated */
+    int32_t scales;             /* 0, or how values are scaled first: 1 standard, 2 max_abs */
     const double *center;       /* NULL: nothing is taken from a value */
     const double *scale;        /* NULL: nothing divides it */
     rc_model_array classes;     /* of numbers, or the UTF-8 of text */
@@ -379,9 +382,12 @@ static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ 
 {
     static const char names[][11] = {"none",    "linear", "thresholds", "rounded", "tasks",
                                      "classes", "votes",  "stumps",     "trees",   "kernel"};
-    const rc_model_text form = rc_model_fact_(file, "scoring");
+    rc_model_text form = rc_model_fact_(file, "scoring");
     const int64_t d = model->n_features;
     rc_model_array weights;
+    model->calibrated = rc_model_is_(form, "calibrated");
+    if (model->calibrated)
+        form = rc_model_fact_(file, "scoring.of");
     for (model->form = RC_MODEL_KERNEL; model->form > 0; model->form--)
         if (rc_model_is_(form, names[model->form]))
             break;
@@ -425,6 +431,36 @@ static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ 
     }
 }
 
+/* Curves of a model whose form is read; 1 if it has none. */
+static inline int32_t rc_model_read_calibration_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_array curves = rc_model_part_(file, "scoring.curves", RC_MODEL_F64, 2);
+    const rc_model_array knots = rc_model_part_(file, "scoring.knots", RC_MODEL_F64, 1);
+    const rc_model_array moments = rc_model_part_(file, "scoring.moments", RC_MODEL_F64, 1);
+    const rc_model_array costs = rc_model_part_(file, "scoring.costs", RC_MODEL_F64, 2);
+    const int64_t n_knots = knots.data ? knots.size : 0, k = model->n_ranks;
+    rc_calibration *c = &model->calibration;
+    int64_t j;
+    if (!model->calibrated)
+        return 1;
+    if (model->form == RC_MODEL_NONE || model->form == RC_MODEL_CLASSES || k < 2 ||
+        !rc_model_has_(curves, n_knots ? n_knots : 1, k - 1, 0) ||
+        !rc_model_has_(moments, 3, 0, 0) || !rc_model_has_(costs, k, k, 0))
+        return 0;
+    c->n_ranks = model->n_ranks;
+    c->n_knots = n_knots;
+    c->curves = (const double *)curves.data;
+    c->knots = (const double *)knots.data;
+    c->slope = ((const double *)moments.data)[0];
+    c->center = ((const double *)moments.data)[1];
+    c->scale = ((const double *)moments.data)[2];
+    c->costs = (const double *)costs.data;
+    for (j = 1; j < n_knots; j++)
+        if (!(c->knots[j - 1] < c->knots[j]))
+            return 0;
+    return c->scale > 0.0;
+}
+
 static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file_ *file)
 {
     const rc_model_text scaler = rc_model_fact_(file, "scoring.scaler");
@@ -434,7 +470,7 @@ static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file
     const rc_model_array scale = rc_model_part_(file, "scoring.scale", RC_MODEL_F64, 1);
     if (!scaler.first)
         return !centers && !divides;
-    model->scales = centers || divides;
+    model->scales = !centers && !divides ? 0 : rc_model_is_(scaler, "max_abs") ? 2 : 1;
     model->center = (const double *)center.data;
     model->scale = (const double *)scale.data;
     return (!centers || rc_model_has_(center, model->n_features, 0, 0)) &&

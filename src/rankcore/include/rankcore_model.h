@@ -102,8 +102,9 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
             if (model->center)
                 v = v - (float)model->center[f];
             if (model->scale)
-                v = x.indices ? (float)((double)v * (1.0 / model->scale[f]))
-                              : v / (float)model->scale[f];
+                v = x.indices            ? (float)((double)v * (1.0 / model->scale[f]))
+                    : model->scales == 2 ? (float)((double)v / model->scale[f])
+                                         : v / (float)model->scale[f];
             to[i] = v;
         }
     } else {
@@ -214,8 +215,8 @@ static inline void rc_model_outputs_(const rc_model *model, rc_row x, double *ou
         outputs[j] = (sums[4 * j] + sums[4 * j + 2]) + (sums[4 * j + 1] + sums[4 * j + 3]);
 }
 
-/* Score and rank of one row; either may be NULL. `room` has
- * rc_model_sums_ doubles. */
+/* Score and rank of one row; either may be NULL. `room` has rc_model_sums_ doubles; a rank of a
+ * calibrated model leaves its probabilities there. */
 static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, double *score,
                                  int32_t *rank)
 {
@@ -284,6 +285,10 @@ static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, 
     default:
         break;
     }
+    if (model->calibrated && rank) {
+        rc_calibration_probabilities(&model->calibration, s, room);
+        y = rc_calibration_rank(&model->calibration, room);
+    }
     if (score)
         *score = s;
     if (rank)
@@ -301,6 +306,33 @@ static inline size_t rc_model_room(const rc_model *model)
     return 8 * (rc_model_sums_(model) + (model->scales ? (size_t)model->n_features : 0));
 }
 
+static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, double *scores,
+                                       int32_t *ranks, double *probabilities, void *room)
+{
+    double *sums = (double *)room, *scaled = sums + rc_model_sums_(model);
+    const int64_t k = model->n_ranks;
+    int64_t i, r;
+    if (model->form == RC_MODEL_NONE || (ranks && !k) || (probabilities && !model->calibrated))
+        return RC_MODEL_UNSUPPORTED;
+    if (X->n_features != model->n_features)
+        return RC_MODEL_ROWS;
+    if (model->center && X->indices)
+        return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */
+    for (i = 0; i < X->n_rows; i++) {
+        rc_row x = rc_rows_get(X, i);
+        int32_t rank;
+        if (model->scales)
+            x = rc_model_scaled_(model, x, scaled);
+        rc_model_row_(model, x, sums, scores ? scores + i : NULL,
+                      ranks || probabilities ? &rank : NULL);
+        if (ranks)
+            ranks[i] = rank;
+        for (r = 0; probabilities && r < k; r++)
+            probabilities[i * k + r] = sums[r];
+    }
+    return RC_MODEL_OK;
+}
+
 /* Scores and ranks of rows; writes scores[0 .. n_rows - 1] and ranks[0 .. n_rows - 1], either of
  * which may be NULL, and `room`, rc_model_room bytes that begin at a multiple of 8 and belong to
  * this call alone. Allocates nothing. Rows are not checked: see rc_model_check_rows.
@@ -311,21 +343,15 @@ static inline size_t rc_model_room(const rc_model *model)
 static inline int32_t rc_model_answer(const rc_model *model, const rc_rows *X, double *scores,
                                       int32_t *ranks, void *room)
 {
-    double *sums = (double *)room, *scaled = sums + rc_model_sums_(model);
-    int64_t i;
-    if (model->form == RC_MODEL_NONE || (ranks && !model->n_ranks))
-        return RC_MODEL_UNSUPPORTED;
-    if (X->n_features != model->n_features)
-        return RC_MODEL_ROWS;
-    if (model->center && X->indices)
-        return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */
-    for (i = 0; i < X->n_rows; i++) {
-        rc_row x = rc_rows_get(X, i);
-        if (model->scales)
-            x = rc_model_scaled_(model, x, scaled);
-        rc_model_row_(model, x, sums, scores ? scores + i : NULL, ranks ? ranks + i : NULL);
-    }
-    return RC_MODEL_OK;
+    return rc_model_answer_(model, X, scores, ranks, NULL, room);
+}
+
+/* Probability of each rank, of a CalibratedOrdinal; writes probabilities[0 .. n_rows * n_ranks -
+ * 1], a row per row. As rc_model_answer otherwise. */
+static inline int32_t rc_model_probabilities(const rc_model *model, const rc_rows *X,
+                                             double *probabilities, void *room)
+{
+    return rc_model_answer_(model, X, NULL, NULL, probabilities, room);
 }
 
 static inline int32_t rc_model_answer_in_arena_(const rc_model *model, const rc_rows *X,

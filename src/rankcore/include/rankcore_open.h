@@ -25,7 +25,8 @@ static inline int32_t rc_model_numbers_are_finite_(const rc_model *model,
     static const char *const keys[] = {
         "scoring.weights", "scoring.thresholds", "scoring.intercept", "scoring.intercepts",
         "scoring.values",  "scoring.missing",    "scoring.at_zero",   "scoring.base",
-        "scoring.vectors", "scoring.norms",      "scoring.coefs",     "scoring.constants"};
+        "scoring.vectors", "scoring.norms",      "scoring.coefs",     "scoring.constants",
+        "scoring.curves",  "scoring.knots",      "scoring.moments",   "scoring.costs"};
     size_t i;
     int32_t axes;
     for (i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -97,6 +98,8 @@ static inline int32_t rc_model_open(rc_model *model, const void *bytes, size_t s
         return rc_model_fail_(model, RC_MODEL_DAMAGED, "its names or labels do not fit");
     if (!rc_model_read_form_(model, &file))
         return rc_model_fail_(model, RC_MODEL_DAMAGED, "its scoring is damaged");
+    if (!rc_model_read_calibration_(model, &file))
+        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its probabilities are damaged");
     if (!rc_model_read_scaler_(model, &file))
         return rc_model_fail_(model, RC_MODEL_DAMAGED, "its scaler is damaged");
     return size <= RC_MODEL_LARGE ? rc_model_verify(model) : RC_MODEL_OK;

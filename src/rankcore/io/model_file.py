@@ -15,18 +15,16 @@ import secrets
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankcore._core.concurrency import unchanging
-from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
-from rankcore._core.public_names import HOME
-from rankcore._core.random_state import decode_generator, encode_generator
+from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.scoring import Scoring
 from rankcore.io import safetensors, text_arrays
+from rankcore.io.parameters import check_learner, decode_param, encode_param, learner_named
 from rankcore.io.scaled import describe_scaler, restore_scaled, scaler_scoring, split_scaler
 
 FORMAT = "rankcore model"
@@ -37,10 +35,9 @@ LARGE = 2**26
 # The last array of a file: CRC-32 of all bytes before it, least significant byte first.
 CHECKSUM = "~crc32"
 # Metadata; those of the scoring come besides.
-METADATA = (
-    *("format", "version", "learner", "n_features"),
-    *("parameters", "facts", "scaler", "labels", "checksum"),
-)
+METADATA = ("format", "version", "labels", "checksum")
+# Those of a model, and with its name before them of each model that it asks.
+OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler")
 SCORING = "scoring"
 
 
@@ -83,18 +80,13 @@ def save(
     from sklearn.utils.validation import check_is_fitted
 
     whole, (scaler, model) = model, split_scaler(model)
-    if _learner(type(model).__name__) is not type(model):  # nor a subclass: load has to find it
-        chosen = ", or save its best_estimator_" if hasattr(model, "best_estimator_") else ""
-        raise TypeError(
-            f"save takes a rankcore learner, found {type(model).__name__}; use pickle for "
-            f"others{chosen}"
-        )
+    check_learner(model)
     check_is_fitted(model)
     target = _writable_target(path)
     if scaler is not None:
         check_is_fitted(scaler)
     with unchanging(model):
-        parts = _pack(model, None if scaler is None else describe_scaler(whole, scaler))
+        parts = _pack(whole, model._spec())
 
     def check(written: Path) -> None:
         try:
@@ -107,22 +99,6 @@ def save(
             ) from error
 
     _write_atomically(target, parts, check)
-
-
-def check_params(model: Any) -> None:
-    """Raise unless a model file can hold the parameters of an estimator, fitted or not.
-
-    Parameters
-    ----------
-    model : estimator
-
-    Raises
-    ------
-    TypeError
-        If a parameter cannot be written without pickling.
-    """
-    for name, value in model.get_params(deep=False).items():
-        _encode_param(name, value)
 
 
 def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
@@ -216,27 +192,22 @@ def _check_sum(content: bytes | mmap.mmap, last: safetensors.Tensor) -> None:
             raise ValueError("its checksum is not that of its bytes")
 
 
-def _pack(model: Specified, scaler: tuple[dict[str, Any], dict[str, Any]] | None) -> list[bytes]:
+def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
     """The parts of a model file, in their order."""
-    spec = model._spec()
     assert spec.scoring is not None
-    params: dict[str, Any] = model.get_params(deep=False)  # type: ignore[attr-defined]
-    arrays = dict(spec.arrays)
-    metadata = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "learner": type(model).__name__,
-        "n_features": str(spec.n_features),
-        "parameters": json.dumps({name: _encode_param(name, v) for name, v in params.items()}),
-        "facts": json.dumps(spec.facts),
-        **_describe_scoring(spec.scoring, arrays),
-    }
-    if scaler is not None:
-        metadata["scaler"] = json.dumps(scaler[0])
-        metadata |= {f"{SCORING}.{name}": of for name, of in scaler_scoring(scaler[0]).items()}
-        arrays |= scaler[1]
-    if spec.feature_names is not None:
-        arrays["feature_names"] = np.array(spec.feature_names, dtype=object)
+    metadata = {"format": FORMAT, "version": str(VERSION)}
+    arrays: dict[str, Any] = {}
+    _add_model("", model, spec, metadata, arrays)
+    metadata |= _describe_scoring(spec.scoring, arrays)
+    scaled = [name for name in metadata if name.split(".")[-1] == "scaler"]
+    if len(scaled) > 1:
+        raise TypeError(
+            "save takes one scaler, in front of a CalibratedOrdinal or of its estimator; found both"
+        )
+    for name in scaled:
+        prefix = name.removesuffix("scaler")
+        for key, of in scaler_scoring(json.loads(metadata[name])).items():
+            metadata[f"{SCORING}.{key}"] = of if key == "scaler" else prefix + of
     arrays, texts = text_arrays.encode(arrays)
     metadata["labels"], metadata["checksum"] = json.dumps(texts), CHECKSUM
     arrays[CHECKSUM] = np.zeros(4, dtype=np.uint8)
@@ -245,6 +216,33 @@ def _pack(model: Specified, scaler: tuple[dict[str, Any], dict[str, Any]] | None
         checksum = zlib.crc32(part, checksum)
     parts[-1] = checksum.to_bytes(4, "little")
     return parts
+
+
+def _add_model(
+    prefix: str, whole: Any, spec: ModelSpec, metadata: dict[str, str], arrays: dict[str, Any]
+) -> None:
+    """Add what describes a model, and each that it asks, under a prefix of its name."""
+    scaler, model = split_scaler(whole)
+    params: dict[str, Any] = model.get_params(deep=False)
+    found = {
+        "learner": type(model).__name__,
+        "n_features": str(spec.n_features),
+        "parameters": json.dumps({name: encode_param(name, v) for name, v in params.items()}),
+        "facts": json.dumps(spec.facts),
+    }
+    own = dict(spec.arrays)
+    if scaler is not None:
+        facts, scales = describe_scaler(whole, scaler)
+        found["scaler"] = json.dumps(facts)
+        own |= scales
+    if spec.feature_names is not None:
+        own["feature_names"] = np.array(spec.feature_names, dtype=object)
+    metadata.update({prefix + name: value for name, value in found.items()})
+    arrays.update({prefix + name: array for name, array in own.items()})
+    for name, (part, its_spec) in spec.parts.items():
+        assert its_spec is not None
+        check_learner(split_scaler(part)[1])
+        _add_model(f"{prefix}{name}.", part, its_spec, metadata, arrays)
 
 
 def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str]:
@@ -328,67 +326,72 @@ class Arrays(Mapping[str, np.ndarray]):
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
 
 
-def _learner(name: Any) -> Any:
-    """The public class of this name whose models have files; None if there is none."""
-    kind = getattr(import_module(HOME[name]), name) if name in HOME else None
-    if not (isinstance(kind, type) and issubclass(kind, Specified)):
-        return None
-    return None if kind._describe is Specified._describe else kind  # RankSVMCV has a model
+class _Under(Mapping[str, np.ndarray]):
+    """The arrays whose names begin with a prefix, by the rest of their names."""
+
+    def __init__(self, arrays: Any, prefix: str) -> None:
+        self._arrays, self._prefix = arrays, prefix
+        self.mapped = arrays.mapped
+        self.shapes = {
+            name.removeprefix(prefix): shape
+            for name, shape in arrays.shapes.items()
+            if name.startswith(prefix)
+        }
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[self._prefix + name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.shapes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
 
 
 def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
-    unknown = [name for name in metadata if name not in METADATA and name.split(".")[0] != SCORING]
+    model, known = _rebuild_model(metadata, arrays)
+    unknown = [
+        name for name in metadata.keys() - known - set(METADATA) if name.split(".")[0] != SCORING
+    ]
     if unknown:
         raise ValueError(f"it has metadata that no model has: {sorted(unknown)}")
-    kind = _learner(metadata["learner"])
+    return model
+
+
+def _rebuild_model(metadata: dict[str, str], arrays: Any) -> tuple[Any, set[str]]:
+    """A model, and the names of the metadata that are its own or of models that it asks."""
+    kind = learner_named(metadata["learner"])
     if kind is None:
         raise ValueError(
             f"its learner {metadata['learner']!r} is unknown here; a newer rankcore may know it"
         )
+    known, parts = set(OF_A_MODEL), {}
+    for name in kind._PARTS:
+        prefix = f"{name}."
+        under = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
+        part, its_names = _rebuild_model(under, _Under(arrays, prefix))
+        known |= {prefix + one for one in its_names}
+        parts[name] = (part, None)
     params = json.loads(metadata["parameters"])
-    model = kind(**{name: _decode_param(value) for name, value in params.items()})
+    model = kind(**{name: decode_param(value) for name, value in params.items()})
     model._check_params()
     n_features = check_n_features(json.loads(metadata["n_features"]))
     names = None
     if "feature_names" in arrays:
         names = arrays["feature_names"]
     listed = None if names is None else names.tolist()
-    model._restore(ModelSpec(json.loads(metadata["facts"]), arrays, n_features, listed))
+    facts = json.loads(metadata["facts"])
+    model._restore(ModelSpec(facts, arrays, n_features, listed, parts=parts))
     if names is not None:
         if names.shape != (n_features,):
             raise ValueError("its feature names do not fit its features")
         model.feature_names_in_ = names
     if "scaler" in metadata:
-        return restore_scaled(json.loads(metadata["scaler"]), arrays, model)
-    return model
-
-
-def _encode_param(name: str, value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
-        return value.item()
-    if isinstance(value, np.random.Generator | np.random.RandomState):
-        return encode_generator(value)
-    # Names of measures, or one value for each feature.
-    named = name in ("eval_metric", "monotonic_cst", "categorical_features")
-    if named and (isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1):
-        return [_encode_param(f"an entry of {name}", one) for one in value]
-    if isinstance(value, dict) and name in ("class_weight", "monotonic_cst"):
-        pairs = [
-            [_encode_param(f"an entry of {name}", one) for one in pair] for pair in value.items()
-        ]
-        return {"mapping": pairs}
-    raise TypeError(
-        f"the parameter {name}={value!r} cannot be written to a model file; replace it with "
-        "set_params before saving"
-    )
-
-
-def _decode_param(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() == {"mapping"}:
-        return {_decode_param(key): _decode_param(one) for key, one in value["mapping"]}
-    return decode_generator(value) if isinstance(value, dict) else value
+        model = restore_scaled(json.loads(metadata["scaler"]), arrays, model)
+    return model, known
 
 
 def _writable_target(path: str | os.PathLike[str]) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,15 +103,9 @@ def restore_scaled(
     ValueError, KeyError, TypeError
         If the facts or arrays are not those of a scaler.
     """
-    from sklearn import preprocessing
-    from sklearn.pipeline import Pipeline
-
-    name = facts["class"]
-    if name not in LEARNED:
-        raise ValueError(f"its scaler {name!r} is unknown")
-    scaler = getattr(preprocessing, name)(**facts["params"])
-    d = learner.n_features_in_
-    for attribute in LEARNED[name]:
+    pipeline = scaled_pipeline(facts, facts["steps"], learner)
+    scaler, d = pipeline[0], learner.n_features_in_
+    for attribute in LEARNED[facts["class"]]:
         key = f"scaler.{attribute}"
         if key not in facts["arrays"]:
             setattr(scaler, attribute, None)
@@ -127,5 +121,23 @@ def restore_scaled(
         scaler.feature_names_in_ = arrays["scaler.feature_names"]
         if scaler.feature_names_in_.shape != (d,):
             raise ValueError("its feature names do not fit its scaler")
-    first, second = map(str, facts["steps"])
+    return pipeline
+
+
+def scaled_pipeline(facts: Mapping[str, Any], steps: Sequence[Any], learner: Any) -> Any:
+    """A scaler that is not fitted, of a class and parameters, in front of a learner.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If there is no such scaler, or the names of the steps are not two.
+    """
+    from sklearn import preprocessing
+    from sklearn.pipeline import Pipeline
+
+    name = facts["class"]
+    if name not in LEARNED:
+        raise ValueError(f"its scaler {name!r} is unknown")
+    scaler = getattr(preprocessing, name)(**facts["params"])
+    first, second = map(str, steps)
     return Pipeline([(first, scaler), (second, learner)])

@@ -112,6 +112,25 @@ class Comparison:
         a, b = paired(self.evaluations[c.a], self.evaluations[c.b], c.measure)
         return (b - a)[~(np.isnan(a) | np.isnan(b))]
 
+    def queries(self, contrast: int = 0) -> NDArray[Any]:
+        """Ids of the queries that a contrast is about.
+
+        Parameters
+        ----------
+        contrast : int
+
+        Returns
+        -------
+        ndarray, shape (n_queries,)
+            In the order of `differences`.
+        """
+        c = self.contrasts[contrast]
+        a, b = paired(self.evaluations[c.a], self.evaluations[c.b], c.measure)
+        there = set(self.evaluations[c.b].qid.tolist())
+        ids = self.evaluations[c.a].qid
+        both = np.array([query in there for query in ids.tolist()], dtype=bool)
+        return ids[both][~(np.isnan(a) | np.isnan(b))]
+
     def _table(self) -> Table:
         headings = ("measure", "a", "b", "mean a", "mean b", "b - a", self._level, "p", "Holm")
         rows = [

@@ -225,7 +225,9 @@ def _contrast(
     a, b = a[both], b[both]
     d = b - a
     better = d if greater_is_better(measure) else -d
-    low, high = _interval(d, n_resamples, confidence_level, np.random.default_rng(random_state))
+    low, high = bootstrap_interval(
+        d, n_resamples, confidence_level, np.random.default_rng(random_state)
+    )
     return {
         "measure": measure,
         "a": systems[0],
@@ -275,7 +277,7 @@ def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) ->
     return (as_extreme + 1) / (n_resamples + 1)
 
 
-def _interval(
+def bootstrap_interval(
     d: Floats, n_resamples: int, confidence_level: float, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Percentiles of the means of bootstrap samples."""

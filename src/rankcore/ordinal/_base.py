@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
 
+from rankcore._core.blocks import Pauses, RowBlocks, check_blocks_alone, whole_rows
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
 from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
@@ -31,6 +32,7 @@ from rankcore._core.watch import Callback, Watch, as_eval_sets
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
+from rankcore.ordinal._block_passes import fit_blocks
 from rankcore.ordinal._decisions import margins
 from rankcore.ordinal._scale import fix_scale, mean_square_length
 from rankcore.ordinal._validation import check_eval_metric, held_out_labels, ranks_beside
@@ -71,6 +73,9 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     # Whether all ranks are cut from one direction, along which classes without an order, as in
     # scikit-learn's checks, do not lie.
     _one_direction = False
+
+    # Whether rows on disk are learned a window at a time, rather than mapped into memory.
+    _walks_blocks = True
 
     _block_values = 2**21
     _overflow_hint = (
@@ -239,7 +244,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         classes: Any = None,
         *,
         sample_weight: Any = None,
@@ -254,7 +259,8 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
             Finite. CSR and C-ordered float32 or float64 are used in place: do not write to
-            them before the call returns.
+            them before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`,
+            which have their own labels.
         y : array-like, shape (n_samples,)
             Ordered labels of any type; numbers rank by their own order.
         classes : array-like, shape (n_classes,), optional
@@ -282,6 +288,10 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         ValueError, TypeError
             On bad input or parameters. A failed or interrupted fit leaves the estimator as it was.
         """
+        if isinstance(X, RowBlocks) and self._walks_blocks:
+            check_blocks_alone(y=y, sample_weight=sample_weight)
+            return self._fit_blocks(X, classes, (eval_set, eval_X, eval_y), callbacks)
+        X, y, _ = whole_rows(X, y, None)
         self._check_params()
         rows, ranks, known = self._first_examples(X, y, classes)
         warn_of_scales(rows, type(self).__name__)
@@ -315,6 +325,19 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             fitted.best_iteration_ = watch.best
         fitted._warn_of_fit()
         # In one go, so that Ctrl-C finds the old model or the new one.
+        self.__dict__ = dict(vars(fitted))
+        return self
+
+    def _fit_blocks(
+        self,
+        blocks: RowBlocks,
+        classes: Any = None,
+        held_out: tuple[Any, Any, Any] = (None, None, None),
+        callbacks: Iterable[Callback] | None = None,
+        pauses: Pauses | None = None,
+    ) -> Self:
+        """Fit to rows on disk; with ``pauses``, so that an interrupted fit can go on."""
+        fitted = fit_blocks(self, blocks, classes, held_out, callbacks, FIGURES, pauses)
         self.__dict__ = dict(vars(fitted))
         return self
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.model_spec import array_like
 from rankcore._core.numbers import Floats
+from rankcore._ext.calibration import probabilities
 
 # A normal prior of this precision on thresholds and slope, around those of the shares of the ranks:
 # what it changes is in the fourth digit, and separable rows stay finite.
@@ -33,8 +37,7 @@ class CumulativeLogits:
 
     def probabilities(self, scores: Floats) -> Floats:
         """Of each rank, shape (n, k)."""
-        upper, lower = _bounds(self.thresholds, self.slope * scores)
-        return _between(upper, lower)
+        return _table(scores, self.thresholds[None], np.empty(0), self.slope)
 
 
 @dataclass(frozen=True)
@@ -54,15 +57,18 @@ class IsotonicCurves:
 
     def probabilities(self, scores: Floats) -> Floats:
         """Of each rank, shape (n, k)."""
-        curves = [np.interp(scores, self.knots, column) for column in self.above.T]
-        ends = [np.ones(scores.size), *curves, np.zeros(scores.size)]
-        # Interpolation rounds: curves that meet may cross by a last digit.
-        found = np.maximum(-np.diff(np.column_stack(ends), axis=1), 0.0)
-        whole: Floats = found / found.sum(axis=1, keepdims=True)
-        return whole
+        return _table(scores, self.above, self.knots, 0.0)
 
 
 Curves = CumulativeLogits | IsotonicCurves
+
+
+def _table(scores: Floats, curves: Floats, knots: Floats, slope: float) -> Floats:
+    """Probability of each rank, shape (n, k), by the arithmetic of ``rankcore_calibration.h``."""
+    found = np.empty((scores.size, curves.shape[1] + 1))
+    scores = np.ascontiguousarray(scores, dtype=np.float64)
+    probabilities(scores, np.ascontiguousarray(curves), knots, slope, found)
+    return found
 
 
 def fit_cumulative(
@@ -191,10 +197,21 @@ def fit_isotonic(
     return IsotonicCurves(knots, np.column_stack([one.predict(knots) for one in fitted]))
 
 
-def _bounds(thresholds: Floats, scores: Floats) -> tuple[Floats, Floats]:
-    """Each rank's upper and lower threshold, less the score, shape (n, k)."""
-    ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
-    return ends[1:] - scores[:, None], ends[:-1] - scores[:, None]
+def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) -> Curves:
+    """The curves of k ranks in a model file; raise ValueError if they are none."""
+    if "knots" not in arrays:
+        thresholds = array_like(arrays, "curves", np.empty((1, k - 1)))[0]
+        if (np.diff(thresholds) < 0).any():
+            raise ValueError("its thresholds do not ascend")
+        return CumulativeLogits(thresholds, slope)
+    m = arrays["knots"].size
+    knots = array_like(arrays, "knots", np.empty(m))
+    above = array_like(arrays, "curves", np.empty((m, k - 1)))
+    if m == 0 or not (np.diff(knots) > 0).all():
+        raise ValueError("its knots do not ascend")
+    if (above < 0).any() or (above > 1).any():
+        raise ValueError("its curves are not probabilities")
+    return IsotonicCurves(knots, above)
 
 
 def _between_two(upper: Floats, lower: Floats) -> Floats:
@@ -206,12 +223,6 @@ def _between_two(upper: Floats, lower: Floats) -> Floats:
     low = np.where(lower > 0, expit(-upper), expit(lower))
     found: Floats = high - low
     return found
-
-
-def _between(upper: Floats, lower: Floats) -> Floats:
-    found = _between_two(upper, lower)
-    whole: Floats = found / found.sum(axis=1, keepdims=True)
-    return whole
 
 
 def _density(x: Floats) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.numbers import power_of_two
 from rankcore._core.params import check_real
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
@@ -91,6 +92,12 @@ def mean_square_length(rows: Rows) -> float:
     A power of two, so that it does not depend on the order of a sum, and so that thresholds that
     are multiples of it are exact.
     """
+    total, shift = square_lengths(rows)
+    return power_of_two(total / rows.n_rows, 2 * shift)
+
+
+def square_lengths(rows: Rows) -> tuple[float, int]:
+    """A sum s and an exponent e: all values squared add up to s * 4 ** e."""
     if len(rows.arrays) == 1:
         values = rows.arrays[0]
     else:
@@ -98,18 +105,11 @@ def mean_square_length(rows: Rows) -> float:
         values = data[starts[0] : starts[-1]]
     greatest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     if greatest == 0:
-        return 1.0
+        return 0.0, 0
     shift = math.frexp(greatest)[1]
     total = 0.0
     n_each = max(1, 2**16 // max(1, values[:1].size))
     for start in range(0, len(values), n_each):  # scaled, so that no square leaves float64
         block = np.ldexp(values[start : start + n_each].astype(np.float64), -shift)
         total += float(np.square(block, out=block).sum())
-    return power_of_two(total / rows.n_rows, 2 * shift)
-
-
-def power_of_two(value: float, exponent: int = 0) -> float:
-    """The power of two nearest to value * 2 ** exponent, within what a scale may be."""
-    if not value > 0:
-        return 1.0
-    return math.ldexp(1.0, min(max(round(math.log2(value)) + exponent, -664), 664))
+    return total, shift

@@ -59,7 +59,8 @@ def row_weights(
         return np.zeros(ranks.size)  # a part of a stream may be left out
     weights = as_weights(sample_weight, "sample_weight", {"row": ranks.size})
     if class_weight is not None:
-        of_class = _class_weights(class_weight, ranks, classes)[ranks]
+        counts = np.bincount(ranks, minlength=classes.size)
+        of_class = _class_weights(class_weight, counts, classes)[ranks]
         weights = of_class if weights is None else weights * of_class
     if weights is None or (weights == 1).all():
         return None
@@ -70,10 +71,34 @@ def row_weights(
     return weights
 
 
-def _class_weights(class_weight: Any, ranks: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
+    """The weight of a row of each class, as `row_weights` finds it, if its rows are counted.
+
+    Parameters
+    ----------
+    class_weight : "balanced" or dict of label to weight
+    counts : ndarray of int, shape (n_classes,)
+        Rows of each class.
+    classes : ndarray, shape (n_classes,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n_classes,); or None if all weigh the same
+    """
+    weights = _class_weights(class_weight, counts, classes)
+    there = weights[counts > 0]
+    if (there == 1).all():
+        return None
+    if not there.any():
+        raise ValueError("class_weight leaves every row without weight")
+    if there.max() <= 1 and ((there > 0) & (there < 1)).any():
+        weights = weights / (weights @ counts / counts.sum())
+    return weights
+
+
+def _class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if isinstance(class_weight, str):
-        counts = np.bincount(ranks, minlength=classes.size)
-        return ranks.size / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        return counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1))
     weights = np.ones(classes.size)
     if not class_weight:
         return weights

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankcore._core.contributions import Contributions
+from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
+from rankcore._core.model_spec import ModelSpec, Specified, array_like
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import check_option, check_real
+from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._ext.calibration import cheapest_ranks
+from rankcore._ext.rows import Rows
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
-from rankcore.ordinal._curves import fit_cumulative, fit_isotonic
+from rankcore.ordinal._costs import expected_costs
+from rankcore.ordinal._curves import (
+    CumulativeLogits,
+    fit_cumulative,
+    fit_isotonic,
+    restored_curves,
+)
+from rankcore.ordinal._held_out import (
+    HeldOutFits,
+    is_frozen,
+    latent_scores,
+    moments,
+    sliceable,
+    thawed,
+)
 from rankcore.ordinal._neighbours import before_each, conformal_quantile
 from rankcore.ordinal.prank import PRank
 
@@ -22,7 +43,7 @@ METHODS = ("cumulative", "isotonic")
 LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
-class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
+class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
     The learner is fitted to all but one part of the rows, in turn; the latent scores (`project`)
@@ -134,8 +155,7 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
             On bad input or parameters, or for a learner without `project` or `decision_function`.
             A failed fit leaves the estimator as it was.
         """
-        check_option(self.method, "method", METHODS)
-        check_option(self.loss, "loss", LOSSES)
+        self._check_params()
         rows = as_rows(X)
         labels, declared = as_labels(y, rows.n_rows)
         known = classes if classes is not None else declared
@@ -143,11 +163,11 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
         ranks = encode(labels, known)
         weights = as_weights(sample_weight, "sample_weight", {"row": labels.size})
         estimator = PRank() if self.estimator is None else self.estimator
-        task = _Fits(estimator, _sliceable(X), labels, known, weights)
-        if type(estimator).__name__ == "FrozenEstimator":
+        task = HeldOutFits(estimator, sliceable(X), labels, known, weights)
+        if is_frozen(estimator):
             fitted = estimator
             scores = latent_scores(fitted, X)
-            center, scale = _moments(scores)
+            center, scale = moments(scores)
             held_out = np.arange(labels.size)
             scores = (scores - center) / scale
         else:
@@ -155,7 +175,7 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
             held_out = np.concatenate([part for part, _ in found])
             scores = np.concatenate([one for _, one in found])
             fitted = task.fit(np.arange(labels.size))
-            center, scale = _moments(latent_scores(fitted, X))
+            center, scale = moments(latent_scores(fitted, X))
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
         curves = fit_curves(
             scores,
@@ -176,7 +196,7 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
             "curves_": curves,
             "center_": center,
             "scale_": scale,
-            "costs_": _costs(self.loss, probabilities),
+            "costs_": expected_costs(self.loss, probabilities),
         }
         return self
 
@@ -215,10 +235,25 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
         ndarray of float64, shape (n_samples, n_classes)
             Lowest rank first; rows add up to 1.
         """
-        check_is_fitted(self)
-        scores = (latent_scores(self.estimator_, X) - self.center_) / self.scale_
+        scores = (self.project(X) - self.center_) / self.scale_
         found: Floats = self.curves_.probabilities(scores)
         return found
+
+    def project(self, X: Any) -> Floats:
+        """The latent score that probabilities follow from, as the estimator has it.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            What the estimator's own `project` returns; the mean rank by the scores of
+            `decision_function`, less their mean, where it has none.
+        """
+        check_is_fitted(self)
+        return latent_scores(self.estimator_, X)
 
     def predict_cumulative_proba(self, X: Any) -> Floats:
         """Probability of at most each rank.
@@ -248,8 +283,10 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
         ndarray, shape (n_samples,)
             Of the dtype of ``classes_``.
         """
-        expected = self.predict_proba(X) @ self.costs_
-        found: NDArray[Any] = self.classes_[expected.argmin(axis=1)]
+        table = self.predict_proba(X)
+        ranks = np.empty(len(table), dtype=np.int32)
+        cheapest_ranks(table, self.costs_, ranks)
+        found: NDArray[Any] = self.classes_[ranks]
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -342,6 +379,108 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
         high = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
         return np.column_stack([self.classes_[low], self.classes_[high]])
 
+    # ---------------------------------------------------------------- files
+
+    _PARTS = ("estimator",)
+
+    def _check_params(self) -> None:
+        check_option(self.method, "method", METHODS)
+        check_option(self.loss, "loss", LOSSES)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in self.__dict__
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        curves, slope, arrays = self.curves_, 0.0, {}
+        if isinstance(curves, CumulativeLogits):
+            arrays["curves"], slope = curves.thresholds[None], curves.slope
+        else:
+            arrays |= {"curves": np.ascontiguousarray(curves.above), "knots": curves.knots}
+        arrays["moments"] = np.array([slope, self.center_, self.scale_])
+        arrays |= {"costs": self.costs_, "classes": self.classes_}
+        if hasattr(self, "conformal_scores_"):
+            arrays["conformal_scores"] = self.conformal_scores_
+        return {}, arrays
+
+    def _spec(self) -> ModelSpec:
+        whole = thawed(self.estimator_)
+        learner = _last(whole)
+        if not isinstance(learner, Specified):
+            raise TypeError(
+                f"a model file holds learners of rankcore; the estimator is a "
+                f"{type(learner).__name__}: use pickle or joblib"
+            )
+        of = learner._spec()
+        facts, arrays = self._describe()
+        names = getattr(self, "feature_names_in_", None)
+        return ModelSpec(
+            facts,
+            arrays,
+            self.n_features_in_,
+            None if names is None else [*map(str, names)],
+            _calibrated(of.scoring, arrays),
+            {"estimator": (whole, of)},
+        )
+
+    def _restore(self, spec: ModelSpec) -> None:
+        whole = spec.parts["estimator"][0]
+        learner = _last(whole)
+        classes = spec.arrays["classes"]
+        if not np.array_equal(getattr(learner, "classes_", classes), classes):
+            raise ValueError("its labels are not those of its estimator")
+        k = classes.size
+        slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", np.empty(3)).tolist()
+        if slope < 0 or self.scale_ <= 0:
+            raise ValueError("its array moments has a negative slope or scale")
+        self.curves_ = restored_curves(spec.arrays, k, slope)
+        self.costs_ = array_like(spec.arrays, "costs", np.empty((k, k)))
+        self.classes_, self.n_features_in_ = classes, spec.n_features
+        if "conformal_scores" in spec.arrays:
+            n = spec.arrays["conformal_scores"].size
+            self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", np.empty(n))
+        if is_frozen(self.estimator):
+            self.estimator = type(self.estimator)(whole)
+            self.estimator_ = self.estimator
+        else:
+            self.estimator_ = whole
+
+    def contributions(self, X: Any, background: Any = None, *, output: Any = None) -> Contributions:
+        """What each feature adds to `project`, see the estimator's own `contributions`.
+
+        Parameters
+        ----------
+        X, background, output
+            As for the estimator.
+
+        Returns
+        -------
+        Contributions
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the estimator does.
+        """
+        check_is_fitted(self)
+        whole = thawed(self.estimator_)
+        front = whole[:-1] if hasattr(whole, "steps") and len(whole.steps) > 1 else None
+        if front is not None:
+            X = front.transform(X)
+            background = None if background is None else front.transform(background)
+        found: Contributions = _last(whole).contributions(X, background, output=output)
+        return found
+
+    def _more_rows(self, X: Any) -> Rows:
+        return as_more_rows(self, X, as_rows)
+
+    def _fit_summary(self) -> dict[str, Any]:
+        found: dict[str, Any] = _last(thawed(self.estimator_))._fit_summary()
+        return found
+
+    def _summary(self) -> dict[str, Any]:
+        learner = _last(thawed(self.estimator_))
+        return {"estimator": type(learner).__name__, **learner._summary()}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -350,123 +489,17 @@ class CalibratedOrdinal(ClassifierMixin, BaseEstimator):
         return tags
 
 
-class _Fits:
-    """Copies of a learner, fitted to parts of the rows."""
-
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        labels: NDArray[Any],
-        classes: NDArray[Any],
-        weights: Floats | None,
-    ) -> None:
-        self.estimator, self.X, self.labels = estimator, X, labels
-        self.classes, self.weights = classes, weights
-
-    def fit(self, rows: NDArray[Any]) -> Any:
-        """A copy that has learned from some rows."""
-        copied = clone(self.estimator)
-        steps = getattr(copied, "steps", None)
-        prefix = "" if steps is None else f"{steps[-1][0]}__"
-        given: dict[str, Any] = {f"{prefix}classes": self.classes}
-        if self.weights is not None:
-            given[f"{prefix}sample_weight"] = self.weights[rows]
-        return copied.fit(_taken(self.X, rows), self.labels[rows], **given)
-
-    def held_out(self, part: tuple[Any, Any]) -> tuple[NDArray[Any], Floats]:
-        """Rows held out of a part, and their scores on the scale of those learned from."""
-        learned, held_out = (np.asarray(rows) for rows in part)
-        fitted = self.fit(learned)
-        center, scale = _moments(latent_scores(fitted, _taken(self.X, learned)))
-        return held_out, (latent_scores(fitted, _taken(self.X, held_out)) - center) / scale
+def _last(model: Any) -> Any:
+    """The learner at the end of a pipeline; the model itself if it is none."""
+    return model[-1] if hasattr(model, "steps") else model
 
 
-def latent_scores(model: Any, X: Any) -> Floats:
-    """One number per row that rises with the rank.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted; an ordinal learner, or a pipeline that ends in one.
-    X : array-like or scipy sparse, shape (n_samples, n_features)
-
-    Returns
-    -------
-    ndarray of float64, shape (n_samples,)
-        What `project` returns. Of a learner without it, the mean rank by the scores of
-        `decision_function`, less their mean.
-
-    Raises
-    ------
-    TypeError
-        If it has neither.
-    """
-    model = (
-        getattr(model, "estimator", model) if type(model).__name__ == "FrozenEstimator" else model
-    )
-    steps = getattr(model, "steps", None)
-    if steps is not None:
-        X = model[:-1].transform(X) if len(steps) > 1 else X
-        model = steps[-1][1]
-    if hasattr(model, "project"):
-        return np.asarray(model.project(X), dtype=np.float64)
-    if not hasattr(model, "decision_function"):
-        raise TypeError(
-            "estimator must be an ordinal learner, with project or decision_function; found "
-            f"{type(model).__name__}"
-        )
-    scores = np.asarray(model.decision_function(X), dtype=np.float64)
-    if scores.ndim == 1:
-        return scores
-    ranks = np.arange(scores.shape[1])
-    found: Floats = scores @ (ranks - ranks.mean())
-    return found
-
-
-def _moments(scores: Floats) -> tuple[float, float]:
-    """Mean and standard deviation; 1 for scores that are all the same."""
-    return float(scores.mean()), float(scores.std()) or 1.0
-
-
-def _costs(loss: str, probabilities: Floats) -> Floats:
-    """What a prediction (column) costs where a rank is true (row)."""
-    ranks = np.arange(probabilities.shape[1], dtype=np.float64)
-    distance = np.abs(ranks[:, None] - ranks)
-    if loss == "absolute":
-        return distance
-    if loss == "zero_one":
-        return (distance > 0).astype(np.float64)
-    if loss == "squared":
-        return distance**2
-    # One minus kappa is a quotient of two sums over rows: the squared distances, and those that
-    # chance would have. Dinkelbach (1967): the least quotient is the number for which the least
-    # difference of the first and as often the second is 0; each row is then on its own.
-    mean = probabilities.mean(axis=0) @ ranks
-    spread = probabilities.mean(axis=0) @ (ranks - mean) ** 2
-    by_chance = (ranks - mean) ** 2 + spread
-    quotient = 0.0
-    for _ in range(100):
-        costs = distance**2 - quotient * by_chance
-        chosen = (probabilities @ costs).argmin(axis=1)
-        squared = np.take_along_axis(probabilities @ distance**2, chosen[:, None], axis=1)
-        chance = by_chance[chosen].sum()
-        found = float(squared.sum() / chance) if chance > 0 else 1.0
-        if found == quotient:
-            break
-        quotient = found
-    return distance**2 - quotient * by_chance
-
-
-def _sliceable(X: Any) -> Any:
-    from scipy.sparse import issparse
-
-    if issparse(X):
-        return X.tocsr()
-    return X if hasattr(X, "iloc") or hasattr(X, "shape") else np.asarray(X)
-
-
-def _taken(X: Any, rows: NDArray[Any]) -> Any:
-    from sklearn.utils import _safe_indexing
-
-    return X if rows.size == X.shape[0] and rows[0] == 0 else _safe_indexing(X, rows)
+def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+    """How probabilities follow from a learner's score."""
+    assert of is not None
+    if of.form in ("none", "classes"):
+        reason = of.facts.get("reason", "probabilities that follow from a score for each rank")
+        return no_scoring(str(reason))
+    names = [name for name in ("curves", "knots", "moments", "costs") if name in arrays]
+    own = {name: arrays[name] for name in names}
+    return Scoring("calibrated", {**of.arrays, **own}, {**of.facts, "of": of.form})

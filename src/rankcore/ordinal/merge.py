@@ -83,7 +83,7 @@ def merge(
         # In one order, whatever that of the list: two calls never wait for each other.
         for model in sorted({*models, *([] if base is None else [base])}, key=id):
             still.enter_context(unchanging(model))
-        result._state = _mixed(
+        result._state = mixed(
             first,
             [model._state for model in models],
             _shares(weights, len(models)),
@@ -135,12 +135,19 @@ def _shares(weights: Any, n: int) -> np.ndarray:
     return shares / shares.sum()
 
 
-def _mixed(
+def mixed(
     model: OnlineOrdinalClassifier,
     states: list[OnlineState],
     shares: np.ndarray,
     base: OnlineState,
 ) -> OnlineState:
+    """The state of models that went on from ``base``, averaged by shares that add up to 1.
+
+    Raises
+    ------
+    ValueError
+        If they have no common scale, have not gone on from ``base``, or overflow.
+    """
     scales = {float(state.others["scale"][0]) for state in states if "scale" in state.others}
     if len(scales) > 1:
         raise ValueError(

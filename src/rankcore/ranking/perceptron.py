@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
+from rankcore._core.blocks import Pauses, RowBlocks, check_blocks_alone
 from rankcore._core.concurrency import changing, learns, reads
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
@@ -24,6 +25,7 @@ from rankcore._core.state import validation_arrays
 from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking._base import Ranker
+from rankcore.ranking._block_passes import fit_blocks
 from rankcore.ranking._committee import Committee, borda, votes
 from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
@@ -175,6 +177,8 @@ class PairwisePerceptron(Ranker):
 
     _state: PairwiseState
     _figures = FIGURES
+    # Whether rows on disk are learned a window at a time, rather than mapped into memory.
+    _walks_blocks = True
 
     def __init__(
         self,
@@ -238,7 +242,8 @@ class PairwisePerceptron(Ranker):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
             Finite. CSR and C-ordered float32 or float64 are used in place: do not
-            write to them before the call returns, callbacks included.
+            write to them before the call returns, callbacks included. Or rows on disk, from
+            `rankcore.datasets.open_rows`, which have their own labels and queries.
         y : array-like of numbers, shape (n_samples,)
             Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
@@ -273,6 +278,17 @@ class PairwisePerceptron(Ranker):
             On bad input or parameters, or if no query has two documents with different labels. A
             failed or interrupted fit leaves the estimator as it was.
         """
+        if isinstance(X, RowBlocks):
+            check_blocks_alone(
+                y=y,
+                qid=qid,
+                group=group,
+                sample_weight=sample_weight,
+                pairs=pairs,
+                pairs_weight=pairs_weight,
+            )
+            held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
+            return self._fit_blocks(X, held_out, callbacks)
         self._check_params()
         X, qid = take_queries(X, qid, group)
         rows = as_rows(X)
@@ -305,23 +321,40 @@ class PairwisePerceptron(Ranker):
                 )
                 if improved and watch.keeps_best:
                     best, shadow.best_iteration_ = state.parameters(), epoch
-            if self.verbose and epoch % self.verbose == 0:
-                seen, mistakes = state.log[-1][:2]
-                print(
-                    f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
-                    f"{mistakes} mistakes in {seen} pairs{watch.text()}"
-                )
+            self._print_pass(state, epoch, watch.text())
             if watch.ends(epoch) or (state.log[-1][1] == 0 and not validation):
                 break
         if best is not None:
             state.put_back(best)
+        self._warn_of_dropped(state, shadow)
+        self._become(shadow)
+        return self
+
+    def _fit_blocks(
+        self,
+        blocks: RowBlocks,
+        held_out: tuple[Any, ...] = (None,) * 5,
+        callbacks: Iterable[Callback] | None = None,
+        pauses: Pauses | None = None,
+    ) -> Self:
+        """Fit to rows on disk; with ``pauses``, so that an interrupted fit can go on."""
+        self._become(fit_blocks(self, blocks, held_out, callbacks, pauses))
+        return self
+
+    def _print_pass(self, state: PairwiseState, epoch: int, more: str) -> None:
+        if self.verbose and epoch % self.verbose == 0:
+            seen, mistakes = state.log[-1][:2]
+            print(
+                f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
+                f"{mistakes} mistakes in {seen} pairs{more}"
+            )
+
+    def _warn_of_dropped(self, state: PairwiseState, fitted: Self) -> None:
         if self.variant == "voted" and self.max_hypotheses == "auto":
-            kept = shadow.committee_.successes
+            kept = fitted.committee_.successes
             warn_of_dropped_votes(
                 kept.size, int(state.counts[4]) + 1, kept.sum() / max(state.total(), 1.0)
             )
-        self._become(shadow)
-        return self
 
     @learns
     def partial_fit(

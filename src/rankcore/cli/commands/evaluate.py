@@ -190,7 +190,13 @@ def _print_ordinal(
 
     from rankcore._core.inputs import encode
     from rankcore.cli.svmlight import title
-    from rankcore.metrics import Convention, Evaluation, accuracy_within, rank_loss
+    from rankcore.metrics import (
+        Convention,
+        Evaluation,
+        accuracy_within,
+        rank_loss,
+        ranked_probability_score,
+    )
     from rankcore.metrics.significance import compare_evaluations
 
     facts, losses = {}, {}
@@ -217,6 +223,10 @@ def _print_ordinal(
             "within_1_rank": accuracy_within(ranks, predicted, 1),
             "rank_loss_of_best_constant": rank_loss(ranks, constant),
         }
+        if hasattr(learned, "predict_proba"):
+            facts[name]["ranked_probability_score"] = ranked_probability_score(
+                y, learned.predict_proba(X), labels=classes
+            )
     if len(models) == 1:
         print_facts(next(iter(facts.values())), as_json)
         return

@@ -34,6 +34,14 @@ def predict(
     scores: Annotated[
         bool, typer.Option("--scores", help="Print the scores behind the labels.")
     ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Print the probability of each rank, lowest first, of a model of train "
+            "--calibrate.",
+        ),
+    ] = False,
     run: Annotated[
         Path | None,
         typer.Option(
@@ -55,8 +63,10 @@ def predict(
     for path in (output, run):
         if path is not None:
             check_writable(path, str(model), data)
-    if run is not None and (output is not None or scores or with_input):
+    if run is not None and (output is not None or scores or probabilities or with_input):
         raise ValueError("--run writes queries, documents and scores: no other output beside it")
+    if scores and probabilities:
+        raise ValueError("--scores and --probabilities are two outputs: ask for one")
     if with_input and data == "-":
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
     ((learned, X),), _, qid, ids = load_both(
@@ -66,14 +76,17 @@ def predict(
         _write_run(run, learned, X, needed_queries(qid, data), ids, tag or model.stem)
         return
     lines: Iterable[str]
-    if ranks_queries(learned):
+    if probabilities:
+        if not hasattr(learned, "predict_proba"):
+            raise ValueError(f"{model} has no probabilities: train it with --calibrate cumulative")
+        lines = map(_joined, learned.predict_proba(X).tolist())
+    elif ranks_queries(learned):
         if getattr(learned, "combine", "score") == "rank":
             qid = needed_queries(qid, data)
         lines = map(repr, learned.predict(X, qid=qid).tolist())
     elif scores:
-        score = getattr(learned, "project", learned.decision_function)
-        rows = score(X).reshape(X.shape[0], -1).tolist()
-        lines = (" ".join(map(repr, row)) for row in rows)
+        score = learned.project if hasattr(learned, "project") else learned.decision_function
+        lines = map(_joined, score(X).reshape(X.shape[0], -1).tolist())
     else:
         lines = (label_text(label) for label in learned.predict(X).tolist())
     if with_input:
@@ -83,6 +96,10 @@ def predict(
     else:
         with open(output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             stream.writelines(f"{line}\n" for line in lines)
+
+
+def _joined(numbers: list[float]) -> str:
+    return " ".join(map(repr, numbers))
 
 
 def _write_run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -32,6 +32,15 @@ from rankcore.cli.learning import (
     held_out_facts,
 )
 from rankcore.cli.scaling import ScaleOption, check_scale, scaled, scaler_for
+from rankcore.cli.streaming import (
+    CacheOption,
+    ClassesOption,
+    OnDisk,
+    ResumeOption,
+    StreamOption,
+    on_disk,
+    train_on_disk,
+)
 from rankcore.cli.terminal import print_facts, progress_bar
 
 
@@ -56,12 +65,23 @@ def train(
             "by default a fifth of them.",
         ),
     ] = None,
+    calibrate: Annotated[
+        Literal["cumulative", "isotonic"] | None,
+        typer.Option(
+            help="Learn the probability of each rank, too, from held-out parts of the rows, which "
+            "takes six fits: see predict --probabilities.",
+        ),
+    ] = None,
     scale: ScaleOption = "none",
     seed: SeedOption = 0,
     set_: SetOption = None,
     params: ParamsOption = None,
     zero_based: ZeroBasedOption = False,
     features: FeaturesOption = None,
+    stream: StreamOption = False,
+    cache: CacheOption = None,
+    classes: ClassesOption = None,
+    resume: ResumeOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,12 +90,24 @@ def train(
     if valid is None and (metric is not None or patience is not None):
         option = "--metric" if metric is not None else "--patience"
         raise typer.BadParameter("requires held-out rows: --valid FILE", param_hint=option)
+    if valid is not None and calibrate is not None:
+        raise typer.BadParameter(
+            "holds rows out itself: leave --valid out", param_hint="--calibrate"
+        )
     choice = choose(model, epochs, shuffle, seed, set_, params)
     choice.check()
     inputs = [*data, *([] if valid is None else [valid])]
     check_writable(output, *inputs)
     if inputs.count("-") > 1:
         raise ValueError("standard input can be read once: name a file for the others")
+    if stream or cache is not None or classes is not None or resume or on_disk(data):
+        in_memory = {"--scale": scale != "none", "--valid": valid, "--calibrate": calibrate}
+        for option, given in in_memory.items():
+            if given:
+                raise ValueError(f"{option} requires all rows in memory; found a stream")
+        disk = OnDisk(data, zero_based, features, cache, classes, resume)
+        train_on_disk(disk, output, choice.name, choice.make, quiet, as_json)
+        return
 
     import rankcore
     from rankcore.io.scaled import with_scaler
@@ -85,6 +117,12 @@ def train(
         learner = choice.learner(qid)
         estimator = choice.make(learner)
         queries = needed_queries(qid, data[0]) if learner.ranks_queries else None
+        if calibrate is not None:
+            if learner.ranks_queries:
+                raise ValueError(f"--calibrate is for ordered labels, which {learner.name} is not")
+            estimator = rankcore.CalibratedOrdinal(
+                estimator, method=calibrate, random_state=choice.seed
+            )
         held_out = None
         if valid is not None:
             held_out = read_data(valid, zero_based, None, "DATA", bar)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.numbers import power_of_two
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._projecting import ProjectingClassifier
-from rankcore.ordinal._scale import mean_square_length, power_of_two
+from rankcore.ordinal._scale import mean_square_length
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import Compiled, DualLearner
 from rankcore.ordinal.kernel._functions import call_kernel, columns_of, some_rows
@@ -27,6 +28,9 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     A subclass provides ``_bind_rule``, ``_rule_arrays``, ``_rule_settings``, ``_check_rule`` and
     ``_output_lists``.
     """
+
+    # A support vector is known by the number of its row.
+    _walks_blocks = False
 
     # ---------------------------------------------------------------- what a subclass says
 

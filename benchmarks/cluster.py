@@ -1,0 +1,121 @@
+"""Learning on a Dask cluster of this machine: speed beside one process, overhead, bytes, quality.
+
+``RANKCORE_CLUSTER_ROWS`` sets the rows of each of 4 blocks (default 250000).
+"""
+
+import os
+import pickle
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import rankcore as rc
+from benchmarks.measure import machine, show
+from rankcore.datasets import make_ordinal
+
+N_BLOCKS = 4
+
+
+def read(path: str) -> tuple[Any, Any]:
+    """Rows and labels of one block."""
+    return sp.csr_array(sp.load_npz(path + ".npz")), np.load(path + ".npy")
+
+
+def write(folder: str, X: Any, y: Any, n_rows: int) -> list[str]:
+    """Blocks of rows as files, which workers read."""
+    paths = []
+    for number in range(N_BLOCKS):
+        part = slice(number * n_rows, (number + 1) * n_rows)
+        paths.append(f"{folder}/block-{number}")
+        sp.save_npz(paths[-1] + ".npz", X[part], compressed=False)
+        np.save(paths[-1] + ".npy", y[part])
+    return paths
+
+
+def run(repeat: int) -> None:
+    """Measure and print."""
+    import dask
+    from distributed import Client
+
+    import rankcore.dask as rd
+
+    print(machine())
+    n_rows = int(os.environ.get("RANKCORE_CLUSTER_ROWS", "250000"))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Client(n_workers=2, threads_per_worker=1, dashboard_address=":0"),
+    ):
+        whole = make_ordinal(n_rows * N_BLOCKS, random_state=101)
+        parts = [dask.delayed(read)(path) for path in write(folder, *whole, n_rows)]
+        X, y = [part[0] for part in parts], [part[1] for part in parts]
+        print(f"{N_BLOCKS} blocks of {n_rows} rows, {whole[0].nnz} values, 2 workers\n")
+
+        def local(n: int) -> rc.PRank:
+            return rc.PRank(max_iter=n, random_state=0).fit(*whole)
+
+        def shards(n: int) -> Any:
+            return rd.PRank(max_iter=n, random_state=0).fit(X, y, n_shards=2)
+
+        shards(1)  # workers read their blocks and import what they need
+        one, two = per_pass(local, repeat), per_pass(shards, repeat)
+        tiny = [dask.delayed(sp.csr_array(whole[0][:10, :50]))] * 2
+        labels = [dask.delayed(np.array([1, 2] * 5))] * 2
+
+        def empty(n: int) -> Any:
+            return rd.PRank(max_iter=n, random_state=0).fit(tiny, labels, n_shards=2)
+
+        empty(1)
+        overhead = per_pass(empty, max(repeat, 3))
+        size = len(pickle.dumps(local(1), protocol=5))
+    show(
+        [
+            ("a pass in one process", f"{one * 1e3:.0f} ms", ""),
+            ("a pass on 2 workers", f"{two * 1e3:.0f} ms", ""),
+            ("faster on 2 workers", f"{one / two:.2f} times", "at least 1.6"),
+            ("a pass without work", f"{overhead * 1e3:.0f} ms", "under 60 ms"),
+            ("a model, sent to and from each shard", f"{size / 1e6:.2f} MB", ""),
+        ]
+    )
+    print("\nnegated rank loss after each pass, of the first quarter of other rows")
+    quality(whole[0], whole[1])
+
+
+def per_pass(fit: Any, repeat: int) -> float:
+    """Median seconds of one more pass: of fits of 6 passes and of 1."""
+    seconds = []
+    for _ in range(repeat):
+        times = []
+        for n in [1, 6]:
+            start = time.perf_counter()
+            fit(n)
+            times.append(time.perf_counter() - start)
+        seconds.append((times[1] - times[0]) / 5)
+    return float(np.median(seconds))
+
+
+def quality(X: Any, y: Any) -> None:
+    """Scores on held-out rows after each pass of 1, 2, 4 and 8 shards, by `merge` here."""
+    n = min(X.shape[0], 100_000)
+    held_out = X[n - n // 4 : n], y[n - n // 4 : n]
+    train = X[: n - n // 4], y[: n - n // 4]
+    classes = np.unique(y)
+    for n_shards in [1, 2, 4, 8]:
+        model = rc.PRank(max_iter=1, random_state=0).fit(*train)  # for its scale
+        state = model._new_state(X.shape[1], classes.size)
+        state.others["scale"][:] = model._state.others["scale"]
+        model._state = state
+        scores = []
+        for epoch in range(6):
+            shards = []
+            for number in range(n_shards):
+                order = np.random.default_rng([epoch, number]).permutation(
+                    np.arange(number, train[1].size, n_shards)
+                )
+                shards.append(pickle.loads(pickle.dumps(model)))
+                shards[-1].partial_fit(train[0][order], train[1][order])
+            model = rc.merge(shards, base=model)
+            scores.append(model.score(*held_out))
+        print(f"{n_shards} shards", " ".join(f"{score:.4f}" for score in scores))

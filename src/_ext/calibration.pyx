@@ -1,0 +1,57 @@
+"""Probabilities of ranks from scores, and ranks of least expected cost: rankcore_calibration.h."""
+
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef extern from "rankcore_calibration.h" nogil:
+    ctypedef struct rc_calibration:
+        int32_t n_ranks
+        int64_t n_knots
+        const double *curves
+        const double *knots
+        double slope
+        double center
+        double scale
+        const double *costs
+
+    void rc_calibration_probabilities(const rc_calibration *c, double score, double *p)
+    int32_t rc_calibration_rank(const rc_calibration *c, const double *p)
+
+
+def probabilities(
+    const double[::1] scores,
+    const double[:, ::1] curves,
+    const double[::1] knots,
+    double slope,
+    double[:, ::1] found,
+):
+    """Write the probability of each rank at scores that are on the scale of the curves.
+
+    ``curves`` has the thresholds in its only row, if there are no ``knots``; or a row per knot.
+    """
+    cdef rc_calibration c
+    cdef int64_t i
+    c.n_ranks = <int32_t> found.shape[1]
+    c.n_knots = knots.shape[0]
+    c.curves = &curves[0, 0]
+    c.knots = &knots[0] if knots.shape[0] else NULL
+    c.slope = slope
+    c.center = 0.0
+    c.scale = 1.0
+    c.costs = NULL
+    with nogil:
+        for i in range(scores.shape[0]):
+            rc_calibration_probabilities(&c, scores[i], &found[i, 0])
+
+
+def cheapest_ranks(
+    const double[:, ::1] table, const double[:, ::1] costs, int32_t[::1] found
+):
+    """Write the rank of least expected cost of each row of a table of probabilities."""
+    cdef rc_calibration c
+    cdef int64_t i
+    c.n_ranks = <int32_t> table.shape[1]
+    c.costs = &costs[0, 0]
+    with nogil:
+        for i in range(table.shape[0]):
+            found[i] = rc_calibration_rank(&c, &table[i, 0])

@@ -1,0 +1,421 @@
+"""What each feature adds to the score of a row, for sums of stumps and of trees.
+
+A sum of stumps is a step function of each feature: a search in the thresholds of each value.
+
+Trees join features. What a feature adds is then its Shapley value in the game of which features
+have the value of the row, and which that of another row, the background (Lundberg, Erion et al.,
+"From local explanations to global understanding with explainable AI for trees", Nature Machine
+Intelligence 2, 2020). A tree is walked once for each pair of rows: where both go the same way
+there is one way down; where they part for the first time by a feature, both ways are taken, and
+whoever has the feature afterwards stays on its side. A leaf with p features of the row and q of the
+background on its way counts (p - 1)! q! / (p + q)! for each of the p, and p! (q - 1)! / (p + q)!
+against each of the q.
+"""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._columns cimport stored
+from rankcore._ext.trees import measure_depths
+from rankcore.core cimport (
+    RC_FLOAT32, rc_row, rc_row_value, rc_rows, rc_rows_get, rc_stumps, rc_stumps_value, rc_trees, rc_trees_has
+)
+
+cdef extern from "_places.h" nogil:
+    void rc_places(
+        const double *values, const double *cuts, int64_t n_cuts, int64_t *places
+    ) noexcept
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef void _dense_stumps(
+    const rc_stumps *model, const real *X, int64_t stride, int64_t n_rows,
+    const double *reference, double *out,
+) noexcept nogil:
+    """Eight rows at a time: their searches do not wait for each other."""
+    cdef int64_t i, k, f, n, first, d = model.n_features
+    cdef const double *values
+    cdef double held[8]
+    cdef int64_t places[8]
+    cdef double zero, taken
+    for i in range(0, n_rows, 8):
+        n = min(8, n_rows - i)
+        for f in range(d):
+            first = model.offsets[f]
+            taken = reference[f]
+            zero = model.at_zero[f] - taken
+            if first == model.offsets[f + 1]:
+                for k in range(n):
+                    out[k * d + f] = zero
+                continue
+            for k in range(8):
+                held[k] = X[min(k, n - 1) * stride + f]
+            rc_places(held, model.thresholds + first, model.offsets[f + 1] - first, places)
+            values = model.values + first + f
+            for k in range(n):
+                if held[k] == 0:
+                    out[k * d + f] = zero
+                elif held[k] != held[k]:
+                    out[k * d + f] = model.missing[f] - taken
+                else:
+                    out[k * d + f] = values[places[k]] - taken
+        X += 8 * stride
+        out += 8 * d
+
+
+def stumps(
+    object rows not None,
+    const int64_t[::1] offsets not None,
+    const double[::1] thresholds not None,
+    const double[::1] values not None,
+    const double[::1] missing not None,
+    const double[::1] at_zero not None,
+    const double[::1] reference not None,
+    double[::1] out not None,
+):
+    """What each stored value adds to a score by a sum of stumps, beyond a reference.
+
+    Parameters
+    ----------
+    rows : Rows
+        In.
+    offsets, thresholds, values, missing, at_zero
+        In. As for ``rc_stumps`` in rankcore.h.
+    reference : float64 array, shape (n_features,)
+        In. What is taken from the step function of each feature.
+    out : float64 array, shape (n_values,)
+        Out. One number for each stored value, row by row.
+
+    Notes
+    -----
+    O(n_values * log thresholds of a column).
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef rc_stumps model
+    cdef rc_row x
+    cdef int64_t i, k, f, at = 0, d = X.n_features, n = thresholds.shape[0]
+    cdef double value
+    cdef bint fits = (
+        out.shape[0] == rows.n_values
+        and offsets.shape[0] == d + 1
+        and missing.shape[0] == d
+        and at_zero.shape[0] == d
+        and reference.shape[0] == d
+        and offsets[0] == 0
+        and offsets[d] == n
+        and values.shape[0] == n + d
+    )
+    for i in range(d if fits else 0):
+        fits = fits and offsets[i] <= offsets[i + 1]
+    if not fits:
+        raise ValueError("the rows and the arrays of the model do not fit together")
+    model.offsets = &offsets[0]
+    model.thresholds = &thresholds[0] if n else NULL
+    model.values = &values[0]
+    model.missing = &missing[0]
+    model.at_zero = &at_zero[0]
+    model.base = 0.0
+    model.n_features = d
+    if X.n_rows == 0 or d == 0 or rows.n_values == 0:
+        return
+    if X.indptr == NULL:
+        with nogil:
+            if X.dtype == RC_FLOAT32:
+                _dense_stumps(
+                    &model, <const float *> X.data, X.stride, X.n_rows, &reference[0], &out[0]
+                )
+            else:
+                _dense_stumps(
+                    &model, <const double *> X.data, X.stride, X.n_rows, &reference[0], &out[0]
+                )
+        return
+    with nogil:
+        for i in range(X.n_rows):
+            x = rc_rows_get(X, i)
+            for k in range(x.n):
+                f = x.indices[k]
+                if offsets[f] == offsets[f + 1]:
+                    out[at] = at_zero[f] - reference[f]
+                else:
+                    value = stored(&x, k)
+                    value = at_zero[f] if value == 0 else rc_stumps_value(&model, f, value)
+                    out[at] = value - reference[f]
+                at += 1
+
+
+def directions(
+    object rows not None,
+    const int64_t[::1] offsets not None,
+    const int32_t[::1] features not None,
+    const int32_t[:, ::1] children not None,
+    const uint8_t[::1] sides not None,
+    const double[::1] thresholds not None,
+    const double[::1] values not None,
+    const int64_t[::1] sets not None,
+    const uint32_t[::1] words not None,
+    bint zero_missing,
+    int64_t first,
+    uint8_t[:, ::1] out not None,
+):
+    """Which child of each node rows would take.
+
+    Parameters
+    ----------
+    rows : Rows
+        In.
+    offsets, features, children, sides, thresholds, values, sets, words
+        In. As for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories.
+    zero_missing : bool
+        In. Whether 0 is missing, as NaN is.
+    first : int
+        In. The first row to look at.
+    out : uint8 array, shape (n, n_nodes)
+        Out. Of n rows: 1 for the second child.
+
+    Notes
+    -----
+    O(n * nodes), times a search in each row if they are sparse.
+    """
+    from array import array
+
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t i, node, n = features.shape[0], n_trees = offsets.shape[0] - 1
+    cdef int32_t[::1] depths = array("i", bytes(4 * max(n_trees, 1)))[:max(n_trees, 0)]
+    cdef rc_trees model
+    cdef rc_row x
+    cdef double value
+    cdef bint missing
+    if (
+        not 0 <= first <= first + out.shape[0] <= X.n_rows or out.shape[1] != n
+        or not rows.canonical
+    ):
+        raise ValueError("the rows, the trees and out do not fit together")
+    measure_depths(offsets, features, children, sides, thresholds, values, sets, words,
+                   X.n_features, depths)
+    if n == 0:
+        return
+    model.sets = &sets[0] if words.shape[0] else NULL
+    model.words = &words[0] if words.shape[0] else NULL
+    with nogil:
+        for i in range(out.shape[0]):
+            x = rc_rows_get(X, first + i)
+            for node in range(n):
+                value = rc_row_value(x, features[node])
+                if model.sets and sets[node] < sets[node + 1]:
+                    out[i, node] = sides[node] ^ <uint8_t> rc_trees_has(&model, node, value)
+                    continue
+                missing = value != value or (zero_missing and value == 0)
+                out[i, node] = sides[node] if missing else value > thresholds[node]
+
+
+cdef struct Walk:
+    # Of one tree, by node.
+    const int32_t *columns
+    const int32_t *children
+    const double *values
+    const int32_t *before  # the node above that splits the same feature; -1 if there is none
+    const uint8_t *side  # which child of that node leads here
+    const int32_t *parents
+    const double *weights  # of leaves: [p * width + q] is p! q! / (p + q + 1)!
+    int64_t width
+    # Room for the walk, by node.
+    int32_t *order
+    int32_t *of_row  # features on the way that have the value of the row
+    int32_t *of_other
+    int8_t *owner  # of the node's feature on arrival: 0 undecided, 1 the row, 2 the background
+    uint8_t *parted
+    double *gained
+    double *lost
+
+
+cdef inline void _arrive(
+    const Walk *tree, int32_t child, int32_t p, int32_t q, int64_t *n,
+    double *gained, double *lost,
+) noexcept nogil:
+    """Count a leaf, or put a node on the list."""
+    cdef double value
+    gained[0] = lost[0] = 0.0
+    if child < 0:
+        value = tree.values[~child]
+        if p > 0:
+            gained[0] = value * tree.weights[(p - 1) * tree.width + q]
+        if q > 0:
+            lost[0] = -value * tree.weights[p * tree.width + q - 1]
+        return
+    tree.of_row[child] = p
+    tree.of_other[child] = q
+    tree.order[n[0]] = child
+    n[0] += 1
+
+
+cdef void _walk(
+    const Walk *tree, const uint8_t *row, const uint8_t *other, double *out
+) noexcept nogil:
+    """Add what the features give a row in one tree, beyond another row."""
+    cdef int64_t i = 0, n = 1
+    cdef int32_t node, above, p, q
+    cdef int8_t owner
+    cdef double gained, lost, more_gained, more_lost
+    tree.order[0] = 0
+    tree.of_row[0] = tree.of_other[0] = 0
+    while i < n:
+        node = tree.order[i]
+        i += 1
+        p = tree.of_row[node]
+        q = tree.of_other[node]
+        above = tree.before[node]
+        owner = 0
+        if above >= 0:
+            owner = tree.owner[above]
+            if tree.parted[above]:
+                owner = 1 if tree.side[node] == row[above] else 2
+        tree.owner[node] = owner
+        tree.parted[node] = row[node] != other[node] and owner == 0
+        if tree.parted[node]:
+            _arrive(tree, tree.children[2 * node + row[node]], p + 1, q, &n, &gained, &lost)
+            _arrive(tree, tree.children[2 * node + other[node]], p, q + 1, &n,
+                    &more_gained, &more_lost)
+            out[tree.columns[node]] += gained + more_lost
+            gained += more_gained
+            lost += more_lost
+        else:
+            _arrive(
+                tree, tree.children[2 * node + (other if owner == 2 else row)[node]], p, q,
+                &n, &gained, &lost,
+            )
+        tree.gained[node] = gained
+        tree.lost[node] = lost
+    for i in range(n - 1, 0, -1):  # a node comes after its parent
+        node = tree.order[i]
+        above = tree.parents[node]
+        tree.gained[above] += tree.gained[node]
+        tree.lost[above] += tree.lost[node]
+        if tree.parted[above]:
+            if tree.children[2 * above + row[above]] == node:
+                out[tree.columns[above]] += tree.gained[node]
+            else:
+                out[tree.columns[above]] += tree.lost[node]
+
+
+def interventional(
+    const uint8_t[:, ::1] rows not None,
+    const uint8_t[:, ::1] others not None,
+    const int64_t[::1] offsets not None,
+    const int32_t[::1] columns not None,
+    const int32_t[:, ::1] children not None,
+    const double[::1] values not None,
+    double[:, ::1] out not None,
+):
+    """Shapley values of features in sums of trees, summed over the rows of a background.
+
+    Parameters
+    ----------
+    rows : uint8 array, shape (n, n_nodes)
+        In. Which child of each node the rows take.
+    others : uint8 array, shape (n_others, n_nodes)
+        In. The same of the background.
+    offsets, children, values
+        In. As for ``rc_trees`` in rankcore.h.
+    columns : int32 array, shape (n_nodes,)
+        In. The column of ``out`` for the feature of each node.
+    out : float64 array, shape (n, n_columns)
+        Out.
+
+    Raises
+    ------
+    ValueError
+        If the nodes are not those of trees.
+
+    Notes
+    -----
+    O(n * n_others * nodes that one of the two or a mixture of them comes to).
+    """
+    from array import array
+
+    cdef int64_t i, j, t, k, node, first, n_nodes, n = columns.shape[0]
+    cdef int64_t n_trees = offsets.shape[0] - 1, largest = 1, deepest = 0
+    cdef int32_t child, above
+    cdef Walk tree
+    if (
+        rows.shape[1] != n or others.shape[1] != n or children.shape[0] != n
+        or children.shape[1] != 2 or n_trees < 0 or offsets[0] != 0 or offsets[n_trees] != n
+        or values.shape[0] != n + n_trees or out.shape[0] != rows.shape[0]
+    ):
+        raise ValueError("the rows, the trees and out do not fit together")
+    cdef int32_t[::1] parents = array("i", [-1]) * (n + 1)
+    cdef int32_t[::1] before = array("i", [-1]) * (n + 1)
+    cdef int32_t[::1] depths = array("i", [0]) * (n + 1)
+    cdef uint8_t[::1] side = bytearray(n + 1)
+    cdef uint8_t[::1] into = bytearray(n + 1)  # which child of its parent a node is
+    for t in range(n_trees):
+        first = offsets[t]
+        n_nodes = offsets[t + 1] - first
+        if n_nodes < 0 or first + n_nodes > n:
+            raise ValueError("the nodes are not those of trees")
+        largest = max(largest, n_nodes)
+        for i in range(n_nodes):
+            if not 0 <= columns[first + i] < out.shape[1] or (i and parents[first + i] < 0):
+                raise ValueError("the nodes are not those of trees")
+            for k in range(2):
+                child = children[first + i, k]
+                if child >= 0:
+                    # One parent each, which comes first.
+                    if not i < child < n_nodes or parents[first + child] >= 0:
+                        raise ValueError("the nodes are not those of trees")
+                    parents[first + child] = <int32_t> i
+                    into[first + child] = k
+                    depths[first + child] = depths[first + i] + 1
+                elif ~child > n_nodes:
+                    raise ValueError("the nodes are not those of trees")
+            deepest = max(deepest, depths[first + i] + 1)
+            above = parents[first + i]
+            side[first + i] = into[first + i]
+            while above >= 0 and columns[first + above] != columns[first + i]:
+                side[first + i] = into[first + above]
+                above = parents[first + above]
+            before[first + i] = above
+    # p! q! / (p + q + 1)!, without factorials.
+    cdef int64_t width = min(deepest, out.shape[1]) + 1
+    cdef double[::1] weights = array("d", [1.0]) * (width * width)
+    for i in range(width):
+        for j in range(width):
+            if i > 0:
+                weights[i * width + j] = weights[(i - 1) * width + j] * i / (i + j + 1)
+            else:
+                weights[j] = 1.0 / (j + 1)
+    cdef int32_t[::1] order = array("i", [0]) * largest
+    cdef int32_t[::1] of_row = array("i", [0]) * largest
+    cdef int32_t[::1] of_other = array("i", [0]) * largest
+    cdef int8_t[::1] owner = array("b", [0]) * largest
+    cdef uint8_t[::1] parted = bytearray(largest)
+    cdef double[::1] gained = array("d", [0.0]) * largest
+    cdef double[::1] lost = array("d", [0.0]) * largest
+    tree.order = &order[0]
+    tree.of_row = &of_row[0]
+    tree.of_other = &of_other[0]
+    tree.owner = &owner[0]
+    tree.parted = &parted[0]
+    tree.gained = &gained[0]
+    tree.lost = &lost[0]
+    tree.weights = &weights[0]
+    tree.width = width
+    out[:, :] = 0.0
+    if n == 0 or out.shape[1] == 0:
+        return
+    with nogil:
+        for t in range(n_trees):
+            first = offsets[t]
+            if first == offsets[t + 1]:
+                continue
+            tree.columns = &columns[first]
+            tree.children = &children[first, 0]
+            tree.values = &values[first + t]
+            tree.before = &before[first]
+            tree.side = &side[first]
+            tree.parents = &parents[first]
+            for i in range(rows.shape[0]):
+                for j in range(others.shape[0]):
+                    _walk(&tree, &rows[i, first], &others[j, first], &out[i, 0])

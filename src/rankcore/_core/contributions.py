@@ -1,0 +1,395 @@
+"""What each feature adds to the score of a row, of every form in which a model may answer.
+
+Exact: Shapley values of the game in which features have the value of the row, or that of another
+row, the background. For a score that is a sum of functions of one feature each they are what the
+function gives for the row less its mean over the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.concurrency import raise_signals
+from rankcore._core.numbers import check_scores
+from rankcore._core.scoring import Scoring
+from rankcore._ext import contributions as kernels
+from rankcore._ext.rows import Rows, csr_rows
+
+Floats = NDArray[np.float64]
+
+# Directions of rows in trees that are kept at once, and walks between two looks at signals.
+_DIRECTIONS = 2**24
+_WALKS = 2**20
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What each feature adds to the scores of rows.
+
+    Attributes
+    ----------
+    values : ndarray of float64 or scipy.sparse.csr_array, shape (n_rows, n_features)
+        Row by row, what each feature adds; sparse if the rows were and there was no background.
+    base : float
+        The score that they add to: the mean score of the background; without one, that of a row of
+        zeros.
+    feature_names : list of str or None
+        Of the columns, where the model knows them.
+    """
+
+    values: Any
+    base: float
+    feature_names: list[str] | None = None
+
+    def scores(self) -> Floats:
+        """The scores of the rows, to rounding: base and contributions, added.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows,)
+        """
+        sums = np.asarray(self.values.sum(axis=1), dtype=np.float64)
+        return self.base + sums.reshape(-1)
+
+    def __repr__(self) -> str:
+        n_rows, n_features = self.values.shape
+        form = "dense" if isinstance(self.values, np.ndarray) else "CSR"
+        return f"Contributions({n_rows} x {n_features} {form}, base {self.base:.6g})"
+
+
+def contributions_of(
+    scoring: Scoring, rows: Rows, background: Rows | None, output: int | None, name: str
+) -> tuple[Any, float]:
+    """Contributions of features and what they add to.
+
+    Parameters
+    ----------
+    scoring : Scoring
+    rows : Rows
+    background : Rows or None
+        None: one row of zeros.
+    output : int or None
+        The rank whose score is meant, from 0; None: the one score of a row.
+    name : str
+        What messages call the model.
+
+    Returns
+    -------
+    values : ndarray or csr_array, shape (n_rows, n_features)
+    base : float
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the score is not a sum over features, or not finite; or ``output`` is needed or unknown.
+    """
+    if scoring.form in {"stumps", "trees"}:
+        _refuse_output(output, name)
+        explain = _of_stumps if scoring.form == "stumps" else _of_trees
+        values, base = explain(scoring, rows, background)
+    else:
+        weights, constant = linear_score(scoring, rows.n_features, output, name)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            values, base = _of_weights(weights, constant, rows, background)
+    if isinstance(values, np.ndarray):
+        check_scores(values)
+    elif not np.isfinite(values.data).all():
+        row = int(np.searchsorted(values.indptr, np.isfinite(values.data).argmin(), "right")) - 1
+        check_scores(np.where(np.arange(rows.n_rows) == row, np.inf, 0.0))
+    return values, base
+
+
+def is_additive(scoring: Scoring) -> bool:
+    """Whether the score is a sum of functions of one feature each, whatever the background."""
+    if scoring.form != "trees":
+        return True
+    offsets, features = scoring.arrays["offsets"], scoring.arrays["features"]
+    first = np.repeat(offsets[:-1], np.diff(offsets))
+    return bool((features == features[first]).all()) if features.size else True
+
+
+def linear_score(
+    scoring: Scoring, n_features: int, output: int | None, name: str
+) -> tuple[Floats, float]:
+    """Weights and constant of a score that is linear, see `contributions_of`.
+
+    Returns
+    -------
+    weights : ndarray of float64, shape (n_features,)
+    constant : float
+    """
+    arrays, form = scoring.arrays, scoring.form
+    if form == "none":
+        raise TypeError(
+            f"{name} has no score that is a sum over features: {scoring.facts['reason']}"
+        )
+    if form == "votes":
+        raise TypeError(
+            f"{name} votes: its score is a mean of ranks, not a sum over features. Use "
+            "rankcore.explain.permutation_importance, or fit OAPBPM or PRank, whose scores are sums"
+        )
+    if form == "kernel":
+        if scoring.facts["kernel"] != "linear":
+            raise TypeError(
+                f"{name} has a {scoring.facts['kernel']} kernel: its score is a sum over support "
+                "vectors, not over features. Use rankcore.explain.permutation_importance, or fit "
+                "with kernel='linear' or a learner of weights or stumps"
+            )
+        weights, rule = kernel_weights(scoring, n_features), str(scoring.facts["rule"])
+        if rule != "tasks":
+            _refuse_output(output, name)
+            return weights[:, 0], 0.0
+        return _summed_tasks(weights, arrays["thresholds"].reshape(-1), output)
+    weights = np.asarray(arrays["weights"], dtype=np.float64)
+    if form == "tasks":
+        return _summed_tasks(weights, arrays["thresholds"], output)
+    if form == "classes":
+        if output is None:
+            raise ValueError(
+                f"{name} has a score for each rank: contributions requires output=, the label of "
+                "the rank whose score is meant"
+            )
+        return np.ascontiguousarray(weights[:, output]), float(arrays["intercepts"][output])
+    _refuse_output(output, name)
+    return weights, float(arrays["intercept"].reshape(-1)[0]) if form == "rounded" else 0.0
+
+
+class Tasks(NamedTuple):
+    """Linear scores of the tasks "above rank r", and what is made of them.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_features, n_ranks - 1)
+    thresholds : ndarray of float64, shape (n_ranks - 1,)
+        Task r is won where ``weights[:, r] . x`` reaches ``thresholds[r]``.
+    rule : {"count", "cusum"}
+        The rank is the number of tasks won, or that of the greatest cumulative sum of their scores.
+    tie : {"high", "low"}
+        Which of equal sums wins.
+    """
+
+    weights: Floats
+    thresholds: Floats
+    rule: str
+    tie: str
+
+
+def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Tasks:
+    """The tasks of a linear learner of ordered labels.
+
+    Raises
+    ------
+    TypeError
+        If it has no thresholds, or is not linear.
+    """
+    arrays, facts = scoring.arrays, scoring.facts
+    rule, tie, form = (
+        str(facts.get("decision", "count")),
+        str(facts.get("tie", "high")),
+        scoring.form,
+    )
+    if form == "kernel" and facts["kernel"] == "linear" and facts["rule"] != "score":
+        weights = kernel_weights(scoring, n_features)
+        thresholds = arrays["thresholds"].reshape(-1)
+        rule = rule if facts["rule"] == "tasks" else "count"
+    elif form == "rounded":
+        # Rounding is cutting halfway between the ranks, which count from 1.
+        weights = arrays["weights"][:, np.newaxis]
+        thresholds = np.arange(1.5, n_ranks) - arrays["intercept"].reshape(-1)[0]
+    elif form in {"thresholds", "tasks"}:
+        weights, thresholds = arrays["weights"].reshape(n_features, -1), arrays["thresholds"]
+    else:
+        raise TypeError(
+            f"{name} does not cut a sum over features by thresholds between ranks, as PRank, "
+            "OAPBPM, CuSumRank and WidrowHoff do; see contributions and permutation_importance"
+        )
+    return Tasks(np.broadcast_to(weights, (n_features, n_ranks - 1)), thresholds, rule, tie)
+
+
+def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
+    """Weights of each output of a model with a linear kernel, shape (n_features, n_outputs)."""
+    import scipy.sparse as sp
+
+    arrays = scoring.arrays
+    lists = zip(arrays["slots"], arrays["coefs"], arrays["sizes"].tolist(), strict=True)
+    n_support = arrays["norms"].size
+    coefs = np.zeros((arrays["sizes"].size, n_support))
+    for of_output, (slots, values, size) in zip(coefs, lists, strict=True):
+        of_output[slots[:size]] = values[:size]
+    if "vectors" in arrays:
+        return np.ascontiguousarray((coefs @ arrays["vectors"].astype(np.float64)).T)
+    parts = arrays["values"].astype(np.float64), arrays["indices"], arrays["indptr"]
+    vectors = sp.csr_array(parts, shape=(n_support, n_features))
+    return np.ascontiguousarray(vectors.T @ coefs.T)
+
+
+def _summed_tasks(weights: Floats, thresholds: Floats, output: int | None) -> tuple[Floats, float]:
+    """The cumulative score of a rank; of the highest one, it orders rows."""
+    n = thresholds.size if output is None else output
+    return weights[:, :n].sum(axis=1), -float(thresholds[:n].sum())
+
+
+def _refuse_output(output: int | None, name: str) -> None:
+    if output is not None:
+        raise ValueError(f"{name} has one score per row: output must be None")
+
+
+# ------------------------------------------------------------------------- linear scores
+
+
+def _of_weights(
+    weights: Floats, constant: float, rows: Rows, background: Rows | None
+) -> tuple[Any, float]:
+    if background is None:
+        return _with_stored(rows, stored_values(rows) * _spread(weights, rows)), constant
+    mean = column_means(background)
+    values = dense_values(rows)
+    values -= mean
+    values *= weights
+    return values, constant + float(mean @ weights)
+
+
+def stored_values(rows: Rows) -> Floats:
+    """The stored values as float64, row by row: shape (n_values,), or (n_rows, n_features)."""
+    values = rows.arrays[0]
+    if rows.columns is None:
+        return values.astype(np.float64)
+    return values[: rows.n_values].astype(np.float64)
+
+
+def _spread(of_features: Floats, rows: Rows) -> Floats:
+    return of_features if rows.columns is None else of_features[rows.columns]
+
+
+def _with_stored(rows: Rows, values: Floats) -> Any:
+    """Numbers of the stored values, as a matrix of the form of the rows."""
+    if rows.columns is None:
+        return values.reshape(rows.n_rows, rows.n_features)
+    import scipy.sparse as sp
+
+    shape = rows.n_rows, rows.n_features
+    return sp.csr_array((values, rows.columns.copy(), rows.arrays[2].copy()), shape=shape)
+
+
+def dense_values(rows: Rows) -> Floats:
+    """The rows as a new dense matrix of float64."""
+    values = stored_values(rows)
+    return values if rows.columns is None else scattered(rows, values, np.zeros(rows.n_features))
+
+
+def scattered(rows: Rows, values: Floats, at_zero: Floats) -> Floats:
+    """Numbers of the stored values of sparse rows in a dense matrix, among those of zeros."""
+    out = np.empty((rows.n_rows, rows.n_features))
+    out[:] = at_zero
+    out[np.repeat(np.arange(rows.n_rows), np.diff(rows.arrays[2])), rows.columns] = values
+    return out
+
+
+def column_means(rows: Rows) -> Floats:
+    """Mean of each feature."""
+    if rows.columns is None:
+        return rows.arrays[0].mean(axis=0, dtype=np.float64)
+    sums = np.bincount(rows.columns, stored_values(rows), minlength=rows.n_features)
+    return sums / rows.n_rows
+
+
+# ------------------------------------------------------------------------- stumps
+
+
+def _of_stumps(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[Any, float]:
+    arrays = scoring.arrays
+    at_zero = arrays["at_zero"]
+    if background is None:
+        return _with_stored(rows, _curve(arrays, rows, at_zero)), float(arrays["base"][0])
+    mean = _with_stored(background, _curve(arrays, background, at_zero)).mean(axis=0) + at_zero
+    if rows.columns is None:
+        values = _with_stored(rows, _curve(arrays, rows, mean))
+    else:
+        values = scattered(rows, _curve(arrays, rows, mean), at_zero - mean)
+    return values, float(mean.sum())
+
+
+def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) -> Floats:
+    """The step functions less a reference, of all stored values."""
+    out = np.empty(rows.n_values)
+    names = ("offsets", "thresholds", "values", "missing", "at_zero")
+    kernels.stumps(rows, *(arrays[name] for name in names), reference, out)
+    return out
+
+
+# ------------------------------------------------------------------------- trees
+
+
+def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[Any, float]:
+    arrays, sparse = scoring.arrays, background is None and rows.columns is not None
+    others = background or zero_row(rows.n_features)
+    model = [
+        np.ascontiguousarray(arrays[name])
+        for name in ("offsets", "features", "children", "sides", "thresholds", "values", "sets")
+    ]
+    model.append(np.ascontiguousarray(arrays["words"]))
+    zero_missing = bool(scoring.facts["zero_missing"])
+    used, columns = np.unique(arrays["features"], return_inverse=True)
+    columns = columns.astype(np.int32).reshape(-1)
+    n_nodes, n = columns.size, rows.n_rows
+    at_once = max(1, _DIRECTIONS // max(n_nodes, 1))
+
+    def blocks(of: Rows, size: int) -> Any:
+        for first in range(0, of.n_rows, size):
+            raise_signals()
+            out = np.empty((min(size, of.n_rows - first), n_nodes), dtype=np.uint8)
+            kernels.directions(of, *model, zero_missing, first, out)
+            yield first, out
+
+    found = np.zeros((n, used.size))
+    base = 0.0
+    for _, theirs in blocks(others, at_once):
+        base += _leaf_sum(arrays, theirs)
+        step = max(1, min(at_once, _WALKS // (len(theirs) * max(len(arrays["offsets"]) - 1, 1))))
+        part = np.empty((step, used.size))
+        for first, ours in blocks(rows, step):
+            out = part[: len(ours)]
+            kernels.interventional(
+                ours, theirs, arrays["offsets"], columns, model[2], arrays["values"], out
+            )
+            found[first : first + len(ours)] += out
+    found /= others.n_rows
+    base /= others.n_rows
+    if not sparse:
+        values = np.zeros((n, rows.n_features))
+        values[:, used] = found
+        return values, base
+    # A stored value of a feature that no tree looks at adds 0.
+    place = np.full(rows.n_features, -1)
+    place[used] = np.arange(used.size)
+    at = place[rows.columns]
+    of_row = np.repeat(np.arange(n), np.diff(rows.arrays[2]))
+    values = np.where(at < 0, 0.0, found[of_row, at]) if used.size else np.zeros(at.size)
+    return _with_stored(rows, values), base
+
+
+def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8]) -> float:
+    """The scores of rows by their directions, added."""
+    total = 0.0
+    children, values = arrays["children"], arrays["values"]
+    n = np.arange(len(directions))
+    for tree, (first, last) in enumerate(
+        zip(arrays["offsets"], arrays["offsets"][1:], strict=False)
+    ):
+        at = np.full(n.size, 0 if last > first else -1)
+        while (inner := at >= 0).any():
+            node = first + at[inner]
+            at[inner] = children[node, directions[n[inner], node]]
+        total += float(values[first + tree + ~at].sum())
+    return total
+
+
+def zero_row(n_features: int) -> Rows:
+    """One row of zeros."""
+    none = np.empty(0, dtype=np.int32)
+    return csr_rows(np.empty(0), none, np.zeros(2, dtype=np.int64), n_features, "background")

@@ -1,0 +1,97 @@
+"""Learners on a Dask cluster, under the names and with the parameters that they have without it.
+
+Needs ``pip install 'rankcore[dask]'``. ``fit`` takes dask arrays, dataframes, lists of delayed
+blocks or paths; ``predict`` returns lazy collections; ``to_local()`` the ordinary estimator.
+
+Each pass is one of iterative parameter mixing [1]_: every shard goes on from the same model with
+the same kernel as in memory, and the models are averaged. What every example or success adds to an
+average counts once, whichever shard it is in. With one shard the model is that of the ordinary
+estimator, to the bit.
+
+References
+----------
+.. [1] R. McDonald, K. Hall and G. Mann. "Distributed Training Strategies for the Structured
+   Perceptron". NAACL 2010.
+"""
+
+from rankcore.dask._estimators import DistributedClassifier, DistributedRanker
+from rankcore.dask._evaluate import evaluate
+from rankcore.ordinal import baselines, cusum, prank
+from rankcore.ranking import perceptron
+
+__all__ = [
+    "CuSumRank",
+    "MulticlassPerceptron",
+    "PRank",
+    "PairwisePerceptron",
+    "WidrowHoff",
+    "evaluate",
+]
+
+
+class PRank(DistributedClassifier, prank.PRank):  # type: ignore[misc]
+    """`rankcore.PRank` on a Dask cluster.
+
+    Parameters
+    ----------
+    As for `rankcore.PRank`.
+
+    Examples
+    --------
+    >>> import dask.array as da, rankcore as rc
+    >>> from distributed import Client
+    >>> X, y = rc.datasets.make_ordinal(1000, 20, mean_nnz=5, random_state=0)
+    >>> X = da.from_array(X.toarray(), chunks=(250, 20))
+    >>> y = da.from_array(y, chunks=250)
+    >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
+    ...     model = rc.dask.PRank(random_state=0).fit(X, y, n_shards=4)
+    ...     predicted = model.predict(X).compute()
+    >>> predicted.shape, type(model.to_local()).__name__
+    ((1000,), 'PRank')
+    """
+
+    _local = prank.PRank
+
+
+class CuSumRank(DistributedClassifier, cusum.CuSumRank):  # type: ignore[misc]
+    """`rankcore.CuSumRank` on a Dask cluster.
+
+    Parameters
+    ----------
+    As for `rankcore.CuSumRank`.
+    """
+
+    _local = cusum.CuSumRank
+
+
+class WidrowHoff(DistributedClassifier, baselines.WidrowHoff):  # type: ignore[misc]
+    """`rankcore.WidrowHoff` on a Dask cluster.
+
+    Parameters
+    ----------
+    As for `rankcore.WidrowHoff`.
+    """
+
+    _local = baselines.WidrowHoff
+
+
+class MulticlassPerceptron(DistributedClassifier, baselines.MulticlassPerceptron):  # type: ignore[misc]
+    """`rankcore.MulticlassPerceptron` on a Dask cluster.
+
+    Parameters
+    ----------
+    As for `rankcore.MulticlassPerceptron`.
+    """
+
+    _local = baselines.MulticlassPerceptron
+
+
+class PairwisePerceptron(DistributedRanker, perceptron.PairwisePerceptron):  # type: ignore[misc]
+    """`rankcore.PairwisePerceptron` on a Dask cluster; ``variant`` is "averaged" or "last".
+
+    Parameters
+    ----------
+    As for `rankcore.PairwisePerceptron`.
+    """
+
+    _local = perceptron.PairwisePerceptron

@@ -1,0 +1,297 @@
+"""What learners on clusters share: fit on shards, predictions that are collections, to_local."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankcore._core.concurrency import learns
+from rankcore._core.params import check_flag, check_option
+from rankcore.dask._engine import Client, delayed, get_client, n_threads_of, release
+from rankcore.dask._mixing import MIXINGS, Run, fit_ordinal, fit_pairwise
+from rankcore.dask._shards import Finding, look, pieces_of, shards_of
+
+
+class Distributed:
+    """A learner whose fit runs on the workers of a Dask cluster. Not public."""
+
+    _local: ClassVar[type]
+
+    def to_local(self) -> Any:
+        """The same model as an ordinary estimator, which can be saved and go on learning."""
+        check_is_fitted(self)
+        params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        local = self._local(**params)
+        local.__dict__ = dict(vars(self))
+        return local
+
+    def _unfitted(self) -> Any:
+        return self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
+
+    def _fit_on(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any,
+        client: Client | None,
+        n_shards: int | None,
+        mixing: str,
+        regroup: bool,
+        n_features: int | None,
+        zero_based: bool,
+        classes: Any = None,
+    ) -> Self:
+        check_option(mixing, "mixing", MIXINGS)
+        check_flag(regroup, "regroup")
+        engine: Any = client or get_client()
+        if n_shards is None:
+            n_shards = n_threads_of(engine)
+        if not isinstance(n_shards, int) or n_shards < 1:
+            raise ValueError(f"n_shards must be an integer from 1 on; found {n_shards!r}")
+        model, token = self._unfitted(), token_hex(4)
+        model._check_params()
+        pieces = pieces_of(X, y, qid, n_shards, n_features, zero_based)
+        wanted = shards_of(pieces, n_shards, token, regroup)
+        run = Run(engine, type(self).__name__.lower(), token, [], [])
+        held: list[Any] = []
+        try:
+            with run.watched():
+                held = engine.compute(wanted)
+                found = run.gather(
+                    [
+                        run.submit(look, shard, number, what=f"look-shard-{number}")
+                        for number, shard in enumerate(held)
+                    ]
+                )
+            run.drop()
+            run.numbers = [at for at, finding in enumerate(found) if finding is not None]
+            run.shards = [held[at] for at in run.numbers]
+            findings = [found[at] for at in run.numbers]
+            _check_findings(findings)
+            if n_features is None and _is_text(X):
+                n_features = max(finding.n_features for finding in findings)
+            form = _form(X, qid, findings, n_features)
+            if n_features is not None:
+                run.shards = [
+                    run.submit(widen, shard, n_features, what=f"shard-{number}-wide")
+                    for shard, number in zip(run.shards, run.numbers, strict=True)
+                ]
+                findings = [_widened(finding, n_features) for finding in findings]
+            fitted = self._mixed(model, run, findings, form, classes, mixing)
+        except BaseException:
+            release([*run.futures, *run.shards, *held])
+            raise
+        del held
+        self.__dict__ = dict(vars(fitted))
+        return self
+
+    def _mixed(
+        self,
+        model: Any,
+        run: Run,
+        findings: list[Finding],
+        form: Any,
+        classes: Any,
+        mixing: str,
+    ) -> Any:
+        raise NotImplementedError
+
+    def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
+        """What a method gives for each block, as a collection of the kind of X."""
+        model = self.to_local()
+        if isinstance(X, list | tuple):
+            call = delayed(getattr(model, method), pure=True)
+            return [call(block) for block in X]
+        if hasattr(X, "map_partitions"):
+            import pandas as pd
+
+            def frame(part: Any) -> Any:
+                values = getattr(model, method)(part) if len(part) else np.empty(0, dtype)
+                return pd.Series(values, index=part.index)
+
+            if columns is None:
+                return X.map_partitions(frame, meta=(None, dtype))
+            X = X.to_dask_array(lengths=True)
+        if not hasattr(X, "map_blocks"):
+            raise TypeError(
+                "X must be a dask array or dataframe, or a list of delayed blocks; found "
+                f"{type(X).__name__} (to_local() predicts for rows in memory)"
+            )
+        if len(X.chunks[1]) > 1:
+            X = X.rechunk({1: -1})
+        shape: dict[str, Any] = {"drop_axis": 1}
+        if columns is not None:
+            shape = {"chunks": (X.chunks[0], (columns,))}
+        meta = np.empty((0,) if columns is None else (0, 0), dtype)
+        return X.map_blocks(getattr(model, method), dtype=dtype, meta=meta, **shape)
+
+
+def widen(shard: Any, n_features: int) -> Any:
+    """A shard of a file with all features, of which its part may lack the last."""
+    X = shard.X.copy()
+    X.resize((X.shape[0], n_features))
+    return type(shard)(X, shard.y, shard.qid)
+
+
+def _widened(finding: Finding, n_features: int) -> Finding:
+    return Finding(**{**vars(finding), "n_features": n_features})
+
+
+def _is_text(X: Any) -> bool:
+    return not hasattr(X, "to_delayed") and not hasattr(
+        X[0] if isinstance(X, list | tuple) else X, "compute"
+    )
+
+
+def _check_findings(findings: list[Finding]) -> None:
+    if not findings:
+        raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
+
+
+def _form(X: Any, qid: Any, findings: list[Finding], n_features: int | None) -> Any:
+    """A table of the same columns as X, of no rows to speak of."""
+    if hasattr(X, "columns"):
+        meta = X._meta
+        return meta.drop(columns=[qid]) if isinstance(qid, str) else meta
+    widths = {finding.n_features for finding in findings}
+    if n_features is None and len(widths) > 1:
+        raise ValueError(f"blocks have different numbers of features: {sorted(widths)}")
+    return np.broadcast_to(0.0, (1, n_features or widths.pop()))
+
+
+class DistributedClassifier(Distributed):
+    """An online learner of ordered labels on a cluster. Not public."""
+
+    @learns
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        *,
+        client: Client | None = None,
+        n_shards: int | None = None,
+        mixing: str = "uniform",
+        n_features: int | None = None,
+        zero_based: bool = False,
+    ) -> Self:
+        """Learn from scratch, in ``max_iter`` passes, each on all workers.
+
+        Parameters
+        ----------
+        X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
+            Blocks of dense or CSR rows; or LETOR and svmlight files, which workers read.
+        y : the same kind as X, in the same division
+            Ordered labels; None for files, which have them.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first. By default the distinct ones, ascending.
+        client : distributed.Client, optional
+            By default the one in use.
+        n_shards : int, optional
+            Neighbouring blocks are joined to so many shards; by default one for each thread of the
+            workers. The model depends on the number of shards, not on that of workers.
+        mixing : {"uniform", "mistakes"}, default="uniform"
+            What weighs the shards' models after a pass: nothing, or the mistakes they made in it.
+        n_features : int, optional
+            Of files; by default the greatest that occurs.
+        zero_based : bool, default=False
+            Whether files count features from 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters; names the shard. The estimator stays as it was.
+        RuntimeError
+            If workers are lost again and again.
+        """
+        return self._fit_on(
+            X, y, None, client, n_shards, mixing, False, n_features, zero_based, classes
+        )
+
+    def _mixed(
+        self,
+        model: Any,
+        run: Run,
+        findings: list[Finding],
+        form: Any,
+        classes: Any,
+        mixing: str,
+    ) -> Any:
+        return fit_ordinal(model, run, findings, form, classes, mixing)
+
+    def predict(self, X: Any) -> Any:
+        """The predicted labels, as a lazy collection of the kind of X."""
+        check_is_fitted(self)
+        return self._lazily("predict", X, None, self.classes_.dtype)  # type: ignore[attr-defined]
+
+    def decision_function(self, X: Any) -> Any:
+        """By how much each rank beats the best other one, as a lazy collection."""
+        check_is_fitted(self)
+        k = self.classes_.size  # type: ignore[attr-defined]
+        return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
+
+
+class DistributedRanker(Distributed):
+    """A learner of queries on a cluster. Not public."""
+
+    @learns
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        client: Client | None = None,
+        n_shards: int | None = None,
+        mixing: str = "uniform",
+        regroup: bool = False,
+        n_features: int | None = None,
+        zero_based: bool = False,
+    ) -> Self:
+        """Learn from scratch, in ``max_iter`` passes, each on all workers.
+
+        Parameters
+        ----------
+        X, y, client, n_shards, mixing, n_features, zero_based
+            As for `PRank.fit`.
+        qid : the same kind as X, in the same division; or str
+            The query of each row; a string names a column of a dataframe. None for files. All rows
+            of a query must be in one shard.
+        regroup : bool, default=False
+            Whether to move rows between workers so that queries are whole.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters, such as a query in two shards. The estimator stays as it
+            was.
+        RuntimeError
+            If workers are lost again and again.
+        """
+        return self._fit_on(X, y, qid, client, n_shards, mixing, regroup, n_features, zero_based)
+
+    def _mixed(
+        self,
+        model: Any,
+        run: Run,
+        findings: list[Finding],
+        form: Any,
+        classes: Any,
+        mixing: str,
+    ) -> Any:
+        return fit_pairwise(model, run, findings, form, mixing)
+
+    def predict(self, X: Any) -> Any:
+        """Scores, as a lazy collection of the kind of X."""
+        return self._lazily("predict", X, None, np.float64)

@@ -1,0 +1,108 @@
+"""Measures of collections that are on a cluster, query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.queries import group_rows
+from rankcore.dask._engine import Client, get_client, n_threads_of, release
+from rankcore.dask._shards import Finding, Shard, check_queries, pieces_of, shards_of
+from rankcore.metrics.conventions import Convention
+from rankcore.metrics.evaluation import Evaluation
+from rankcore.metrics.evaluation import evaluate as evaluate_here
+
+
+@dataclass(frozen=True)
+class _Part:
+    finding: Finding
+    evaluation: Evaluation
+
+
+def evaluate(
+    y_true: Any,
+    y_score: Any,
+    *,
+    qid: Any,
+    metrics: str | Iterable[str] = ("ndcg@10", "map", "mrr", "P@10"),
+    convention: str | Convention | None = None,
+    n_shards: int | None = None,
+    regroup: bool = False,
+    client: Client | None = None,
+) -> Evaluation:
+    """What `rankcore.metrics.evaluate` finds, of dask collections; values of queries are merged.
+
+    Parameters
+    ----------
+    y_true, y_score, qid : dask arrays or series, or lists of delayed blocks, of one division
+    metrics, convention
+        As for `rankcore.metrics.evaluate`.
+    n_shards : int, optional
+        Neighbouring blocks are joined to so many parts; by default one for each thread.
+    regroup : bool, default=False
+        Whether to move rows between workers so that queries are whole.
+    client : distributed.Client, optional
+        By default the one in use.
+
+    Returns
+    -------
+    Evaluation
+        Equal to that of the same rows in memory, to the bit; with ``regroup`` queries come in
+        another order, and means may differ in the last digit.
+
+    Raises
+    ------
+    ValueError
+        If a query has rows in two shards, or on bad input.
+    """
+    engine: Any = client or get_client()
+    n_shards = n_shards or n_threads_of(engine)
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    pieces = pieces_of(y_score, y_true, qid, n_shards, None, False)
+    token = token_hex(4)
+    held = engine.compute(shards_of(pieces, n_shards, token, regroup))
+    tasks = [
+        engine.submit(_part, one, number, names, convention, key=f"evaluate-{number}-{token}")
+        for number, one in enumerate(held)
+    ]
+    try:
+        parts = [part for part in engine.gather(tasks) if part is not None]
+    except BaseException:
+        release([*tasks, *held])
+        raise
+    if not parts:
+        raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
+    check_queries([part.finding for part in parts])
+    return _merged([part.evaluation for part in parts])
+
+
+def _part(shard: Shard | None, number: int, metrics: list[str], convention: Any) -> _Part | None:
+    if shard is None:
+        return None
+    try:
+        if shard.qid is None:
+            raise ValueError("measures of collections require qid; found qid=None")
+        scores = np.asarray(shard.X)
+        evaluation = evaluate_here(
+            shard.y, scores, qid=shard.qid, metrics=metrics, convention=convention
+        )
+        queries = np.unique(group_rows(shard.qid, shard.y.size).ids)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"shard {number}: {error}") from error
+    nothing = np.empty(0)
+    counts = np.empty(0, dtype=np.int64)
+    finding = Finding(shard.y.size, 0, nothing, counts, (0.0, 0), queries, 0)
+    return _Part(finding, evaluation)
+
+
+def _merged(parts: Sequence[Evaluation]) -> Evaluation:
+    per_query = {
+        name: np.concatenate([part.per_query[name] for part in parts])
+        for name in parts[0].per_query
+    }
+    qid = np.concatenate([part.qid for part in parts])
+    return Evaluation(per_query, qid, parts[0].convention, over=parts[0].over)

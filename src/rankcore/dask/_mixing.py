@@ -1,0 +1,380 @@
+"""Iterative parameter mixing: each worker learns its shard for a pass, then models are averaged."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import as_rows, check_classes, encode, find_classes
+from rankcore._core.numbers import power_of_two
+from rankcore._core.params import as_generator
+from rankcore._core.passes import passes
+from rankcore._core.queries import group_rows
+from rankcore._core.state import LearnerState, OnlineState
+from rankcore.dask._engine import KilledWorker
+from rankcore.dask._shards import Finding, Shard, check_queries
+from rankcore.ordinal._scale import fix_scale
+from rankcore.ordinal._weights import Visits, class_weights
+from rankcore.ordinal.merge import mixed
+from rankcore.progress import Progress, report
+from rankcore.ranking._pairs import Pairing
+from rankcore.ranking._perceptron_pass import run_pass
+from rankcore.ranking._perceptron_state import PairwiseState
+
+MIXINGS = ("uniform", "mistakes")
+
+
+@dataclass
+class Run:
+    """A fit on a cluster: its tasks, and what they are called.
+
+    Parameters
+    ----------
+    client : Client
+    name : str
+        Of the learner, which tasks begin with.
+    token : str
+        What makes names unique.
+    shards : list of Future
+        Of `Shard`, none of them empty.
+    numbers : list of int
+        What messages call them.
+    """
+
+    client: Any
+    name: str
+    token: str
+    shards: list[Any]
+    numbers: list[int]
+    futures: list[Any] = field(default_factory=list)
+
+    def submit(self, function: Any, *args: Any, what: str) -> Any:
+        """A task, kept until `drop`."""
+        key = f"{self.name}-{what}-{self.token}"
+        with warnings.catch_warnings():
+            # A model is part of the graph, so that it can be had again if a worker is lost.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            future = self.client.submit(function, *args, key=key)
+        self.futures.append(future)
+        return future
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """Results; an error names the shard and the cause."""
+        with self.watched():
+            return list(self.client.gather(list(futures)))
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Turn the loss of workers again and again into an error that says what was under way."""
+        try:
+            yield
+        except KilledWorker as error:
+            raise RuntimeError(
+                f"{error.task} was lost with {error.allowed_failures + 1} workers, the last "
+                f"{error.last_worker.address}: they may be short of memory; use more shards or "
+                "larger workers"
+            ) from error
+
+    def drop(self, kept: Sequence[Any] = ()) -> None:
+        """Let go of all tasks but these."""
+        keep = {future.key for future in kept}
+        self.futures = [future for future in self.futures if future.key in keep]
+
+
+def fit_ordinal(
+    model: Any, run: Run, findings: list[Finding], form: Any, classes: Any, mixing: str
+) -> Any:
+    """A fitted copy of an online ordinal learner.
+
+    Parameters
+    ----------
+    model : OnlineOrdinalClassifier
+        Not a distributed one.
+    run : Run
+    findings : list of Finding
+    form : array-like, shape (any, n_features)
+        A table of the same columns as X.
+    classes : array-like or None
+    mixing : {"uniform", "mistakes"}
+    """
+    model._check_params()
+    n_features = findings[0].n_features
+    labels = np.unique(np.concatenate([finding.labels for finding in findings]))
+    known = check_classes(classes) if classes is not None else find_classes(labels)
+    weights = None
+    if model.class_weight is not None:
+        model._check_weighable()
+        counts = np.zeros(known.size, dtype=np.int64)
+        for finding in findings:
+            counts[encode(finding.labels, known)] += finding.counts
+        weights = class_weights(model.class_weight, counts, known)
+    base = model._new_state(n_features, known.size)
+    n_rows = sum(finding.n_rows for finding in findings)
+    fix_scale(base, model._lengths, lambda: _mean_square(findings, n_rows))
+    fitted = model._shadow(form, known, base, n_features)
+    generator = as_generator(model.random_state)
+    log = LearnerState(settings={})
+    orders: list[Any] = []
+    if model.shuffle or weights is not None:
+        generators = _generators(generator, len(run.shards))
+        orders = [
+            run.submit(
+                begin_visits, shard, known, weights, fitted, one, what=f"order-0-shard-{number}"
+            )
+            for shard, one, number in zip(run.shards, generators, run.numbers, strict=True)
+        ]
+    for epoch in passes(model, log, "rank loss"):
+        fitted._state = base
+        held = run.submit(hold, fitted, what=f"model-{epoch}")
+        following = [
+            run.submit(next_visits, order, what=f"order-{epoch}-shard-{number}")
+            for order, number in zip(orders, run.numbers, strict=False)
+        ]
+        tasks = [
+            run.submit(
+                learn_ordinal,
+                shard,
+                following[at] if following else None,
+                held,
+                weights,
+                number,
+                what=f"epoch-{epoch}-shard-{number}",
+            )
+            for at, (shard, number) in enumerate(zip(run.shards, run.numbers, strict=True))
+        ]
+        states = run.gather(tasks)
+        run.drop(following)
+        orders = following
+        base = _mix(fitted, states, base, mixing)
+        log.log[-1] = list(base.log[-1])
+        examples, total, _ = log.log[-1]
+        report(Progress(epoch, model.max_iter, n_rows, n_rows, total / max(examples, 1)))
+    fitted._state = base
+    fitted._warn_of_fit()
+    return fitted
+
+
+def _mean_square(findings: Sequence[Finding], n_rows: int) -> float:
+    """As `mean_square_length` of all rows together."""
+    shift = max(finding.squares[1] for finding in findings)
+    total = sum(np.ldexp(total, 2 * (one - shift)) for total, one in _squares(findings))
+    return power_of_two(float(total) / n_rows, 2 * shift)
+
+
+def _squares(findings: Sequence[Finding]) -> list[tuple[float, int]]:
+    return [finding.squares for finding in findings]
+
+
+def _generators(generator: np.random.Generator, n: int) -> list[np.random.Generator]:
+    """One for each shard; a single shard has the one that a fit in memory has."""
+    if n == 1:
+        return [generator]
+    seed = int(generator.integers(2**63))
+    return [np.random.default_rng([seed, number]) for number in range(n)]
+
+
+def _mix(model: Any, states: list[OnlineState], base: OnlineState, mixing: str) -> OnlineState:
+    if len(states) == 1:
+        return states[0]
+    shares = np.full(len(states), 1 / len(states))
+    if mixing == "mistakes":
+        shares = _by_mistakes([int(one.counts[2] - base.counts[2]) for one in states])
+    return mixed(model, states, shares, base)
+
+
+def _by_mistakes(mistakes: Sequence[int]) -> NDArray[np.float64]:
+    total = sum(mistakes)
+    n = len(mistakes)
+    return np.full(n, 1 / n) if total == 0 else np.array(mistakes, dtype=np.float64) / total
+
+
+# ------------------------------------------------------------------------------ tasks
+
+
+def hold(model: Any) -> Any:
+    """A model, for the tasks that go on from it."""
+    return model
+
+
+def begin_visits(
+    shard: Shard,
+    known: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    model: Any,
+    generator: np.random.Generator,
+) -> Visits:
+    """The order of visits before the first pass."""
+    of_rows = None if weights is None else weights[encode(shard.y, known)]
+    visits = model._visits_of(of_rows)
+    return Visits(shard.y.size, visits, model.shuffle, deepcopy(generator), in_part=True)
+
+
+def next_visits(visits: Visits) -> tuple[Visits, NDArray[Any] | None]:
+    """The same for the next pass, and its order."""
+    following = deepcopy(visits[0] if isinstance(visits, tuple) else visits)
+    order = following.next()
+    return following, order
+
+
+def learn_ordinal(
+    shard: Shard,
+    visits: tuple[Visits, NDArray[Any] | None] | None,
+    model: Any,
+    weights: NDArray[np.float64] | None,
+    number: int,
+) -> OnlineState:
+    """What a model knows after a pass over a shard."""
+    try:
+        rows, ranks = as_rows(shard.X), encode(shard.y, model.classes_)
+        learner, state = copy(model), deepcopy(model._state)
+        learner._state = state
+        state.log.append([0, 0, 0])
+        order = None if visits is None else visits[1]
+        of_rows = None if weights is None else weights[ranks]
+        if order is None or order.size:
+            with state.weighted(learner._of_kernel(state, of_rows)):
+                learner._run_pass(state, rows, ranks, order, len(state.log), learner.max_iter)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"shard {number}: {error}") from error
+    return state
+
+
+# ------------------------------------------------------------------------------ pairs
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The queries of a shard, as a pass visits them."""
+
+    X: Any
+    pairing: Pairing
+    skipped: int
+    largest: int
+
+
+def fit_pairwise(model: Any, run: Run, findings: list[Finding], form: Any, mixing: str) -> Any:
+    """A fitted copy of a `PairwisePerceptron`, averaged or last; the rest is as `fit_ordinal`."""
+    model._check_params()
+    if model.variant not in ("averaged", "last"):
+        raise ValueError(
+            "shards are mixed for variant='averaged' and 'last', whose hypotheses can be averaged; "
+            f"found {model.variant!r}"
+        )
+    if model.quality is not None:
+        raise ValueError("quality requires eval_set, which a fit on shards does not take")
+    if any(finding.queries is None for finding in findings):
+        raise ValueError("a ranker compares the documents of a query: requires qid for all blocks")
+    check_queries(findings)
+    n_features = findings[0].n_features
+    generator = as_generator(model.random_state)
+    base = model._new_state(n_features, generator)
+    fitted = model._shadow(form, n_features, 0, base)
+    orders = _generators(generator, len(run.shards))
+    prepared = [
+        run.submit(prepare_pairs, shard, model, number, what=f"pairs-shard-{number}")
+        for shard, number in zip(run.shards, run.numbers, strict=True)
+    ]
+    sizes = run.gather(
+        [
+            run.submit(size_of, one, what=f"size-shard-{number}")
+            for one, number in zip(prepared, run.numbers, strict=True)
+        ]
+    )
+    n_queries = sum(size[0] for size in sizes)
+    if n_queries == 0:
+        raise ValueError(
+            "no query has two documents with different labels: nothing is left to learn from"
+        )
+    fitted._largest_query = max(size[1] for size in sizes)
+    for epoch in range(1, model.max_iter + 1):
+        fitted._state = base
+        held = run.submit(hold, fitted, what=f"model-{epoch}")
+        tasks = [
+            run.submit(learn_pairs, one, held, order, number, what=f"epoch-{epoch}-shard-{number}")
+            for one, order, number in zip(prepared, orders, run.numbers, strict=True)
+        ]
+        results = run.gather(tasks)
+        run.drop(prepared)
+        orders = [order for _, order in results]
+        base = _mix_pairs([state for state, _ in results], base, mixing)
+        seen, mistakes = base.log[-1][:2]
+        share = mistakes / max(seen, 1)
+        measure = "share of mistakes"
+        report(Progress(epoch, model.max_iter, n_queries, n_queries, share, measure, "queries"))
+        model._print_pass(base, epoch, "")
+        if mistakes == 0:
+            break
+    fitted._state = base
+    return fitted
+
+
+def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) -> PairwiseState:
+    """The mean of the weights; every success counts the same in the average."""
+    if len(states) == 1:
+        return states[0]
+    shares = np.full(len(states), 1 / len(states))
+    if mixing == "mistakes":
+        shares = _by_mistakes([int(one.counts[4] - base.counts[4]) for one in states])
+    result = deepcopy(base)
+    result.weights = np.sum(
+        [w * one.weights for w, one in zip(shares, states, strict=True)], axis=0
+    )
+    # Successes times weights, of all hypotheses so far: what the average divides by successes.
+    before = base.total() * base.weights - base.sums
+    sums = [one.total() * one.weights - one.sums - before for one in states]
+    total = base.total() + sum(one.total() - base.total() for one in states)
+    result.sums = total * result.weights - (before + np.sum(sums, axis=0))
+    # What is mixed is a hypothesis that has not succeeded yet.
+    result.clock = np.array([0.0, total, 0.0])
+    result.counts = base.counts + np.sum([one.counts - base.counts for one in states], axis=0)
+    result.counts[1:3] = 0
+    result.members, result.longest = [], []
+    if not (np.isfinite(result.weights).all() and np.isfinite(result.sums).all()):
+        raise ValueError("the sums of the averages overflowed: the models' weights are too large")
+    opened = [one.log[-1] for one in states]
+    figures = np.sum(opened, axis=0).tolist()
+    result.log = [*base.log, [*figures[:2], int(result.counts[4]) + 1, *figures[3:]]]
+    return result
+
+
+def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
+    """Check and group a shard once for all passes."""
+    try:
+        rows = as_rows(shard.X)
+        queries = group_rows(shard.qid, rows.n_rows)
+        pairing, skipped = model._pairing(rows, shard.y, queries, None, None, None)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"shard {number}: {error}") from error
+    return Prepared(shard.X, pairing, skipped, int(np.diff(queries.bounds).max()))
+
+
+def size_of(prepared: Prepared) -> tuple[int, int]:
+    """Queries that have pairs, and the rows of the largest of all."""
+    return int(prepared.pairing.visited().size), prepared.largest
+
+
+def learn_pairs(
+    prepared: Prepared, model: Any, generator: np.random.Generator, number: int
+) -> tuple[PairwiseState, np.random.Generator]:
+    """What a model knows after a pass over a shard, and what draws the order of the next."""
+    try:
+        rows = as_rows(prepared.X)
+        learner, state, generator = copy(model), deepcopy(model._state), deepcopy(generator)
+        learner._state = state
+        state.log.append([0, 0, 0, 0, prepared.skipped])
+        sequence = prepared.pairing.visited()
+        if learner.shuffle:
+            generator.shuffle(sequence)
+        data = learner._bind_data(prepared.pairing, rows, state, learner.max_iter)
+        epochs = len(state.log), learner.max_iter
+        run_pass(learner, state, data, prepared.pairing, sequence, None, *epochs)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"shard {number}: {error}") from error
+    return state, generator

@@ -1,0 +1,255 @@
+"""Collections of Dask, lists of delayed blocks and paths, as shards that workers hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import as_labels, as_rows
+from rankcore._core.queries import group_rows
+from rankcore.dask import _ranges
+from rankcore.dask._engine import delayed
+from rankcore.datasets.row_files import list_sources
+from rankcore.ordinal._scale import square_lengths
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows that one task learns from."""
+
+    X: Any
+    y: NDArray[Any]
+    qid: NDArray[Any] | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known of a shard.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    labels, counts : ndarray
+        The distinct labels, ascending, and rows of each.
+    squares : (float, int)
+        The sum of the squares of all values is the first times 4 to the power of the second.
+    queries : ndarray or None
+        The distinct query ids.
+    n_bytes : int
+    """
+
+    n_rows: int
+    n_features: int
+    labels: NDArray[Any]
+    counts: NDArray[np.int64]
+    squares: tuple[float, int]
+    queries: NDArray[Any] | None
+    n_bytes: int
+
+
+def pieces_of(
+    X: Any, y: Any, qid: Any, n_parts: int, n_features: int | None, zero_based: bool
+) -> list[tuple[Any, Any, Any]]:
+    """Blocks of rows, labels and queries, none of which is computed yet.
+
+    Parameters
+    ----------
+    X : dask array or dataframe, list of delayed blocks, path, pattern or list of paths
+    y, qid : of the same kind and division, or None
+    n_parts : int
+        Ranges that files are cut into, all together.
+    n_features, zero_based
+        Of files.
+
+    Returns
+    -------
+    list of (X, y, qid)
+        Of delayed objects; of files, X is the whole of them.
+    """
+    if _are_paths(X):
+        if y is not None or qid is not None:
+            raise TypeError("files have their own labels and queries: leave y and qid out")
+        paths = [os.path.abspath(os.fsdecode(path)) for path in list_sources(X)]  # type: ignore[arg-type]
+        each = -(-n_parts // len(paths))
+        ranges = [part for path in paths for part in _ranges.cut(path, each)]
+        read = delayed(_ranges.read, pure=True)
+        return [(read(part, n_features, zero_based, np.float64), None, None) for part in ranges]
+    if y is None:
+        raise ValueError("this learner requires y to be passed, but the target y is None")
+    if hasattr(X, "columns") and isinstance(qid, str):
+        X, qid = X.drop(columns=[qid]), X[qid]
+    blocks = _blocks(X, "X", None)
+    chunks = X.chunks[0] if hasattr(X, "chunks") else None
+    labels = _blocks(y, "y", chunks)
+    queries = [None] * len(blocks) if qid is None else _blocks(qid, "qid", chunks)
+    for name, parts in [("y", labels), ("qid", queries)]:
+        if len(parts) != len(blocks):
+            raise ValueError(f"X has {len(blocks)} blocks and {name} {len(parts)}; must be equal")
+    return list(zip(blocks, labels, queries, strict=True))
+
+
+def _are_paths(X: Any) -> bool:
+    if isinstance(X, str | os.PathLike):
+        return True
+    return isinstance(X, list | tuple) and all(isinstance(one, str | os.PathLike) for one in X)
+
+
+def _blocks(collection: Any, name: str, chunks: Any) -> list[Any]:
+    """Delayed blocks of rows."""
+    if isinstance(collection, list | tuple):
+        if not collection:
+            raise ValueError(f"{name} is an empty list; requires at least one block")
+        return list(collection)
+    if not hasattr(collection, "to_delayed"):
+        raise TypeError(
+            f"{name} must be a dask array or dataframe, a list of delayed blocks, or paths; found "
+            f"{type(collection).__name__}"
+        )
+    if hasattr(collection, "chunks"):
+        if collection.ndim == 2 and len(collection.chunks[1]) > 1:
+            collection = collection.rechunk({1: -1})
+        unknown = np.isnan(collection.chunks[0]).any() or (chunks and np.isnan(chunks).any())
+        if chunks is not None and not unknown and collection.chunks[0] != chunks:
+            if sum(collection.chunks[0]) != sum(chunks):
+                raise ValueError(
+                    f"X and y have inconsistent numbers of samples: {sum(chunks)} rows and "
+                    f"{sum(collection.chunks[0])} in {name}"
+                )
+            collection = collection.rechunk((chunks,))
+    return np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
+
+
+def shards_of(
+    pieces: Sequence[tuple[Any, Any, Any]], n_shards: int, token: str, by_query: bool
+) -> list[Any]:
+    """Neighbouring pieces joined to shards; ``by_query`` brings the rows of queries together."""
+    if by_query:
+        split = delayed(_split_by_query, nout=n_shards)
+        scattered = [split(piece, n_shards) for piece in pieces]
+        groups = [[parts[i] for parts in scattered] for i in range(n_shards)]
+    else:
+        n_shards = min(n_shards, len(pieces))
+        edges = [len(pieces) * i // n_shards for i in range(n_shards + 1)]
+        groups = [list(pieces[a:b]) for a, b in pairwise(edges)]
+    return [
+        delayed(_joined)(group, number, dask_key_name=f"rankcore-shard-{number}-{token}")
+        for number, group in enumerate(groups)
+    ]
+
+
+def _as_shard(piece: Any) -> Shard | None:
+    if piece is None or isinstance(piece, Shard):
+        return piece
+    X, y, qid = piece
+    if y is None:  # a range of a file
+        if X is None:
+            return None
+        return Shard(X.X, X.y, X.qid)
+    qid = None if qid is None else np.asarray(qid)
+    y, _ = as_labels(y, X.shape[0])
+    if qid is not None and qid.shape != y.shape:
+        raise ValueError(f"a block has {y.size} rows and {qid.size} query ids")
+    return Shard(X, y, qid) if y.size else None
+
+
+def _joined(pieces: Sequence[Any], number: int) -> Shard | None:
+    """One shard of several pieces, in their order; an error names it."""
+    try:
+        return _join(pieces)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"shard {number}: {error}") from error
+
+
+def _join(pieces: Sequence[Any]) -> Shard | None:
+    parts = [part for part in map(_as_shard, pieces) if part is not None]
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+    blocks = [part.X for part in parts]
+    X: Any
+    if all(map(sp.issparse, blocks)):
+        width = max(block.shape[1] for block in blocks)
+        for block in blocks:  # a file does not mention features that are 0 in all of it
+            block.resize((block.shape[0], width))
+        X = sp.vstack(blocks, format="csr")
+    elif hasattr(blocks[0], "iloc"):
+        import pandas as pd
+
+        X = pd.concat(blocks)
+    else:
+        X = np.concatenate([np.asarray(block) for block in blocks])
+    queries = [part.qid for part in parts if part.qid is not None]
+    if queries and len(queries) < len(parts):
+        raise ValueError("some blocks have query ids and others none; expected one in all or none")
+    return Shard(
+        X,
+        np.concatenate([part.y for part in parts]),
+        np.concatenate(queries) if queries else None,
+    )
+
+
+def _split_by_query(piece: Any, n_shards: int) -> list[Shard | None]:
+    """The rows of a piece by shard, each query where its id says."""
+    shard = _as_shard(piece)
+    if shard is None:
+        return [None] * n_shards
+    if shard.qid is None:
+        raise ValueError("regroup=True requires query ids; found none")
+    ids, number = np.unique(shard.qid, return_inverse=True)
+    # Not Python's hash of strings, which differs from process to process.
+    from zlib import crc32
+
+    places = np.array([crc32(str(one).encode()) % n_shards for one in ids.tolist()])[number]
+    found: list[Shard | None] = []
+    for place in range(n_shards):
+        rows = np.flatnonzero(places == place)
+        X = shard.X.iloc[rows] if hasattr(shard.X, "iloc") else shard.X[rows]
+        found.append(Shard(X, shard.y[rows], shard.qid[rows]) if rows.size else None)
+    return found
+
+
+def look(shard: Shard | None, number: int) -> Finding | None:
+    """What is to be known of a shard before learning; None if it is empty."""
+    if shard is None:
+        return None
+    try:
+        rows = as_rows(shard.X)
+        labels, counts = np.unique(shard.y, return_counts=True)
+        queries = None
+        if shard.qid is not None:
+            queries = np.unique(group_rows(shard.qid, rows.n_rows).ids)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"shard {number}: {error}") from error
+    return Finding(
+        rows.n_rows,
+        rows.n_features,
+        labels,
+        counts,
+        square_lengths(rows),
+        queries,
+        sum(array.nbytes for array in rows.arrays),
+    )
+
+
+def check_queries(findings: Sequence[Finding]) -> None:
+    """Raise ValueError if a query has rows in more than one shard."""
+    queries = [finding.queries for finding in findings if finding.queries is not None]
+    if not queries:
+        return
+    ids = np.concatenate(queries)
+    shards = np.repeat(np.arange(len(queries)), [one.size for one in queries])
+    order = np.argsort(ids, kind="stable")
+    same = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if same.size:
+        one, other = shards[order[same[0]]], shards[order[same[0] + 1]]
+        raise ValueError(
+            f"query {ids[order[same[0]]]} has rows in shards {one} and {other}, and a query must "
+            f"be whole in one ({same.size} are not): cut the collection between queries, or give "
+            "regroup=True, which moves rows between workers"
+        )

@@ -1,0 +1,448 @@
+"""Row caches: directories of plain array files, written once and mapped into memory.
+
+``rows.json`` says what they are; ``values.npy``, ``columns.npy``, ``starts.npy`` and ``labels.npy``
+are a CSR matrix and its labels, ``queries.npy`` has the first row of each query, ``blocks.npy`` the
+first row, value and query of each block and ``checksums.npy`` the CRC-32 of its part of the first
+four. Any tool that reads NumPy's format can use them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import mmap
+import os
+import secrets
+import shutil
+import weakref
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.blocks import RowBlocks, Survey, Window
+from rankcore._ext.rows import Rows, csr_rows
+from rankcore.datasets.letor_blocks import Options
+from rankcore.datasets.streams import Source, title
+from rankcore.datasets.surveys import Surveyor
+from rankcore.datasets.text_rows import BLOCK_ROWS, BLOCK_VALUES, reading, text_parts
+from rankcore.progress import report
+
+FORMAT, VERSION = "rankcore row cache", 1
+DESCRIPTION = "rows.json"
+# The arrays that blocks have parts of, in the order of their checksums.
+PARTS = ("values", "columns", "starts", "labels")
+DTYPES = {
+    "values": ("float32", "float64"),
+    "columns": ("int32",),
+    "starts": ("int64",),
+    "labels": ("float64",),
+    "queries": ("int64",),
+    "blocks": ("int64",),
+    "checksums": ("uint32",),
+    "magnitudes": ("float64",),
+    "distinct": ("float64",),
+    "counts": ("int64",),
+}
+# Bytes of a header of NumPy's format, whatever the length of the array.
+HEADER = 128
+# Mapped bytes from which on pages are given back as soon as they were read.
+RELEASED = 1 << 26
+# Rows whose checked blocks are kept from pass to pass, at 8 bytes for each.
+KEPT_ROWS = 1 << 22
+
+
+class _Growing:
+    """An array file whose length is known at the end."""
+
+    def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
+        self.dtype, self.width = np.dtype(dtype), width
+        self.n = 0
+        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115
+        self.file.write(b"\0" * HEADER)
+
+    def add(self, values: NDArray[Any]) -> int:
+        """Append values; their CRC-32."""
+        content = np.ascontiguousarray(values, self.dtype).data.cast("B")
+        self.file.write(content)
+        self.n += len(values)
+        return zlib.crc32(content)
+
+    def finish(self) -> None:
+        """Write the header, and all to disk."""
+        shape = (self.n, self.width) if self.width else (self.n,)
+        header = io.BytesIO()
+        form = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(header, form)
+        assert header.tell() == HEADER
+        self.file.seek(0)
+        self.file.write(header.getvalue())
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+
+def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
+    """What tells whether files have changed."""
+    stamps: list[dict[str, Any]] = []
+    for source in sources:
+        if hasattr(source, "read"):
+            stamps.append({"name": title(source)})
+            continue
+        status = os.stat(source)
+        path = os.path.abspath(os.fsdecode(source))
+        stamps.append({"name": path, "size": status.st_size, "mtime_ns": status.st_mtime_ns})
+    return stamps
+
+
+def write_cache(
+    sources: Sequence[Source],
+    path: str | os.PathLike[str],
+    options: Options,
+) -> None:
+    """Read text files into a new row cache, which appears whole or not at all.
+
+    Parameters
+    ----------
+    sources : sequence of paths or binary files
+    path : path
+        The directory to make.
+    options : Options
+
+    Raises
+    ------
+    OSError, ValueError
+        If a file cannot be read or is malformed, or there is something at ``path``.
+    """
+    target = Path(path)
+    if target.exists():
+        raise FileExistsError(f"{target} exists already: choose another directory, or delete it")
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{target} cannot be made: there is no folder {target.parent}")
+    folder = target.with_name(f".{secrets.token_hex(8)}.rankcore")
+    folder.mkdir()
+    try:
+        _write(sources, folder, options)
+        os.rename(folder, target)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _write(sources: Sequence[Source], folder: Path, options: Options) -> None:
+    stamps = source_stamps(sources)
+    size = sum(stamp.get("size", 0) for stamp in stamps)
+    kinds = {name: DTYPES[name][-1] for name in DTYPES} | {"values": np.dtype(options.dtype).name}
+    widths = {"blocks": 3, "checksums": len(PARTS)}
+    files: dict[str, _Growing] = {}
+    try:
+        for name, kind in kinds.items():
+            files[name] = _Growing(folder / f"{name}.npy", kind, widths.get(name, 0))
+        surveyor, in_queries = Surveyor(options.n_features), False
+        files["starts"].add(np.zeros(1, dtype=np.int64))
+        files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
+        n_values = 0
+        for X, labels, queries, done in text_parts(sources, options, BLOCK_VALUES, BLOCK_ROWS):
+            n_rows = files["labels"].n
+            sums = [
+                files["values"].add(X.data),
+                files["columns"].add(X.indices),
+                files["starts"].add(X.indptr[1:].astype(np.int64) + n_values),
+                files["labels"].add(labels),
+            ]
+            if queries is not None:
+                in_queries = True
+                first = np.flatnonzero(np.diff(queries, prepend=-1))
+                files["queries"].add(first + n_rows)
+            n_values += X.nnz
+            bounds = [n_rows + labels.size, n_values, files["queries"].n]
+            files["blocks"].add(np.array([bounds]))
+            files["checksums"].add(np.array([sums]))
+            surveyor.add(labels, X.indices, X.data)
+            report(reading(done, size, n_rows + labels.size))
+        survey = surveyor.finish(in_queries, title(sources[0]))
+        files["magnitudes"].add(survey.magnitudes)
+        files["distinct"].add(survey.labels)
+        files["counts"].add(survey.counts)
+    finally:
+        for file in files.values():
+            file.finish()
+    small = {name: _crc(folder / f"{name}.npy") for name in kinds if name not in PARTS}
+    description = {
+        "format": FORMAT,
+        "version": VERSION,
+        "n_rows": survey.n_rows,
+        "n_features": survey.n_features,
+        "n_values": n_values,
+        "in_queries": in_queries,
+        "mean_square": survey.mean_square,
+        "zero_based": options.zero_based,
+        "dtype": kinds["values"],
+        "sources": stamps,
+        "checksums": small,
+    }
+    with open(folder / DESCRIPTION, "w", encoding="utf-8") as written:
+        json.dump(description, written, indent=1)
+        written.flush()
+        os.fsync(written.fileno())
+
+
+def _crc(path: Path) -> int:
+    return zlib.crc32(path.read_bytes())
+
+
+class _Mapped:
+    """An array file in memory, whose pages can be given back."""
+
+    def __init__(self, path: Path, dtypes: Sequence[str]) -> None:
+        with open(path, "rb") as file:
+            if np.lib.format.read_magic(file) != (1, 0):
+                raise ValueError(f"{path} is damaged: it has another version of NumPy's format")
+            shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+            begin, size = file.tell(), os.fstat(file.fileno()).st_size
+            wanted = begin + int(np.prod(shape)) * dtype.itemsize
+            if by_column or dtype.name not in dtypes or size != wanted:
+                raise ValueError(f"{path} is damaged: it is not as long as its header says")
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.array = np.frombuffer(self._map, dtype, offset=begin).reshape(shape)
+        self._begin, self._item = begin, dtype.itemsize
+
+    def release(self, first: int, last: int) -> None:
+        """Give back the pages of items first .. last - 1, which stay in the cache of the system."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            page = mmap.PAGESIZE
+            start = (self._begin + first * self._item) // page * page
+            stop = (self._begin + last * self._item) // page * page
+            if stop > start:
+                self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+
+class CachedRows(RowBlocks):
+    """Rows of a row cache.
+
+    Parameters
+    ----------
+    path : path
+        A directory that `write_cache` made.
+    window : int
+        Blocks whose rows are shuffled together.
+    temporary : path, optional
+        A folder to delete with this.
+
+    Raises
+    ------
+    ValueError
+        If it is no row cache, of a newer version, or damaged.
+
+    Notes
+    -----
+    Memory: a window, 40 bytes for each block of 3 MiB, and 8 for each of the first `KEPT_ROWS`
+    rows. The checksum of a block is compared when it is first read. Column numbers and values are
+    checked whenever a block is read or, of those rows without an order, once.
+    """
+
+    surveyed = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        window: int,
+        temporary: str | None = None,
+    ) -> None:
+        self.path, self.window = Path(path), window
+        if temporary is not None:
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+        self.description = about = read_description(self.path)
+        self._arrays = {
+            name: _Mapped(self.path / f"{name}.npy", dtypes)
+            for name, dtypes in DTYPES.items()
+            if name in PARTS
+        }
+        small = {name: self._small(name) for name in DTYPES if name not in PARTS}
+        self._blocks, self._sums = small["blocks"], small["checksums"]
+        self._queries = small["queries"]
+        labels = small["distinct"]
+        if (labels == np.floor(labels)).all() and np.abs(labels).max() < 2**53:
+            labels = labels.astype(np.int64)
+        self._survey = Survey(
+            about["n_rows"],
+            about["n_features"],
+            labels,
+            small["counts"],
+            about["mean_square"],
+            small["magnitudes"],
+            about["in_queries"],
+        )
+        self.n_features: int | None = self._survey.n_features
+        self.size = sum(one.array.nbytes for one in self._arrays.values())
+        self._known = np.zeros(len(self._sums), dtype=bool)
+        self._kept: dict[int, Rows] = {}
+        self._check_form()
+
+    def __repr__(self) -> str:
+        known = self._survey
+        return f"<rows of {self.path}: {known.n_rows} x {known.n_features}>"
+
+    def survey(self) -> Survey:
+        """As `RowBlocks.survey`: it is part of the cache."""
+        return self._survey
+
+    def windows(
+        self, n_features: int, order: tuple[int, int] | None, first: int
+    ) -> Iterator[Window]:
+        """As `RowBlocks.windows`; in an order, blocks and then windows of them are drawn."""
+        if n_features != self.n_features:
+            raise ValueError(
+                f"{self.path} has {self.n_features} features; found a model of {n_features}"
+            )
+        n_blocks, size = len(self._sums), 1
+        blocks = np.arange(n_blocks)
+        if order is not None:
+            blocks, size = np.random.default_rng(order).permutation(n_blocks), self.window
+        n_windows = -(-n_blocks // size)
+        per_window = self.size / n_windows
+        for number in range(first, n_windows):
+            chosen = np.sort(blocks[number * size : (number + 1) * size]).tolist()
+            labels, queries = self._labels(chosen)
+            done = round((number + 1) * per_window)
+            yield Window(self._rows(chosen), labels, queries, number, done)
+            if self.size > RELEASED:
+                for block in chosen:
+                    self._release(block)
+
+    def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
+        """As `RowBlocks.whole`: a CSR matrix of the mapped arrays, its labels and queries."""
+        from scipy.sparse import csr_array
+
+        self.check()
+        arrays = {name: one.array for name, one in self._arrays.items()}
+        shape = self._survey.n_rows, self._survey.n_features
+        X = csr_array((arrays["values"], arrays["columns"], arrays["starts"]), shape=shape)
+        labels = arrays["labels"]
+        if self._survey.labels.dtype.kind == "i":
+            labels = labels.astype(np.int64)
+        queries = None
+        if self._survey.in_queries:
+            sizes = np.diff(self._queries, append=self._survey.n_rows)
+            queries = np.repeat(np.arange(sizes.size), sizes)
+        return X, labels, queries
+
+    def check(self) -> None:
+        """Compare all checksums; raise ValueError if a block is damaged."""
+        for block in range(len(self._sums)):
+            self._check(block)
+            if self.size > RELEASED:
+                self._release(block)
+
+    def _small(self, name: str) -> NDArray[Any]:
+        file = self.path / f"{name}.npy"
+        if _crc(file) != self.description["checksums"].get(name):
+            raise ValueError(f"{file} is damaged: its checksum is another; make the cache anew")
+        array: NDArray[Any] = np.load(file, allow_pickle=False)
+        if array.dtype.name not in DTYPES[name]:
+            raise ValueError(f"{file} is damaged: it has dtype {array.dtype}")
+        return array
+
+    def _check_form(self) -> None:
+        about, arrays = self.description, self._arrays
+        sizes = [arrays[name].array.shape for name in PARTS]
+        n_rows, n_values = about["n_rows"], about["n_values"]
+        steps = np.diff(self._blocks, axis=0)
+        if (
+            sizes != [(n_values,), (n_values,), (n_rows + 1,), (n_rows,)]
+            or self._blocks.shape != (len(self._sums) + 1, 3)
+            or self._sums.shape[1:] != (len(PARTS),)
+            or self._blocks[-1].tolist() != [n_rows, n_values, self._queries.size]
+            or self._blocks[0].any()
+            or (steps < 0).any()
+            or (steps[:, 0] < 1).any()
+            or self._survey.magnitudes.shape != (about["n_features"],)
+        ):
+            raise ValueError(f"{self.path} is damaged: its arrays do not fit together")
+
+    def _spans(self, block: int) -> list[tuple[int, int]]:
+        """Where the parts of a block begin and end, in the order of `PARTS`."""
+        (row, value, _), (row_stop, value_stop, _) = self._blocks[block : block + 2].tolist()
+        rows, values = (row, row_stop), (value, value_stop)
+        return [values, values, (row + 1, row_stop + 1), rows]  # no block has the first 0
+
+    def _check(self, block: int) -> None:
+        if self._known[block]:
+            return
+        for name, (first, last), expected in zip(
+            PARTS, self._spans(block), self._sums[block].tolist(), strict=True
+        ):
+            if zlib.crc32(self._arrays[name].array[first:last].data) != expected:
+                raise ValueError(
+                    f"{self.path / name}.npy is damaged in block {block}: make the cache anew"
+                )
+        self._known[block] = True
+
+    def _release(self, block: int) -> None:
+        for name, span in zip(PARTS, self._spans(block), strict=True):
+            self._arrays[name].release(*span)
+
+    def _rows(self, chosen: list[int]) -> Rows:
+        if len(chosen) == 1 and chosen[0] in self._kept:
+            return self._kept[chosen[0]]
+        values, columns, starts = [], [], [np.zeros(1, np.int64)]
+        n_values = 0
+        for block in chosen:
+            self._check(block)
+            of_values, _, of_starts, _ = self._spans(block)
+            values.append(self._arrays["values"].array[slice(*of_values)])
+            columns.append(self._arrays["columns"].array[slice(*of_values)])
+            starts.append(self._arrays["starts"].array[slice(*of_starts)] + n_values - of_values[0])
+            n_values += of_values[1] - of_values[0]
+        parts = _joined(values), _joined(columns), np.concatenate(starts)
+        rows = csr_rows(*parts, self._survey.n_features, "X")
+        if not rows.canonical:
+            raise ValueError(f"{self.path} is damaged: columns of a row do not ascend")
+        if len(chosen) == 1 and self._blocks[chosen[0] + 1, 0] <= KEPT_ROWS:
+            self._kept[chosen[0]] = rows
+        return rows
+
+    def _labels(self, chosen: list[int]) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """Labels of some blocks, and a number for the query of each of their rows."""
+        labels, queries, n_queries = [], [], 0
+        for block in chosen:
+            self._check(block)
+            (row, _, query), (stop, _, query_stop) = self._blocks[block : block + 2].tolist()
+            labels.append(self._arrays["labels"].array[row:stop])
+            if self._survey.in_queries:
+                sizes = np.diff(self._queries[query:query_stop], append=stop)
+                queries.append(np.repeat(np.arange(sizes.size) + n_queries, sizes))
+                n_queries += sizes.size
+        return _joined(labels), _joined(queries) if self._survey.in_queries else None
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """What ``rows.json`` says; raise ValueError unless it is that of a row cache."""
+    try:
+        about = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
+        if about["format"] != FORMAT:
+            raise ValueError(f"its format is {about['format']!r}")
+        version = about["version"]
+        kinds = {"n_rows": int, "n_features": int, "n_values": int, "mean_square": float}
+        for name, kind in {**kinds, "checksums": dict, "in_queries": bool}.items():
+            if type(about[name]) is not kind:
+                raise ValueError(f"its {name} is {about[name]!r}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a row cache, or it is damaged: {error}") from error
+    if version != VERSION:
+        raise ValueError(
+            f"{path} is a row cache of version {version!r}; this rankcore reads {VERSION}"
+        )
+    return about
+
+
+def is_cache(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a row cache at a path."""
+    return os.path.isfile(os.path.join(path, DESCRIPTION))

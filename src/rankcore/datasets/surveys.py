@@ -1,0 +1,78 @@
+"""What a first reading of rows finds: labels, lengths of rows, magnitudes of features."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.blocks import Survey
+from rankcore._core.numbers import power_of_two
+
+
+class Surveyor:
+    """Looks at rows block by block.
+
+    Parameters
+    ----------
+    n_features : int or None
+        None: as many as the greatest column that occurs says.
+    """
+
+    def __init__(self, n_features: int | None) -> None:
+        self._n_features = n_features
+        self._counts: Counter[float] = Counter()
+        self._n_rows = self._n_columns = 0
+        self._sizes = np.zeros(n_features or 1)
+        self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
+
+    def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
+        """Look at the labels and the stored values of some rows."""
+        found, counts = np.unique(labels, return_counts=True)
+        for label, count in zip(found.tolist(), counts.tolist(), strict=True):
+            self._counts[label] += count
+        self._n_rows += labels.size
+        if values.size == 0:
+            return
+        sizes = np.abs(values)
+        if np.isnan(sizes).any():
+            sizes[np.isnan(sizes)] = 0
+        largest = int(columns.max())
+        self._n_columns = max(self._n_columns, largest + 1)
+        if largest >= self._sizes.size:
+            grown = np.zeros(max(largest + 1, 2 * self._sizes.size))
+            grown[: self._sizes.size] = self._sizes
+            self._sizes = grown
+        np.maximum.at(self._sizes, columns, sizes)
+        greatest = float(sizes.max())
+        if greatest > 0:  # scaled, so that no square leaves float64
+            shift = max(self._shift, math.frexp(greatest)[1])
+            scaled = np.ldexp(sizes.astype(np.float64, copy=False), -shift)
+            self._square = math.ldexp(self._square, 2 * (self._shift - shift)) + float(
+                scaled @ scaled
+            )
+            self._shift = shift
+
+    def finish(self, in_queries: bool, name: str) -> Survey:
+        """What was found; raise ValueError if there are no rows."""
+        if self._n_rows == 0:
+            raise ValueError(f"{name} holds no examples")
+        labels = np.array(sorted(self._counts), dtype=np.float64)
+        counts = np.array([self._counts[label] for label in labels.tolist()], dtype=np.int64)
+        if (labels == np.floor(labels)).all() and np.abs(labels).max() < 2**53:
+            labels = labels.astype(np.int64)
+        n_features = self._n_features or max(1, self._n_columns)
+        sizes = np.zeros(n_features)
+        sizes[: self._sizes.size] = self._sizes[:n_features]
+        return Survey(
+            self._n_rows,
+            n_features,
+            labels,
+            counts,
+            power_of_two(self._square / self._n_rows, 2 * self._shift),
+            sizes,
+            in_queries,
+        )

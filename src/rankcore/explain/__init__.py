@@ -1,0 +1,25 @@
+"""Why a model ranks as it does: pairs, queries, ranks, and features as a whole.
+
+What a feature adds to a score comes from ``contributions``, a method of every learner whose score
+is a sum over features; see the guide on explanations. Every result prints as text, shows as HTML in
+notebooks, and has ``plot``, which requires Matplotlib.
+"""
+
+from rankcore.explain._importance import GlobalImportance, global_importance
+from rankcore.explain._pairs import PairExplanation, pair
+from rankcore.explain._permutation import PermutationImportance, permutation_importance
+from rankcore.explain._queries import QueryExplanation, query
+from rankcore.explain._ranks import RankExplanation, rank
+
+__all__ = [
+    "GlobalImportance",
+    "PairExplanation",
+    "PermutationImportance",
+    "QueryExplanation",
+    "RankExplanation",
+    "global_importance",
+    "pair",
+    "permutation_importance",
+    "query",
+    "rank",
+]

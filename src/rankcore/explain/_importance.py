@@ -1,0 +1,162 @@
+"""How much features matter, by what they add to scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.concurrency import raise_signals
+from rankcore._core.queries import group_rows
+from rankcore.explain._subject import Floats, Shown, Subject, largest, n_rows_of, take
+from rankcore.metrics.tables import Table
+from rankcore.ranking._queries import take_queries
+
+# Rows of a background where trees join features: each row is compared with each of them.
+_BACKGROUND = 100
+
+
+@dataclass(frozen=True, repr=False)
+class GlobalImportance(Shown):
+    """How much each feature moves scores.
+
+    Attributes
+    ----------
+    feature_names : list of str
+    importances : ndarray of float64, shape (n_features,)
+        Mean absolute contribution over rows.
+    n_rows : int
+    per_query : bool
+        Whether rows were compared with those of their query alone.
+    """
+
+    feature_names: list[str]
+    importances: Floats
+    n_rows: int
+    per_query: bool
+
+    _listed = 20
+
+    def __repr__(self) -> str:
+        used = np.count_nonzero(self.importances)
+        return f"<GlobalImportance: {used} of {self.importances.size} features>"
+
+    def headline(self) -> str:
+        """How many features matter at all."""
+        used = np.count_nonzero(self.importances)
+        return f"{used} of {self.importances.size} features move the scores of {self.n_rows} rows"
+
+    def tables(self) -> list[Table]:
+        """Features, the greatest first."""
+        total = self.importances.sum() or 1.0
+        listed = largest(self.importances, self._listed)
+        rows = [
+            (
+                self.feature_names[j],
+                f"{self.importances[j]:.4g}",
+                f"{self.importances[j] / total:.1%}",
+            )
+            for j in listed
+        ]
+        others = np.count_nonzero(self.importances) - len(listed)
+        if others:
+            rest = total - self.importances[listed].sum()
+            rows.append((f"{others} others", f"{rest:.4g}", f"{rest / total:.1%}"))
+        compared = "the others of its query" if self.per_query else "the background"
+        caption = f"mean absolute contribution; each row is compared with {compared}"
+        return [Table(("feature", "importance", "share"), rows, caption)]
+
+    def plot(self, *, ax: Any = None, max_features: int = 20) -> Any:
+        """Draw bars, see `rankcore.plotting.plot_importances`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        max_features : int
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from rankcore.plotting import plot_importances
+
+        return plot_importances(self, max_features=max_features, ax=ax)
+
+
+def global_importance(
+    model: Any,
+    X: Any,
+    *,
+    qid: Any = None,
+    background: Any = None,
+    feature_names: Sequence[str] | None = None,
+    random_state: int = 0,
+) -> GlobalImportance:
+    """How much each feature moves the scores of rows, on average: the same for all learners.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted learner with ``contributions``, or a pipeline or search that ends in one.
+    X : array-like, scipy sparse or frame, shape (n, n_features)
+        The rows, of training or of other data.
+    qid : array-like, shape (n,), or str, optional
+        The query of each row, or a column of a frame X. Rows are then compared with those of their
+        query: a feature that is the same in a whole query counts nothing there, for it cannot
+        order the documents.
+    background : array-like or scipy sparse, shape (n_background, n_features), optional
+        What rows are compared with, without ``qid``. None: the rows themselves; where trees join
+        features, 100 of them at most, drawn.
+    feature_names : sequence of str, optional
+        None: the names that the model knows.
+    random_state : int
+        Of the draw.
+
+    Returns
+    -------
+    GlobalImportance
+
+    Raises
+    ------
+    TypeError
+        If the score is not a sum over features.
+    ValueError
+        On bad input, or both ``qid`` and ``background``.
+
+    Notes
+    -----
+    The importance of a feature is the mean over rows of the absolute value of what it adds to the
+    score beyond the mean of the background. That is on the scale of scores, and depends on the data,
+    as ``feature_importances_`` of boosted learners, shares of training gains, does not.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y, qid = rc.datasets.make_letor(30, 10, random_state=0)
+    >>> model = rc.RankSVM().fit(X, y, qid=qid)
+    >>> rc.explain.global_importance(model, X, qid=qid).importances.shape
+    (136,)
+    """
+    subject = Subject(model, feature_names)
+    X, qid = take_queries(X, qid, None)
+    n = n_rows_of(X)
+    if qid is not None:
+        if background is not None:
+            raise ValueError("qid and background exclude each other: rows have one background")
+        queries = group_rows(qid, n)
+        sums = np.zeros(subject.learner.n_features_in_)
+        for first, last in zip(queries.bounds, queries.bounds[1:], strict=False):
+            raise_signals()
+            places = np.arange(first, last)
+            rows = take(X, places if queries.rows is None else queries.rows[places])
+            sums += np.abs(subject.dense(rows, rows)[0]).sum(axis=0)
+        return GlobalImportance(subject.names, sums / n, n, True)
+    if background is None:
+        background = X
+        if not subject.additive and n > _BACKGROUND:
+            drawn = np.random.default_rng(random_state).choice(n, _BACKGROUND, replace=False)
+            background = take(X, np.sort(drawn))
+    parts = subject.dense(X, background)[0]
+    return GlobalImportance(subject.names, np.abs(parts).mean(axis=0), n, False)

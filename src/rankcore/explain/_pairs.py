@@ -1,0 +1,177 @@
+"""Why one row is above another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankcore.explain._subject import Floats, Shown, Subject, as_one_row, largest, number, signed
+from rankcore.metrics.tables import Table
+
+
+@dataclass(frozen=True, repr=False)
+class PairExplanation(Shown):
+    """What parts the scores of two rows, feature by feature.
+
+    Attributes
+    ----------
+    a, b : str
+        What the rows are called.
+    feature_names : list of str
+    contributions : ndarray of float64, shape (n_features,)
+        What each feature adds to the score of ``a`` beyond that of ``b``; they add up to the
+        difference.
+    values_a, values_b : ndarray of float64, shape (n_features,)
+        The features of both rows.
+    score_a, score_b : float
+    decisive : list of int, or None
+        The fewest features that, given the values of the lower row, take the higher one to its
+        score or below it, greatest first; empty where the scores are equal. None if features are
+        joined, so that what one adds depends on others.
+    """
+
+    a: str
+    b: str
+    feature_names: list[str]
+    contributions: Floats
+    values_a: Floats
+    values_b: Floats
+    score_a: float
+    score_b: float
+    decisive: list[int] | None
+
+    @property
+    def difference(self) -> float:
+        """By how much the score of ``a`` is greater."""
+        return self.score_a - self.score_b
+
+    def __repr__(self) -> str:
+        return f"<PairExplanation of {self.a} and {self.b}: {self.difference:+.6g}>"
+
+    def headline(self) -> str:
+        """Which row is above the other."""
+        scores = f"{self.score_a:.4f} and {self.score_b:.4f}"
+        if self.score_a == self.score_b:
+            return f"{self.a} and {self.b} have equal scores: {scores}"
+        where = "above" if self.difference > 0 else "below"
+        return f"{self.a} is {where} {self.b} by {abs(self.difference):.4f}: scores {scores}"
+
+    def tables(self) -> list[Table]:
+        """Features by how much they part the rows."""
+        listed = largest(self.contributions, self._listed)
+        rows = [
+            (
+                self.feature_names[j],
+                number(self.values_a[j]),
+                number(self.values_b[j]),
+                signed(self.contributions[j]),
+            )
+            for j in listed
+        ]
+        others = np.flatnonzero(self.contributions).size - len(listed)
+        if others:
+            rest = float(self.difference - self.contributions[listed].sum())
+            rows.append((f"{others} others", "", "", signed(rest)))
+        caption = f"what each feature adds to {self.a} beyond {self.b}"
+        if self.decisive:
+            names = ", ".join(self.feature_names[j] for j in self.decisive[: self._listed])
+            more = " and others" if len(self.decisive) > self._listed else ""
+            caption += f"; decided by {names}{more}"
+        return [Table(("feature", self.a, self.b, "adds"), rows, caption)]
+
+    def plot(self, *, ax: Any = None, max_features: int = 10) -> Any:
+        """Draw a waterfall, see `rankcore.plotting.plot_pair`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        max_features : int
+            The others are drawn as one.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from rankcore.plotting import plot_pair
+
+        return plot_pair(self, max_features=max_features, ax=ax)
+
+
+def pair(
+    model: Any,
+    a: Any,
+    b: Any,
+    *,
+    names: Sequence[str] = ("a", "b"),
+    feature_names: Sequence[str] | None = None,
+) -> PairExplanation:
+    """Why one row has a higher score than another: what each feature adds to the difference.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted learner with ``contributions``, or a pipeline or search that ends in one.
+    a, b : array-like, shape (n_features,) or (1, n_features)
+        The rows; sparse, or rows of frames, too.
+    names : pair of str
+        What the rows are called.
+    feature_names : sequence of str, optional
+        None: the names that the model knows.
+
+    Returns
+    -------
+    PairExplanation
+
+    Raises
+    ------
+    TypeError
+        If the score is not a sum over features.
+    ValueError
+        On bad input.
+
+    Notes
+    -----
+    These are the contributions to ``a`` with ``b`` as background: of weights ``w * (a - b)``, of
+    stumps the difference of two values of a step function, of trees Shapley values.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y, qid = rc.datasets.make_letor(20, 10, random_state=0)
+    >>> model = rc.RankSVM().fit(X, y, qid=qid)
+    >>> why = rc.explain.pair(model, X[0], X[1])
+    >>> bool(abs(why.contributions.sum() - why.difference) < 1e-12)
+    True
+    """
+    subject = Subject(model, feature_names)
+    if len(names) != 2:
+        raise ValueError(f"names must name two rows; found {names!r}")
+    a, b = as_one_row(a, "a"), as_one_row(b, "b")
+    values, score_b = subject.dense(a, b)
+    parts = values[0]
+    return PairExplanation(
+        str(names[0]),
+        str(names[1]),
+        subject.names,
+        parts,
+        subject.values(a)[0],
+        subject.values(b)[0],
+        score_b + float(parts.sum()),
+        score_b,
+        _decisive(parts) if subject.additive else None,
+    )
+
+
+def _decisive(parts: Floats) -> list[int]:
+    """The fewest features without which the difference is gone or turned."""
+    difference = float(parts.sum())
+    signs = np.sign(difference) * parts
+    order = np.argsort(-signs, kind="stable")
+    order = order[signs[order] > 0]
+    left = abs(difference) - np.cumsum(signs[order])
+    # To rounding: what is left of a sum that is taken apart.
+    enough = np.flatnonzero(left <= 1e-12 * np.abs(parts).sum())
+    return order[: enough[0] + 1].tolist() if difference and enough.size else []

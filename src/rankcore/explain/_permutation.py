@@ -1,0 +1,278 @@
+"""How much a measure suffers when a feature is shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_scalar
+
+from rankcore._core.concurrency import raise_signals
+from rankcore._core.params import check_option, check_real
+from rankcore._core.queries import Queries, group_rows
+from rankcore.explain._subject import Floats, Shown, Subject, n_rows_of, signed
+from rankcore.metrics.evaluation import evaluate
+from rankcore.metrics.names import greater_is_better
+from rankcore.metrics.scorers import ranking_scores
+from rankcore.metrics.significance import bootstrap_interval
+from rankcore.metrics.tables import Table
+from rankcore.ranking._queries import take_queries
+
+SCOPES = ("within", "among")
+
+
+@dataclass(frozen=True, repr=False)
+class PermutationImportance(Shown):
+    """By how much a measure changes when a feature is shuffled.
+
+    Attributes
+    ----------
+    feature_names : list of str
+    changes : ndarray of float64, shape (n_features,)
+        The measure with the feature shuffled less that without: mean over queries and draws.
+    low, high : ndarray of float64, shape (n_features,)
+        Confidence interval of the change, over queries (bootstrap, percentiles).
+    per_query : ndarray of float64, shape (n_features, n_queries)
+        Mean change over draws in each query.
+    measure : str
+    baseline : float
+        The measure of the model as it is.
+    scope : {"within", "among"}
+        Whether values were shuffled within each query, or among all rows.
+    n_repeats : int
+    confidence_level : float
+    """
+
+    feature_names: list[str]
+    changes: Floats
+    low: Floats
+    high: Floats
+    per_query: Floats
+    measure: str
+    baseline: float
+    scope: str
+    n_repeats: int
+    confidence_level: float
+
+    _listed = 20
+
+    def __repr__(self) -> str:
+        return f"<PermutationImportance: {self.measure}, {self.changes.size} features>"
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Features, the one whose shuffling harms most first."""
+        harm = -self.changes if greater_is_better(self.measure) else self.changes
+        return np.argsort(-harm, kind="stable")
+
+    def headline(self) -> str:
+        """What was measured, and how values were shuffled."""
+        where = "within queries" if self.scope == "within" else "among all rows"
+        return (
+            f"{self.measure} is {self.baseline:.4f}; its change when a feature is shuffled {where}, "
+            f"mean of {self.n_repeats} draws"
+        )
+
+    def tables(self) -> list[Table]:
+        """Features, the one that matters most first."""
+        rows = [
+            (
+                self.feature_names[j],
+                signed(self.changes[j]),
+                f"[{self.low[j]:+.4f}, {self.high[j]:+.4f}]",
+            )
+            for j in self.order[: self._listed].tolist()
+        ]
+        level = f"{self.confidence_level:.0%} interval"
+        left = self.changes.size - len(rows)
+        caption = f"intervals over {self.per_query.shape[1]} queries"
+        caption += f"; {left} features that matter less are not listed" if left else ""
+        return [Table(("feature", "change", level), rows, caption)]
+
+    def plot(self, *, ax: Any = None, max_features: int = 20) -> Any:
+        """Draw changes with intervals, see `rankcore.plotting.plot_importances`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        max_features : int
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from rankcore.plotting import plot_importances
+
+        return plot_importances(self, max_features=max_features, ax=ax)
+
+
+def permutation_importance(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    qid: Any = None,
+    metric: str = "ndcg@10",
+    scope: str = "within",
+    n_repeats: int = 5,
+    features: Sequence[int] | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    feature_names: Sequence[str] | None = None,
+    random_state: int = 0,
+) -> PermutationImportance:
+    """By how much a ranking measure changes when the values of a feature are shuffled.
+
+    For every learner that orders rows, kernels and votes included.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted learner of this package, or a pipeline or search that ends in one.
+    X : array-like, scipy sparse or frame, shape (n, n_features)
+        Rows that the model has not seen, for importance on unseen data.
+    y : array-like of numbers, shape (n,)
+        True labels.
+    qid : array-like, shape (n,), or str, optional
+        The query of each row, or a column of a frame X. None: all rows are of one query.
+    metric : str
+        A measure of `rankcore.metrics.evaluate`.
+    scope : {"within", "among"}
+        Shuffle values within each query: what the feature does for the order of documents. Or
+        among all rows: also what it does by telling queries apart, for learners that join features.
+    n_repeats : int
+        Draws per feature.
+    features : sequence of int, optional
+        Columns to shuffle; None: all.
+    confidence_level : float
+    n_resamples : int
+        Bootstrap samples of queries.
+    feature_names : sequence of str, optional
+        None: the names that the model knows.
+    random_state : int
+        Feature j, draw r has the same permutation whichever other features are shuffled.
+
+    Returns
+    -------
+    PermutationImportance
+
+    Raises
+    ------
+    ValueError, TypeError
+        On bad input.
+
+    Notes
+    -----
+    ``n_features * n_repeats`` predictions. Draws are averaged within queries before queries are
+    resampled: the interval is that over queries, which are what generalises.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y, qid = rc.datasets.make_letor(30, 10, random_state=0)
+    >>> model = rc.RankSVM().fit(X, y, qid=qid)
+    >>> found = rc.explain.permutation_importance(model, X, y, qid=qid)
+    >>> bool((found.changes <= found.high).all())
+    True
+    """
+    subject = Subject(model, feature_names)
+    check_option(scope, "scope", SCOPES)
+    check_scalar(n_repeats, "n_repeats", Integral, min_val=1)
+    check_real(confidence_level, "confidence_level", 1e-6, 1 - 1e-6)
+    X, qid = take_queries(X, qid, None)
+    rows = subject.transformed(X)
+    n, d = n_rows_of(rows), subject.learner.n_features_in_
+    queries = group_rows(qid, n)
+    wanted = np.arange(d) if features is None else np.asarray(features, dtype=np.int64)
+    if wanted.ndim != 1 or not ((wanted >= 0) & (wanted < d)).all() or not wanted.size:
+        raise ValueError(f"features must be column numbers from 0 to {d - 1}; found {features!r}")
+
+    def measured(X: Any) -> Floats:
+        scores = ranking_scores(subject.learner, X, qid)
+        return evaluate(y, scores, qid=qid, metrics=[metric]).per_query[metric]
+
+    whole = measured(rows)
+    defined = ~np.isnan(whole)
+    if not defined.any():
+        raise ValueError(f"{metric} is defined in no query: each lacks relevant documents")
+    columns = Columns(rows)
+    changes = np.zeros((wanted.size, int(defined.sum())))
+    for i, j in enumerate(wanted.tolist()):
+        for r in range(n_repeats):
+            raise_signals()
+            rng = np.random.default_rng([int(random_state), j, r])
+            shuffled = measured(columns.permuted(j, _permutation(queries, n, scope, rng)))
+            changes[i] += (shuffled - whole)[defined] / n_repeats
+    means = changes.mean(axis=1)
+    resampled = np.random.default_rng([int(random_state), d])
+    intervals = [
+        bootstrap_interval(of_feature, int(n_resamples), float(confidence_level), resampled)
+        for of_feature in changes
+    ]
+    low, high = np.array(intervals).T
+    names = [subject.names[j] for j in wanted.tolist()]
+    return PermutationImportance(
+        names,
+        means,
+        low,
+        high,
+        changes,
+        metric,
+        float(whole[defined].mean()),
+        scope,
+        int(n_repeats),
+        float(confidence_level),
+    )
+
+
+def _permutation(
+    queries: Queries, n: int, scope: str, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Which row each row takes its value from."""
+    if scope == "among":
+        return rng.permutation(n)
+    rows = np.arange(n) if queries.rows is None else queries.rows
+    number = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
+    # A random order within each query: by random keys, query after query.
+    source = np.empty(n, dtype=np.int64)
+    source[rows] = rows[np.lexsort((rng.random(n), number))]
+    return source
+
+
+class Columns:
+    """Rows in which one column at a time is permuted."""
+
+    def __init__(self, X: Any) -> None:
+        self._X = X
+        self._by_column = X.tocsc() if hasattr(X, "tocsr") else None
+
+    def permuted(self, j: int, source: NDArray[np.int64]) -> Any:
+        """The rows, with column j from other rows."""
+        if self._by_column is not None:
+            return self._sparse(j, source)
+        if hasattr(self._X, "iloc"):
+            X = self._X.copy()
+            X.isetitem(j, self._X.iloc[source, j].to_numpy())
+            return X
+        if hasattr(self._X, "with_columns"):  # polars
+            name = self._X.columns[j]
+            return self._X.with_columns(self._X[name].gather(source).alias(name))
+        X = np.array(self._X)
+        X[:, j] = X[source, j]
+        return X
+
+    def _sparse(self, j: int, source: NDArray[np.int64]) -> Any:
+        """Stored values go to other rows of their column."""
+        X = self._by_column.copy()
+        first, last = X.indptr[j : j + 2]
+        to = np.empty(source.size, dtype=X.indices.dtype)
+        to[source] = np.arange(source.size, dtype=X.indices.dtype)
+        rows = to[X.indices[first:last]]
+        order = np.argsort(rows, kind="stable")
+        X.indices[first:last] = rows[order]
+        X.data[first:last] = X.data[first:last][order]
+        return X.tocsr()

@@ -1,0 +1,247 @@
+"""What decided the top of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_scalar
+
+from rankcore._core.queries import group_rows
+from rankcore.explain._subject import (
+    Floats,
+    Shown,
+    Subject,
+    largest,
+    n_rows_of,
+    number,
+    signed,
+    take,
+)
+from rankcore.metrics.tables import Table
+from rankcore.ranking._queries import take_queries
+
+
+@dataclass(frozen=True, repr=False)
+class QueryExplanation(Shown):
+    """The documents of a query in ranked order, and what made the order.
+
+    Attributes
+    ----------
+    query : object
+        Its id; None if there was no qid.
+    rows : ndarray of int, shape (n_documents,)
+        The rows of X, best first; of equal scores in their order in X.
+    names : list of str
+        Of the documents.
+    labels : ndarray, shape (n_documents,), or None
+        Given labels.
+    scores : ndarray of float64, shape (n_documents,)
+    feature_names : list of str
+    values : ndarray of float64, shape (n_documents, n_features)
+    contributions : ndarray of float64, shape (n_documents, n_features)
+        What each feature adds to a document's score beyond the mean score of the query.
+    top_k : int
+    decided : ndarray of float64, shape (n_features,)
+        The mean contribution in the first k documents less that in the others: they add up to the
+        difference of the mean scores of both.
+    """
+
+    query: Any
+    rows: NDArray[np.int64]
+    names: list[str]
+    labels: NDArray[Any] | None
+    scores: Floats
+    feature_names: list[str]
+    values: Floats
+    contributions: Floats
+    top_k: int
+    decided: Floats
+
+    _strongest = 3  # features that are named beside a document
+
+    def __repr__(self) -> str:
+        return f"<QueryExplanation: {self.rows.size} documents, top {self.top_k}>"
+
+    @property
+    def title(self) -> str:
+        """What the query is called."""
+        return "the query" if self.query is None else f"query {self.query}"
+
+    def headline(self) -> str:
+        """How far the top is from the rest."""
+        gap = self.scores[: self.top_k].mean() - self.scores[self.top_k :].mean()
+        return (
+            f"{self.title}: {self.rows.size} documents; the mean score of the first {self.top_k} "
+            f"is {gap:.4f} above that of the others"
+        )
+
+    def tables(self) -> list[Table]:
+        """Features that decided, then documents."""
+        k, listed = self.top_k, largest(self.decided, self._listed)
+        features = [
+            (
+                self.feature_names[j],
+                number(_mean(self.values[:k, j])),
+                number(_mean(self.values[k:, j])),
+                signed(self.decided[j]),
+            )
+            for j in listed
+        ]
+        others = np.flatnonzero(self.decided).size - len(listed)
+        if others:
+            rest = float(self.decided.sum() - self.decided[listed].sum())
+            features.append((f"{others} others", "", "", signed(rest)))
+        headings = ("feature", f"mean, top {k}", "mean, others", "adds")
+        tables = [Table(headings, features, f"what parts the first {k} from the others")]
+        documents = []
+        for place, name in enumerate(self.names[: max(k, self._listed)]):
+            parts = self.contributions[place]
+            strongest = ", ".join(
+                f"{self.feature_names[j]} {signed(parts[j])}"
+                for j in largest(parts, self._strongest)
+            )
+            label = [] if self.labels is None else [str(self.labels[place])]
+            documents.append((str(place + 1), name, *label, f"{self.scores[place]:.4f}", strongest))
+        label = [] if self.labels is None else ["label"]
+        headings = ("place", "document", *label, "score", "beyond the mean of the query")
+        more = self.rows.size - len(documents)
+        caption = f"and {more} more" if more else "all documents"
+        return [*tables, Table(headings, documents, caption, n_names=2)]
+
+    def plot(self, *, ax: Any = None, max_features: int = 8, max_documents: int = 25) -> Any:
+        """Draw documents by features, see `rankcore.plotting.plot_query`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        max_features, max_documents : int
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from rankcore.plotting import plot_query
+
+        return plot_query(self, max_features=max_features, max_documents=max_documents, ax=ax)
+
+
+def query(
+    model: Any,
+    X: Any,
+    qid: Any = None,
+    *,
+    which: Any = None,
+    y: Any = None,
+    docid: Any = None,
+    top_k: int = 10,
+    feature_names: Sequence[str] | None = None,
+) -> QueryExplanation:
+    """What decided which documents of a query come first.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted learner with ``contributions``, or a pipeline or search that ends in one.
+    X : array-like, scipy sparse or frame, shape (n, n_features)
+        The documents of one query, or of several.
+    qid : array-like, shape (n,), or str, optional
+        The query of each row, or a column of a frame X. None: all rows are of one query.
+    which : object, optional
+        The query to explain; required if there are several.
+    y : array-like, shape (n,), optional
+        Labels, to be shown.
+    docid : array-like, shape (n,), optional
+        What documents are called. None: their rows in X, from 0.
+    top_k : int
+        How many documents are the top; at most all but one.
+    feature_names : sequence of str, optional
+        None: the names that the model knows.
+
+    Returns
+    -------
+    QueryExplanation
+
+    Raises
+    ------
+    TypeError
+        If the score is not a sum over features.
+    ValueError
+        If there is no such query, it has one document, or on bad input.
+
+    Notes
+    -----
+    Contributions are those with the documents of the query as background. A feature that is the
+    same for all of them adds nothing: it cannot order them.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y, qid = rc.datasets.make_letor(20, 10, random_state=0)
+    >>> model = rc.RankBoost(20).fit(X, y, qid=qid)
+    >>> found = rc.explain.query(model, X, qid, which=qid[0], y=y, top_k=3)
+    >>> gap = found.scores[:3].mean() - found.scores[3:].mean()
+    >>> bool(abs(found.decided.sum() - gap) < 1e-12)
+    True
+    """
+    subject = Subject(model, feature_names)
+    check_scalar(top_k, "top_k", Integral, min_val=1)
+    X, qid = take_queries(X, qid, None)
+    rows = _rows_of_query(qid, which, n_rows_of(X))
+    if rows.size < 2:
+        raise ValueError(f"a query of one document has no order to explain; found {rows.size} row")
+    given = {"y": y, "docid": docid}
+    for name, one in given.items():
+        if one is not None and len(one) != n_rows_of(X):
+            raise ValueError(
+                f"X and {name} must have the same length; found {n_rows_of(X)} and {len(one)}"
+            )
+    documents = take(X, rows)
+    parts, base = subject.dense(documents, documents)
+    scores = base + parts.sum(axis=1)
+    order = np.argsort(-scores, kind="stable")
+    k = min(int(top_k), rows.size - 1)
+    rows, parts = rows[order], parts[order]
+    names = rows if docid is None else np.asarray(docid)[rows]
+    return QueryExplanation(
+        which if which is not None or qid is None else np.asarray(qid)[rows[0]],
+        rows,
+        [*map(str, names.tolist())],
+        None if y is None else np.asarray(y)[rows],
+        scores[order],
+        subject.names,
+        subject.values(documents)[order],
+        parts,
+        k,
+        parts[:k].mean(axis=0) - parts[k:].mean(axis=0),
+    )
+
+
+def _rows_of_query(qid: Any, which: Any, n: int) -> NDArray[np.int64]:
+    if qid is None:
+        if which is not None:
+            raise ValueError(f"which={which!r} names a query, which requires qid; found qid=None")
+        return np.arange(n)
+    queries = group_rows(qid, n)
+    ids = queries.ids.tolist()
+    if which is None:
+        if len(ids) > 1:
+            raise ValueError(
+                f"qid has {len(ids)} queries, among them {', '.join(map(repr, ids[:3]))}: say "
+                "which= one to explain"
+            )
+        return np.arange(n)
+    if which not in ids:
+        raise ValueError(f"there is no query {which!r}; qid has {', '.join(map(repr, ids[:10]))}")
+    i = ids.index(which)
+    places = np.arange(queries.bounds[i], queries.bounds[i + 1])
+    return places if queries.rows is None else queries.rows[places]
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")

@@ -1,0 +1,249 @@
+"""Why a row has its rank, and what would move it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.contributions import Tasks, tasks_of
+from rankcore.explain._subject import Floats, Shown, Subject, as_one_row, number, signed
+from rankcore.metrics.tables import Table
+
+# A rank changes where scores cross, or just beyond: this much further they have.
+_BEYOND = 1e-9
+
+
+@dataclass(frozen=True, repr=False)
+class RankExplanation(Shown):
+    """The rank of a row, its distance to each threshold, and what would move it.
+
+    Attributes
+    ----------
+    labels : list
+        All ranks, lowest first.
+    rank : int
+        That of the row, from 0.
+    distances : ndarray of float64, shape (n_ranks - 1,)
+        By how much the row's score exceeds each threshold; below 0 where it does not reach it. Of
+        learners of one direction all have the same score, of `CuSumRank` each has its own.
+    contributions : ndarray of float64, shape (n_features, n_ranks - 1)
+        What each feature adds to the score that each threshold cuts, beyond the background.
+    bases : ndarray of float64, shape (n_ranks - 1,)
+        Distance of the background to each threshold: with the contributions, they add up to the
+        distances.
+    feature_names : list of str
+    values : ndarray of float64, shape (n_features,)
+        The row.
+    up, down : ndarray of float64, shape (n_features,)
+        The nearest value of each feature, all others as they are, from which a higher, or lower,
+        rank is predicted; NaN where no value of this feature does that.
+    """
+
+    labels: list[Any]
+    rank: int
+    distances: Floats
+    contributions: Floats
+    bases: Floats
+    feature_names: list[str]
+    values: Floats
+    up: Floats
+    down: Floats
+
+    def __repr__(self) -> str:
+        return f"<RankExplanation: {self.label!r} of {self.labels!r}>"
+
+    @property
+    def label(self) -> Any:
+        """The predicted label."""
+        return self.labels[self.rank]
+
+    @property
+    def threshold_names(self) -> list[str]:
+        """Between which labels each threshold is."""
+        return [f"{a} | {b}" for a, b in zip(self.labels, self.labels[1:], strict=False)]
+
+    def nearest(self) -> int:
+        """The threshold that the row is nearest to."""
+        return int(np.abs(self.distances).argmin())
+
+    def headline(self) -> str:
+        """The rank, and the nearest threshold."""
+        near = self.nearest()
+        side = "above" if self.distances[near] >= 0 else "below"
+        return (
+            f"predicted: {self.label}; nearest threshold: {self.threshold_names[near]}, "
+            f"{abs(self.distances[near]):.4f} {side} it"
+        )
+
+    def tables(self) -> list[Table]:
+        """Thresholds, then features by what they add at the nearest one."""
+        near = self.nearest()
+        thresholds = [
+            (name, signed(base), signed(distance), "reached" if distance >= 0 else "not reached")
+            for name, base, distance in zip(
+                self.threshold_names, self.bases, self.distances, strict=True
+            )
+        ]
+        headings = ("threshold", "background", "this row", "")
+        distances = Table(headings, thresholds, "by how much scores exceed each threshold")
+        parts = self.contributions[:, near]
+        by_size = np.argsort(-np.abs(parts), kind="stable")[: self._listed]
+        moves = np.isfinite(self.up) | np.isfinite(self.down)
+        listed = [j for j in by_size.tolist() if parts[j] != 0 or moves[j]]
+        rows = [
+            (
+                self.feature_names[j],
+                number(self.values[j]),
+                signed(parts[j]),
+                _move(self.up[j]),
+                _move(self.down[j]),
+            )
+            for j in listed
+        ]
+        others = np.flatnonzero(parts).size - np.count_nonzero(parts[listed])
+        if others:
+            rest = float(parts.sum() - parts[listed].sum())
+            rows.append((f"{others} others", "", signed(rest), "", ""))
+        headings = ("feature", "value", "adds", "higher rank at", "lower rank at")
+        caption = f"at threshold {self.threshold_names[near]}; values that alone change the rank"
+        return [distances, Table(headings, rows, caption)]
+
+    def plot(self, *, ax: Any = None, max_features: int = 10) -> Any:
+        """Draw features and thresholds, see `rankcore.plotting.plot_rank`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        max_features : int
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from rankcore.plotting import plot_rank
+
+        return plot_rank(self, max_features=max_features, ax=ax)
+
+
+def rank(
+    model: Any, x: Any, *, background: Any = None, feature_names: Sequence[str] | None = None
+) -> RankExplanation:
+    """Why a row has its rank: distances to thresholds, features, and what would move it.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted learner with thresholds: `PRank`, `OAPBPM`, `CuSumRank`, `WidrowHoff`, those with
+        a linear kernel; or a pipeline or search that ends in one.
+    x : array-like, shape (n_features,) or (1, n_features)
+        The row; sparse, or a row of a frame, too.
+    background : array-like or scipy sparse, shape (n, n_features), optional
+        What contributions compare with, as for ``contributions``. None: a row of zeros.
+    feature_names : sequence of str, optional
+        None: the names that the model knows.
+
+    Returns
+    -------
+    RankExplanation
+
+    Raises
+    ------
+    TypeError
+        If the learner has no thresholds, or its score is not linear.
+    ValueError
+        On bad input.
+
+    Notes
+    -----
+    O(n_features * n_ranks^3): along each feature the scores of ranks are straight lines, and the
+    rank can change only where two of them cross.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> X, y = [[1, 0], [0, 1], [1, 1], [2, 0]], [3, 1, 2, 3]
+    >>> model = rc.PRank(random_state=0).fit(X, y)
+    >>> why = rc.explain.rank(model, [1, 1], feature_names=["good", "bad"])
+    >>> why.label
+    2
+    >>> model.predict([[why.up[0], 1]])
+    array([3])
+    """
+    subject = Subject(model, feature_names)
+    learner, x = subject.learner, as_one_row(x, "x")
+    inner = subject.transformed(x)
+    values = subject.values(x)[0]
+    row = Subject(learner).values(inner)[0]
+    scoring = learner._spec().scoring
+    assert scoring is not None
+    labels = learner.classes_.tolist() if hasattr(learner, "classes_") else []
+    tasks = tasks_of(scoring, row.size, max(len(labels), 2), subject.name)
+    mean = np.zeros(row.size)
+    if background is not None:
+        mean = Subject(learner).values(subject.transformed(background)).mean(axis=0)
+    parts = tasks.weights * (row - mean)[:, np.newaxis]
+    bases = mean @ tasks.weights - tasks.thresholds
+    distances = row @ tasks.weights - tasks.thresholds
+    up, down = (_moves(tasks, row, distances, sign) for sign in (1, -1))
+    if subject.one_to_one:
+        up, down = (_before(subject.front, row, moved) for moved in (up, down))
+    found = int(_ranks(tasks, distances))
+    return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
+
+
+def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
+    """Ranks by the scores of tasks, which are on the last axis."""
+    if tasks.rule == "count":
+        return np.asarray((scores >= 0).sum(axis=-1))
+    sums = np.concatenate([np.zeros((*scores.shape[:-1], 1)), scores.cumsum(axis=-1)], axis=-1)
+    if tasks.tie == "low":
+        return sums.argmax(axis=-1)
+    return sums.shape[-1] - 1 - sums[..., ::-1].argmax(axis=-1)
+
+
+def _moves(tasks: Tasks, row: Floats, distances: Floats, sign: int) -> Floats:
+    """The nearest value of each feature from which the rank is higher, or lower."""
+    moved = np.full(row.size, np.nan)
+    used = np.flatnonzero(tasks.weights.any(axis=1))
+    if not used.size:
+        return moved
+    slopes = tasks.weights[used]
+    now = _ranks(tasks, distances)
+    steps = np.array([*combinations(range(distances.size + 1), 2)])
+    sums = np.concatenate([[0.0], distances.cumsum()])
+    rises = np.concatenate([np.zeros((used.size, 1)), slopes.cumsum(axis=1)], axis=1)
+    gaps = sums[steps[:, 1]] - sums[steps[:, 0]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Where two cumulative sums cross, a task alone included.
+        change = -gaps / (rises[:, steps[:, 1]] - rises[:, steps[:, 0]])
+    change = np.where(np.isfinite(change), change, 0.0)
+    # A row on a threshold may be moved by next to nothing, either way.
+    least = _BEYOND * np.maximum(1.0, np.abs(row[used]))[:, np.newaxis]
+    change = np.concatenate([change * (1 + _BEYOND), least, -least], axis=1)
+    after = _ranks(tasks, distances + change[..., np.newaxis] * slopes[:, np.newaxis, :])
+    wanted = sign * (after - now) > 0
+    size = np.where(wanted, np.abs(change), np.inf)
+    best = size.argmin(axis=1)
+    n = np.arange(used.size)
+    moved[used] = np.where(wanted[n, best], row[used] + change[n, best], np.nan)
+    return moved
+
+
+def _before(front: Any, row: Floats, moved: Floats) -> Floats:
+    """Values before they were scaled."""
+    found = np.full(row.size, np.nan)
+    some = np.flatnonzero(np.isfinite(moved))
+    if some.size and all(hasattr(step, "inverse_transform") for _, step in front.steps):
+        rows = np.repeat(row[np.newaxis], some.size, axis=0)
+        rows[np.arange(some.size), some] = moved[some]
+        found[some] = front.inverse_transform(rows)[np.arange(some.size), some]
+    return found
+
+
+def _move(value: float) -> str:
+    return "never" if value != value else number(value)

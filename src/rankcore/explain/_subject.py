@@ -1,0 +1,182 @@
+"""What is explained: a learner, what is in front of it, and its rows under their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from rankcore._core.contributions import Contributions, dense_values, is_additive
+from rankcore._core.model_spec import Specified
+from rankcore.metrics.tables import Table
+
+Floats = NDArray[np.float64]
+
+
+class Subject:
+    """A fitted model: a learner alone, at the end of a pipeline, or the best of a search.
+
+    Parameters
+    ----------
+    model : estimator
+    feature_names : sequence of str, optional
+        Names of the learner's features. None: its own, or their numbers.
+
+    Attributes
+    ----------
+    learner : estimator
+    front : Pipeline or None
+        What transforms rows for the learner.
+    names : list of str
+    """
+
+    def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
+        model = getattr(model, "best_estimator_", model)
+        self.front = model[:-1] if hasattr(model, "steps") and len(model.steps) > 1 else None
+        self.learner = model.steps[-1][1] if hasattr(model, "steps") else model
+        if not isinstance(self.learner, Specified):
+            raise TypeError(
+                f"model must be a learner of rankcore, or a pipeline or search of one; found "
+                f"{type(self.learner).__name__}"
+            )
+        check_is_fitted(self.learner)
+        # Scalers leave each feature in its column: people know its value before, not after.
+        self.one_to_one = self.front is not None and all(
+            isinstance(step, OneToOneFeatureMixin) for _, step in self.front.steps
+        )
+        self.names = self._names(feature_names)
+
+    def _names(self, given: Sequence[str] | None) -> list[str]:
+        d = self.learner.n_features_in_
+        if given is not None:
+            names = [*map(str, given)]
+            if len(names) != d:
+                raise ValueError(
+                    f"feature_names must have one name for each of {d} features; found {len(names)}"
+                )
+            return names
+        for known in (self.learner, self.front):
+            if known is self.front is not None and hasattr(known, "feature_names_in_"):
+                return [*map(str, known.get_feature_names_out())]
+            if hasattr(known, "feature_names_in_"):
+                return [*map(str, known.feature_names_in_)]
+        return [f"feature {j}" for j in range(d)]
+
+    @property
+    def name(self) -> str:
+        """What messages call the learner."""
+        return type(self.learner).__name__
+
+    @property
+    def additive(self) -> bool:
+        """Whether what a feature adds does not depend on the other features."""
+        scoring = self.learner._spec().scoring
+        return scoring is not None and is_additive(scoring)
+
+    def transformed(self, X: Any) -> Any:
+        """Rows as the learner takes them."""
+        return X if self.front is None else self.front.transform(X)
+
+    def values(self, X: Any) -> Floats:
+        """The values of rows that people are shown, dense; categories by their numbers."""
+        if self.one_to_one:
+            shown = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+            return np.asarray(shown, dtype=np.float64)
+        return dense_values(self.learner._more_rows(self.transformed(X)))
+
+    def contributions(self, X: Any, background: Any = None, output: Any = None) -> Contributions:
+        """What features add to the scores of rows."""
+        behind = None if background is None else self.transformed(background)
+        return self.learner.contributions(self.transformed(X), behind, output=output)
+
+    def dense(self, X: Any, background: Any = None) -> tuple[Floats, float]:
+        """The same as a dense matrix, and the base."""
+        found = self.contributions(X, background)
+        values = found.values
+        return (values if isinstance(values, np.ndarray) else values.toarray()), found.base
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Some rows of a matrix or frame."""
+    if hasattr(X, "tocsr"):
+        return X.tocsr()[rows]
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    return _safe_indexing(X, rows)
+
+
+def n_rows_of(X: Any) -> int:
+    """How many rows a matrix or frame has."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def as_one_row(x: Any, name: str) -> Any:
+    """A single row, as a matrix or frame of one row."""
+    if hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a row of a pandas frame
+        x = x.to_frame().T.infer_objects()
+    elif not hasattr(x, "shape") or (not sparse.issparse(x) and x.ndim == 1):
+        x = np.asarray(x)
+        x = x[np.newaxis] if x.ndim == 1 else x
+    elif sparse.issparse(x) and x.ndim == 1:
+        x = x.reshape((1, -1))
+    if n_rows_of(x) != 1:
+        raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
+    return x
+
+
+def number(value: float) -> str:
+    """A value of a feature, short."""
+    return "missing" if value != value else f"{value:.4g}"
+
+
+def signed(value: float) -> str:
+    """What is added, with its sign; nothing is 0."""
+    text = f"{value:+.4f}"
+    return "0" if float(text) == 0 else text
+
+
+class Shown:
+    """A result that people look at: text, HTML in notebooks, tables of Rich. Not public.
+
+    A subclass provides ``tables`` and ``headline``.
+    """
+
+    # Features in text and figures; the others are summed in one line.
+    _listed = 10
+
+    def headline(self) -> str:
+        """What was found, in one sentence."""
+        raise NotImplementedError
+
+    def tables(self) -> list[Table]:
+        """What was found, as tables."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.headline(), *map(str, self.tables())])
+
+    def __rich__(self) -> Any:
+        """Tables for Rich consoles."""
+        from rich.console import Group
+        from rich.text import Text
+
+        return Group(Text(self.headline()), *(table.rich() for table in self.tables()))
+
+    def _repr_html_(self) -> str:
+        """Tables for notebooks."""
+        from html import escape
+
+        tables = "".join(table.html() for table in self.tables())
+        return f"<div><p>{escape(self.headline())}</p>{tables}</div>"
+
+
+def largest(sizes: Floats, most: int) -> list[int]:
+    """Where the largest sizes are, without those of 0; of equal ones the first first."""
+    order = np.argsort(-np.abs(sizes), kind="stable")[:most]
+    return [j for j in order.tolist() if sizes[j] != 0]

@@ -1,0 +1,112 @@
+/* rankcore_calibration.h - probabilities of ranks from a score. Part of rankcore_model.h, and the
+ * arithmetic of Python's CalibratedOrdinal. C99 (and C++11), header only. */
+#ifndef RANKCORE_CALIBRATION_H
+#define RANKCORE_CALIBRATION_H
+
+#include <math.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Curves from a score to probabilities. With n_knots == 0 cumulative logits,
+ * P(rank <= r) = 1 / (1 + exp(slope * z - curves[r])), where z = (score - center) / scale;
+ * otherwise P(rank > r) is linear between knots, curves[j * (n_ranks - 1) + r] at knots[j], and
+ * constant beyond the first and the last. */
+typedef struct rc_calibration {
+    int32_t n_ranks;
+    int64_t n_knots;
+    const double *curves; /* ascending thresholds; or of each knot, descending from rank to rank */
+    const double *knots;  /* ascending */
+    double slope;
+    double center;
+    double scale;
+    const double *costs; /* (n_ranks, n_ranks): of a prediction (column) where a rank is true */
+} rc_calibration;
+
+static inline double rc_logistic_(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+/* What the logistic distribution has between two bounds: differences of small numbers, not of
+ * numbers close to 1, in both tails. */
+static inline double rc_logistic_between_(double upper, double lower)
+{
+    if (lower > 0.0)
+        return rc_logistic_(-lower) - rc_logistic_(-upper);
+    return rc_logistic_(upper) - rc_logistic_(lower);
+}
+
+/* Last knot at or below z; the first for those before it, the last but one for those beyond. */
+static inline int64_t rc_calibration_knot_(const rc_calibration *c, double z)
+{
+    int64_t low = 0, high = c->n_knots - 1; /* the knot is in low .. high - 1 */
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (c->knots[middle] <= z)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* P(rank > r) at z, between knots j and j + 1. */
+static inline double rc_calibration_above_(const rc_calibration *c, int64_t j, double z, int32_t r)
+{
+    const double *curve = c->curves + r;
+    const int64_t k = c->n_ranks - 1, last = c->n_knots - 1;
+    if (z <= c->knots[0])
+        return curve[0];
+    if (z >= c->knots[last])
+        return curve[last * k];
+    return curve[j * k] + (curve[(j + 1) * k] - curve[j * k]) *
+                              ((z - c->knots[j]) / (c->knots[j + 1] - c->knots[j]));
+}
+
+/* Probability of each rank; writes p[0 .. n_ranks - 1], which add up to 1. O(n_ranks + log
+ * n_knots). */
+static inline void rc_calibration_probabilities(const rc_calibration *c, double score, double *p)
+{
+    const double z = (score - c->center) / c->scale;
+    const int64_t j = c->n_knots > 1 ? rc_calibration_knot_(c, z) : 0;
+    const int32_t k = c->n_ranks;
+    double total = 0.0, before = c->n_knots ? 1.0 : -INFINITY;
+    int32_t r;
+    for (r = 0; r < k; r++) {
+        double next;
+        if (c->n_knots) {
+            next = r < k - 1 ? rc_calibration_above_(c, j, z, r) : 0.0;
+            p[r] = before > next ? before - next : 0.0; /* curves that meet may cross by rounding */
+        } else {
+            next = r < k - 1 ? c->curves[r] - c->slope * z : INFINITY;
+            p[r] = rc_logistic_between_(next, before);
+        }
+        before = next;
+        total += p[r];
+    }
+    for (r = 0; r < k; r++)
+        p[r] /= total;
+}
+
+/* The rank of least expected cost, the lowest of equals: 0 .. n_ranks - 1. O(n_ranks^2). */
+static inline int32_t rc_calibration_rank(const rc_calibration *c, const double *p)
+{
+    int32_t r, t, best = 0;
+    double least = 0.0;
+    for (r = 0; r < c->n_ranks; r++) {
+        double cost = 0.0;
+        for (t = 0; t < c->n_ranks; t++)
+            cost += p[t] * c->costs[(int64_t)t * c->n_ranks + r];
+        if (r == 0 || cost < least) {
+            best = r;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RANKCORE_CALIBRATION_H */

@@ -1,0 +1,113 @@
+"""Parameters of estimators as JSON values, and classes of learners by their names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.model_spec import Specified
+from rankcore._core.public_names import HOME
+from rankcore._core.random_state import decode_generator, encode_generator
+from rankcore.io.scaled import scaled_pipeline, split_scaler
+
+
+def check_params(model: Any) -> None:
+    """Raise unless a model file can hold the parameters of an estimator, fitted or not.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Raises
+    ------
+    TypeError
+        If a parameter cannot be written without pickling.
+    """
+    for name, value in model.get_params(deep=False).items():
+        encode_param(name, value)
+
+
+def learner_named(name: Any) -> Any:
+    """The public class of this name whose models have files; None if there is none."""
+    kind = getattr(import_module(HOME[name]), name) if name in HOME else None
+    if not (isinstance(kind, type) and issubclass(kind, Specified)):
+        return None
+    return None if kind._describe is Specified._describe else kind  # RankSVMCV has a model
+
+
+def check_learner(model: Any) -> None:
+    """Raise TypeError unless `load` will find the class of a model."""
+    if learner_named(type(model).__name__) is type(model):  # nor a subclass
+        return
+    chosen = ", or save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+    raise TypeError(
+        f"save takes a rankcore learner, found {type(model).__name__}; use pickle for "
+        f"others{chosen}"
+    )
+
+
+def encode_param(name: str, value: Any) -> Any:
+    """A parameter as a JSON value; raise TypeError where that takes pickling."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        return value.item()
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        return encode_generator(value)
+    # Names of measures, or one value for each feature.
+    named = name in ("eval_metric", "monotonic_cst", "categorical_features")
+    if named and (isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1):
+        return [encode_param(f"an entry of {name}", one) for one in value]
+    if isinstance(value, dict) and name in ("class_weight", "monotonic_cst"):
+        pairs = [
+            [encode_param(f"an entry of {name}", one) for one in pair] for pair in value.items()
+        ]
+        return {"mapping": pairs}
+    if name == "estimator":
+        return _encode_estimator(value)
+    raise TypeError(
+        f"the parameter {name}={value!r} cannot be written to a model file; replace it with "
+        "set_params before saving"
+    )
+
+
+def _encode_estimator(whole: Any) -> dict[str, Any]:
+    """An estimator that is a parameter, not fitted; of a frozen one only that it is one."""
+    if type(whole).__name__ == "FrozenEstimator":
+        return {"frozen": "estimator"}
+    scaler, learner = split_scaler(whole)
+    check_learner(learner)
+    params = learner.get_params(deep=False)
+    found = {
+        "learner": type(learner).__name__,
+        "parameters": {name: encode_param(name, value) for name, value in params.items()},
+    }
+    if scaler is not None:
+        found["scaler"] = {"class": type(scaler).__name__, "params": scaler.get_params()}
+        found["steps"] = [name for name, _ in whole.steps]
+    return {"estimator": found}
+
+
+def _decode_estimator(found: dict[str, Any]) -> Any:
+    kind = learner_named(found["learner"])
+    if kind is None:
+        raise ValueError(f"its learner {found['learner']!r} is unknown here")
+    learner = kind(**{name: decode_param(value) for name, value in found["parameters"].items()})
+    if "scaler" not in found:
+        return learner
+    return scaled_pipeline(found["scaler"], found["steps"], learner)
+
+
+def decode_param(value: Any) -> Any:
+    """The parameter that `encode_param` made a JSON value of."""
+    if isinstance(value, dict) and value.keys() == {"frozen"}:
+        from sklearn.frozen import FrozenEstimator
+
+        return FrozenEstimator(None)  # the model's own `_restore` puts the fitted one in
+    if isinstance(value, dict) and value.keys() == {"estimator"}:
+        return _decode_estimator(value["estimator"])
+    if isinstance(value, dict) and value.keys() == {"mapping"}:
+        return {decode_param(key): decode_param(one) for key, one in value["mapping"]}
+    return decode_generator(value) if isinstance(value, dict) else value

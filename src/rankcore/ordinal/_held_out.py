@@ -1,0 +1,113 @@
+"""Latent scores of ordinal learners, and of copies for the rows they have not learned from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from rankcore._core.numbers import Floats
+
+
+class HeldOutFits:
+    """Copies of a learner, fitted to parts of the rows."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        labels: NDArray[Any],
+        classes: NDArray[Any],
+        weights: Floats | None,
+    ) -> None:
+        self.estimator, self.X, self.labels = estimator, X, labels
+        self.classes, self.weights = classes, weights
+
+    def fit(self, rows: NDArray[Any]) -> Any:
+        """A copy that has learned from some rows."""
+        copied = clone(self.estimator)
+        steps = getattr(copied, "steps", None)
+        prefix = "" if steps is None else f"{steps[-1][0]}__"
+        given: dict[str, Any] = {f"{prefix}classes": self.classes}
+        if self.weights is not None:
+            given[f"{prefix}sample_weight"] = self.weights[rows]
+        return copied.fit(_taken(self.X, rows), self.labels[rows], **given)
+
+    def held_out(self, part: tuple[Any, Any]) -> tuple[NDArray[Any], Floats]:
+        """Rows held out of a part, and their scores on the scale of those learned from."""
+        learned, held_out = (np.asarray(rows) for rows in part)
+        fitted = self.fit(learned)
+        center, scale = moments(latent_scores(fitted, _taken(self.X, learned)))
+        return held_out, (latent_scores(fitted, _taken(self.X, held_out)) - center) / scale
+
+
+def is_frozen(model: Any) -> bool:
+    """Whether an estimator is a `sklearn.frozen.FrozenEstimator`."""
+    return type(model).__name__ == "FrozenEstimator"
+
+
+def thawed(model: Any) -> Any:
+    """An estimator without its `FrozenEstimator`, if it is in one."""
+    return model.estimator if is_frozen(model) else model
+
+
+def latent_scores(model: Any, X: Any) -> Floats:
+    """One number per row that rises with the rank.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; an ordinal learner, or a pipeline that ends in one.
+    X : array-like or scipy sparse, shape (n_samples, n_features)
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples,)
+        What `project` returns. Of a learner without it, the mean rank by the scores of
+        `decision_function`, less their mean.
+
+    Raises
+    ------
+    TypeError
+        If it has neither.
+    """
+    model = thawed(model)
+    steps = getattr(model, "steps", None)
+    if steps is not None:
+        X = model[:-1].transform(X) if len(steps) > 1 else X
+        model = steps[-1][1]
+    if hasattr(model, "project"):
+        return np.asarray(model.project(X), dtype=np.float64)
+    if not hasattr(model, "decision_function"):
+        raise TypeError(
+            "estimator must be an ordinal learner, with project or decision_function; found "
+            f"{type(model).__name__}"
+        )
+    scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    if scores.ndim == 1:
+        return scores
+    ranks = np.arange(scores.shape[1])
+    found: Floats = scores @ (ranks - ranks.mean())
+    return found
+
+
+def moments(scores: Floats) -> tuple[float, float]:
+    """Mean and standard deviation; 1 for scores that are all the same."""
+    return float(scores.mean()), float(scores.std()) or 1.0
+
+
+def sliceable(X: Any) -> Any:
+    """Rows of which some can be taken."""
+    from scipy.sparse import issparse
+
+    if issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "iloc") or hasattr(X, "shape") else np.asarray(X)
+
+
+def _taken(X: Any, rows: NDArray[Any]) -> Any:
+    from sklearn.utils import _safe_indexing
+
+    return X if rows.size == X.shape[0] and rows[0] == 0 else _safe_indexing(X, rows)

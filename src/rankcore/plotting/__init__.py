@@ -1,0 +1,46 @@
+"""Pictures: comparisons, queries, curves, ranks, features and explanations.
+
+Every function draws into the axes it is given, or into new ones, and returns them. They share one
+style, the file ``STYLE``, and colours that everybody can distinguish. They need Matplotlib:
+``pip install 'rankcore[plot]'``.
+"""
+
+from rankcore.plotting._comparisons import plot_comparison, plot_query_differences
+from rankcore.plotting._curves import (
+    plot_learning_curve,
+    plot_margin_curve,
+    plot_ranksvm_path,
+    plot_roc,
+)
+from rankcore.plotting._explanations import plot_pair, plot_query, plot_rank
+from rankcore.plotting._features import (
+    plot_contribution,
+    plot_contributions,
+    plot_importances,
+    plot_weights,
+)
+from rankcore.plotting._ranks import plot_confusion, plot_reliability, plot_scores_by_rank
+from rankcore.plotting._style import BLUE, GREY, ORANGE, STYLE
+
+__all__ = [
+    "BLUE",
+    "GREY",
+    "ORANGE",
+    "STYLE",
+    "plot_comparison",
+    "plot_confusion",
+    "plot_contribution",
+    "plot_contributions",
+    "plot_importances",
+    "plot_learning_curve",
+    "plot_margin_curve",
+    "plot_pair",
+    "plot_query",
+    "plot_query_differences",
+    "plot_rank",
+    "plot_ranksvm_path",
+    "plot_reliability",
+    "plot_roc",
+    "plot_scores_by_rank",
+    "plot_weights",
+]

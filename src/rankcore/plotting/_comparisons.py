@@ -1,0 +1,144 @@
+"""Pictures of comparisons of systems."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankcore.metrics.names import greater_is_better
+from rankcore.plotting._style import BLUE, GREY, ORANGE, bar_height, new_axes, styled, whole_ticks
+
+# Queries whose ids fit under bars.
+FEW = 40
+
+if TYPE_CHECKING:
+    from rankcore.metrics.comparison import Comparison
+
+
+@styled
+def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
+    """Draw the contrasts of a comparison as a forest plot.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `rankcore.metrics.compare` found.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One line per contrast, the first on top: the difference of the means with its interval,
+        filled and coloured by the system that is better if the p-value after Holm's correction is
+        below one minus the confidence level, and that p-value.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> y, qid = [1, 0, 1, 0, 0, 1], [1, 1, 2, 2, 3, 3]
+    >>> found = rc.metrics.compare({"a": [1, 2, 1, 2, 1, 2], "b": [2, 1, 2, 1, 1, 2]}, y, qid=qid)
+    >>> rc.plotting.plot_comparison(found).get_xlabel()  # doctest: +SKIP
+    'difference of the means, 95% interval'
+    """
+    n = len(comparison)
+    ax = ax or new_axes(height=bar_height(n))
+    places = np.arange(n, 0, -1)
+    alpha = 1 - comparison.confidence_level
+    for place, c in zip(places, comparison, strict=True):
+        b_is_better = (c.difference > 0) == greater_is_better(c.measure)
+        colour = GREY if c.p_holm >= alpha else BLUE if b_is_better else ORANGE
+        ax.plot([c.low, c.high], [place, place], color=colour, linewidth=2)
+        face = colour if c.p_holm < alpha else "white"
+        ax.plot([c.difference], [place], "o", color=colour, markerfacecolor=face, markersize=6)
+        beside = {"xycoords": ax.get_yaxis_transform(), "va": "center", "annotation_clip": False}
+        ax.annotate(p_text(c.p_holm), (1.02, place), **beside)
+    ax.annotate("p (Holm)", (1.02, n + 0.75), **beside)
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.set_yticks(places, [f"{c.b} - {c.a}, {c.measure}" for c in comparison])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(0.5, n + 0.5)
+    ax.set_xlabel(
+        f"difference of the means, {comparison.confidence_level:.0%} interval; "
+        f"filled: p {short(alpha, '<')} after Holm"
+    )
+    return ax
+
+
+def p_text(p_value: float) -> str:
+    """A p-value as papers write it."""
+    return "< .001" if p_value < 0.001 else short(p_value)
+
+
+def short(p_value: float, sign: str = "") -> str:
+    """A number up to 1 without the 0 before its point."""
+    text = f"{p_value:.3f}".removeprefix("0") if p_value < 0.9995 else "1"
+    text = text.rstrip("0") if sign else text
+    return f"{sign} {text}".strip()
+
+
+@styled
+def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any = None) -> Any:
+    """Draw by how much two systems differ in every query, in descending order.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `rankcore.metrics.compare` found.
+    contrast : int
+        Which of its contrasts.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One bar per query, coloured by the system that is better in it; under it the id of the
+        query if there are up to 40, else the ids of the first and the last.
+
+    Raises
+    ------
+    IndexError
+        If there is no such contrast.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    c = comparison[contrast]
+    differences = comparison.differences(contrast)
+    order = np.argsort(-differences, kind="stable")
+    difference, names = differences[order], comparison.queries(contrast)[order]
+    ax = ax or new_axes()
+    b_is_better = (difference > 0) == greater_is_better(c.measure)
+    colours = np.where(b_is_better, BLUE, ORANGE)
+    width = 0.8 if difference.size <= FEW else 1.0
+    ax.bar(np.arange(1, difference.size + 1), difference, width=width, color=colours)
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.axhline(c.difference, color=GREY, linestyle="--", label=f"mean {c.difference:+.4f}")
+    ax.set_xlim(0.5, difference.size + 0.5)
+    if difference.size <= FEW:
+        ax.set_xticks(np.arange(1, difference.size + 1), [*map(str, names)])
+        ax.tick_params(axis="x", rotation=90 if max(map(len, map(str, names))) > 2 else 0)
+    else:
+        whole_ticks(ax.xaxis)
+        # Queries in which the systems are furthest apart.
+        for place, y, side in ((0, difference[0], "left"), (-1, difference[-1], "right")):
+            if y != 0:
+                x = difference.size if place else 1
+                ax.annotate(
+                    f"query {names[place]}",
+                    (x, y),
+                    textcoords="offset points",
+                    xytext=(6 if side == "left" else -6, 0),
+                    ha=side,
+                    va="center",
+                )
+    ax.set_xlabel(f"queries: {c.wins} won by {c.b}, {c.ties} tied, {c.losses} won by {c.a}")
+    ax.set_ylabel(f"{c.measure}, {c.b} - {c.a}")
+    ax.legend()
+    return ax

@@ -1,0 +1,228 @@
+"""Pictures of explanations: pairs, queries, ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankcore.plotting._style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    bar_height,
+    diverging,
+    label_text,
+    largest,
+    new_axes,
+    styled,
+)
+
+
+@styled
+def plot_pair(why: Any, *, max_features: int = 10, ax: Any = None) -> Any:
+    """Draw how features lead from the score of one row to that of another, as a waterfall.
+
+    Parameters
+    ----------
+    why : PairExplanation
+        What `rankcore.explain.pair` found.
+    max_features : int
+        Those that add most are drawn one by one, the others together.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        From the score of the second row, on top, down to that of the first; each bar begins where
+        the one above it ends, and names the feature's values in both rows.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    listed = largest(why.contributions, max_features)
+    names = [
+        f"{why.feature_names[j]}: {_value(why.values_a[j])} against {_value(why.values_b[j])}"
+        for j in listed
+    ]
+    ax = ax or new_axes(7.0, bar_height(len(listed) + 1) + 0.4)
+    _waterfall(ax, why.score_b, why.contributions, listed, names, why.score_a)
+    ax.set_ylim(ax.get_ylim()[0] + 0.7, -0.7)  # room for the score at the bottom
+    ax.set_xlabel("score")
+    ax.set_title(f"{why.a} against {why.b}: {why.difference:+.4f}", pad=16)
+    for score, name, edge in ((why.score_b, why.b, 1.0), (why.score_a, why.a, 0.0)):
+        ax.annotate(
+            f"{name} {score:.4g}",
+            (score, edge),
+            xycoords=ax.get_xaxis_transform(),
+            textcoords="offset points",
+            xytext=(0, 3) if edge else (4, 4),
+            ha="center" if edge else "left",
+            va="bottom",
+        )
+        ax.axvline(score, color="black", linewidth=0.8, linestyle="-" if edge else "--")
+    return ax
+
+
+def _waterfall(
+    ax: Any, start: float, parts: Any, listed: list[int], names: list[str], end: float
+) -> None:
+    """Bars that begin where the one above ends; features that are not listed are one bar."""
+    values = [float(parts[j]) for j in listed]
+    others = int(np.count_nonzero(parts)) - len(listed)
+    if others:
+        values.append(end - start - sum(values))
+        names = [*names, f"{others} others"]
+    reached = start + np.cumsum([0.0, *values])
+    span = np.ptp(reached) or 1.0
+    for place, value in enumerate(values):
+        colour = BLUE if value >= 0 else ORANGE
+        ax.barh(place, value, left=reached[place], height=0.7, color=colour)
+        right = max(reached[place], reached[place + 1])
+        behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
+        ax.text(right + 0.01 * span, place, f"{value:+.3g}", va="center", fontsize=8, bbox=behind)
+        if place + 1 < len(values):
+            ax.plot([reached[place + 1]] * 2, [place + 0.35, place + 0.65], color=GREY, lw=0.8)
+    ax.set_yticks(range(len(values)), names)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(max(len(values), 1) - 0.2, -0.7)
+    ax.set_xlim(reached.min() - 0.05 * span, reached.max() + 0.14 * span)
+
+
+@styled
+def plot_query(
+    found: Any, *, max_features: int = 8, max_documents: int = 25, ax: Any = None
+) -> Any:
+    """Draw the documents of a query in ranked order, with what features add to their scores.
+
+    Parameters
+    ----------
+    found : QueryExplanation
+        What `rankcore.explain.query` found.
+    max_features : int
+        Those that part the top most from the rest are drawn.
+    max_documents : int
+        The first ones are drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One line per document, the best on top: place, name, label, then what each feature adds
+        beyond the mean of the query, and the score. A line is under the top.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    listed = largest(found.decided, max_features)
+    n = min(found.rows.size, max_documents)
+    shown = found.contributions[:n][:, listed]
+    names = [found.feature_names[j] for j in listed]
+    if np.count_nonzero(found.contributions.any(axis=0)) > len(listed):
+        rest = np.delete(found.contributions[:n], listed, axis=1).sum(axis=1)
+        shown = np.column_stack([shown, rest])
+        names.append("others")
+    # The scale is that of single features; the sum of the others may go beyond it.
+    most = np.abs(shown[:, : len(listed)]).max(initial=0.0) or 1.0
+    ax = ax or new_axes(2.8 + 0.55 * len(names), 1.5 + 0.26 * n)
+    image = ax.imshow(shown, cmap=diverging(), vmin=-most, vmax=most, aspect="auto")
+    for i, j in np.ndindex(shown.shape):
+        dark = abs(shown[i, j]) > 0.7 * most
+        text = f"{shown[i, j]:+.2f}" if abs(shown[i, j]) >= 0.005 else "0"
+        colour = "white" if dark else "black"
+        ax.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
+    labels = [""] * n
+    if found.labels is not None:
+        labels = [f"  [{label_text(label)}]" for label in found.labels[:n]]
+    lines = [f"{i + 1}.  {found.names[i]}{labels[i]}" for i in range(n)]
+    ax.set_yticks(range(n), lines)
+    ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    beside = {"xycoords": ax.get_yaxis_transform(), "va": "center", "annotation_clip": False}
+    for i in range(n):
+        ax.annotate(f"{found.scores[i]:.3f}", (1.02, i), **beside)
+    ax.annotate("score", (1.02, -0.9), **beside)
+    if found.top_k < n:
+        ax.axhline(found.top_k - 0.5, color="black", linewidth=1.2)
+    more = f", {found.rows.size - n} more" if found.rows.size > n else ""
+    shown_labels = ", [label]" if found.labels is not None else ""
+    ax.set_title(f"{found.title}: place, document{shown_labels}; top {found.top_k}{more}", pad=18)
+    ax.figure.colorbar(
+        image,
+        ax=ax,
+        label="adds to the score, beyond the mean of the query",
+        orientation="horizontal",
+        shrink=0.8,
+        aspect=40,
+    )
+    return ax
+
+
+@styled
+def plot_rank(why: Any, *, max_features: int = 10, ax: Any = None) -> Any:
+    """Draw how features take a row past thresholds, or not.
+
+    Parameters
+    ----------
+    why : RankExplanation
+        What `rankcore.explain.rank` found.
+    max_features : int
+        Those that add most are drawn one by one, the others together.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A waterfall from the score of the background to that of the row, measured from the nearest
+        threshold; the other thresholds as lines, too, if all cut the same score.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    near = why.nearest()
+    parts = why.contributions[:, near]
+    listed = largest(parts, max_features)
+    names = [f"{why.feature_names[j]} = {_value(why.values[j])}" for j in listed]
+    ax = ax or new_axes(7.0, bar_height(len(listed) + 1) + 0.4)
+    _waterfall(ax, why.bases[near], parts, listed, names, why.distances[near])
+    one = bool((why.contributions == why.contributions[:, :1]).all())
+    shown = range(why.distances.size) if one else [near]
+    low, high = ax.get_xlim()
+    places = {t: why.distances[near] - why.distances[t] for t in shown}
+    low = min(low, *(1.05 * place for place in places.values()), low)
+    high = max(high, *(1.05 * place for place in places.values()), high)
+    ax.set_xlim(low, high)
+    for t, place in places.items():
+        ax.axvline(place, color=ORANGE, linewidth=1, linestyle="--", zorder=0)
+        ax.annotate(
+            _threshold(why, t),
+            (place, 1.0),
+            xycoords=ax.get_xaxis_transform(),
+            textcoords="offset points",
+            xytext=(0, 3),
+            ha="center",
+            va="bottom",
+            color=ORANGE,
+        )
+    ax.axvline(why.distances[near], color="black", linewidth=1)
+    ax.set_xlabel(f"score beyond threshold {_threshold(why, near)}; black: this row")
+    ax.set_title(f"predicted: {label_text(why.label)}", pad=18)
+    return ax
+
+
+def _threshold(why: Any, t: int) -> str:
+    return f"{label_text(why.labels[t])} | {label_text(why.labels[t + 1])}"
+
+
+def _value(value: float) -> str:
+    return "missing" if value != value else f"{value:.3g}"

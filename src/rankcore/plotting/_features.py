@@ -1,0 +1,348 @@
+"""Pictures of features: importances, weights, what they add to scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankcore.plotting._style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    bar_height,
+    diverging,
+    label_text,
+    largest,
+    learner_of,
+    names_of,
+    new_axes,
+    signed_bars,
+    styled,
+)
+
+
+@styled
+def plot_contribution(model: Any, feature: int | str, X: Any = None, *, ax: Any = None) -> Any:
+    """Draw what a feature adds to the score of a boosted ranker, as a function of its value.
+
+    Parameters
+    ----------
+    model : RankBoost or BipartiteRankBoost
+        Fitted; also at the end of a pipeline or the best of a search, whose transformed features
+        it is then.
+    feature : int or str
+        Number of the column, or its name where the model was fitted to named ones.
+    X : array-like or scipy sparse, shape (n, n_features), optional
+        Rows as the learner takes them, whose values are drawn as a rug.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The step function, a twentieth of their range beyond the thresholds on both sides, and a
+        dashed line at what a missing value adds.
+
+    Raises
+    ------
+    TypeError
+        For a model without stumps.
+    ValueError
+        If there is no such feature.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    learner = _boosted(model)
+    ax = ax or new_axes()
+    names = names_of(learner, learner.n_features_in_)
+    j = names.index(feature) if isinstance(feature, str) and feature in names else feature
+    column = None if X is None or isinstance(j, str) else column_of(learner, X, j)
+    _draw_curve(ax, learner, feature, column)
+    ax.set_xlabel(names[j] if isinstance(j, int) else str(j))
+    ax.set_ylabel("added to the score")
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend()
+    return ax
+
+
+def _boosted(model: Any) -> Any:
+    learner = learner_of(model)
+    if not hasattr(learner, "contribution"):
+        raise TypeError(f"{type(learner).__name__} has no stumps, as RankBoost has")
+    return learner
+
+
+def column_of(learner: Any, X: Any, j: int) -> Any:
+    """The values of a feature in rows."""
+    from rankcore._core.contributions import dense_values
+
+    return dense_values(learner._more_rows(X))[:, j]
+
+
+def _draw_curve(ax: Any, learner: Any, feature: int | str, column: Any) -> None:
+    """The step function of a feature, what a missing value adds if any was seen, and a rug."""
+    thresholds, values, missing = learner.contribution(feature)
+    finite = np.isfinite(thresholds)  # nothing is below -inf
+    thresholds, values = thresholds[finite], values[values.size - finite.sum() - 1 :]
+    known = None if column is None else column[~np.isnan(column)]
+    ends = thresholds[[0, -1]] if thresholds.size else np.zeros(2)
+    if known is not None and known.size:
+        ends = np.array([min(ends[0], known.min()), max(ends[1], known.max())])
+    beyond = 0.05 * (ends[1] - ends[0]) or 1.0
+    edges = [ends[0] - beyond, *thresholds, ends[1] + beyond]
+    ax.stairs(values, edges, baseline=None, color=BLUE, linewidth=1.5)
+    seen = missing != 0 if column is None else bool(np.isnan(column).any())
+    if seen:
+        ax.axhline(missing, color=ORANGE, linewidth=1, linestyle="--", label="missing")
+    if known is not None:
+        _draw_rug(ax, known)
+
+
+def _draw_rug(ax: Any, values: Any) -> None:
+    """Marks of values under the axes; of many, some, evenly among the sorted ones."""
+    some = np.sort(values)[np.linspace(0, values.size - 1, min(values.size, 150)).astype(int)]
+    ax.plot(
+        some,
+        np.zeros(some.size),
+        "|",
+        color="black",
+        alpha=0.3,
+        markersize=7,
+        transform=ax.get_xaxis_transform(),
+        clip_on=False,
+    )
+
+
+@styled
+def plot_contributions(
+    model: Any, X: Any, features: Any = None, *, max_features: int = 6, axes: Any = None
+) -> Any:
+    """Draw what several features add to the score, side by side on one scale.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted learner of stumps, of trees that do not join features, or of weights and one score
+        per row; also at the end of a pipeline or the best of a search.
+    X : array-like or scipy sparse, shape (n, n_features)
+        Rows as the learner takes them: their values are drawn as a rug, and choose the features.
+    features : list of int or str, optional
+        None: those whose contributions vary most over the rows; unused ones are left out.
+    max_features : int
+        How many are chosen.
+    axes : array of matplotlib.axes.Axes, optional
+        Where to draw, at least as many as there are features; None: new axes in rows of three.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        One for each feature; of new ones all share the vertical axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As ``contributions`` of the model, and if trees join a feature with others.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    from matplotlib import pyplot
+
+    learner = learner_of(model)
+    parts = learner.contributions(X).values
+    parts = parts if isinstance(parts, np.ndarray) else parts.toarray()
+    names = names_of(learner, parts.shape[1])
+    if features is None:
+        chosen = largest(parts.std(axis=0), max_features)
+    else:
+        chosen = [names.index(one) if isinstance(one, str) else int(one) for one in features]
+    if not chosen:
+        raise ValueError("no feature adds different amounts to the scores of these rows")
+    if axes is None:
+        n_columns = min(3, len(chosen))
+        n_rows = -(-len(chosen) // n_columns)
+        figure, grid = pyplot.subplots(
+            n_rows,
+            n_columns,
+            sharey=True,
+            squeeze=False,
+            figsize=(2.3 * n_columns + 0.6, 2.0 * n_rows + 0.3),
+        )
+        for spare in grid.ravel()[len(chosen) :]:
+            spare.set_visible(False)
+        axes = grid.ravel()[: len(chosen)]
+        for first in grid[:, 0]:
+            first.set_ylabel("added to the score")
+    axes = np.asarray(axes).ravel()
+    for ax, j in zip(axes, chosen, strict=False):
+        column = column_of(learner, X, j)
+        if hasattr(learner, "contribution"):
+            _draw_curve(ax, learner, j, column)
+        else:
+            ends = np.array([column.min(), column.max()])
+            slope = _slope(column, parts[:, j])
+            ax.plot(ends, slope * ends, color=BLUE)
+            _draw_rug(ax, column)
+        ax.axhline(0, color=GREY, linewidth=0.6, zorder=0)
+        ax.set_xlabel(names[j])
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend()
+    return axes[: len(chosen)]
+
+
+def _slope(column: Any, parts: Any) -> float:
+    """The weight of a feature: what it adds, by its value."""
+    i = int(np.abs(column).argmax())
+    return float(parts[i] / column[i]) if column[i] else 0.0
+
+
+@styled
+def plot_importances(found: Any, *, max_features: int = 20, ax: Any = None) -> Any:
+    """Draw how much features matter, the one that matters most on top.
+
+    Parameters
+    ----------
+    found : GlobalImportance, PermutationImportance or estimator
+        What `rankcore.explain.global_importance` or `permutation_importance` found, or a fitted
+        model with ``feature_importances_``.
+    max_features : int
+        How many are drawn; unused ones are left out.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One bar per feature; of permutations the change of the measure with its interval.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    ValueError
+        If no feature is used.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    if hasattr(found, "changes"):
+        return _draw_changes(found, max_features, ax)
+    if hasattr(found, "importances"):
+        sizes, names, label = found.importances, found.feature_names, "mean absolute contribution"
+    else:
+        learner = learner_of(found)
+        if not hasattr(learner, "feature_importances_"):
+            raise TypeError(
+                f"{type(learner).__name__} has no feature_importances_: give what "
+                "rankcore.explain.global_importance found"
+            )
+        sizes = learner.feature_importances_
+        names = names_of(learner, sizes.size)
+        what = "gains" if hasattr(learner, "max_leaf_nodes") and _has_trees(learner) else "|alpha|"
+        label = f"share of all {what}"
+    listed = largest(sizes, max_features)
+    if not listed:
+        raise ValueError("no feature is used: there is nothing to draw")
+    ax = ax or new_axes(height=bar_height(len(listed)))
+    signed_bars(ax, [names[j] for j in listed], sizes[listed])
+    left = int(np.count_nonzero(sizes)) - len(listed)
+    ax.set_xlabel(label + (f"; {left} smaller ones are not shown" if left else ""))
+    return ax
+
+
+def _has_trees(learner: Any) -> bool:
+    return "tree" in (learner.estimators_.dtype.names or ())
+
+
+def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
+    used = [j for j in found.order.tolist() if found.per_query[j].any()]
+    listed = used[:max_features]
+    if not listed:
+        raise ValueError("shuffling changed nothing: there is nothing to draw")
+    ax = ax or new_axes(height=bar_height(len(listed)))
+    places = np.arange(len(listed))
+    changes = found.changes[listed]
+    for place, j in zip(places, listed, strict=True):
+        apart = found.low[j] > 0 or found.high[j] < 0
+        colour = BLUE if apart else GREY
+        ax.plot([found.low[j], found.high[j]], [place, place], color=colour, linewidth=2)
+        ax.plot(
+            changes[place],
+            place,
+            "o",
+            color=colour,
+            markerfacecolor=colour if apart else "white",
+            markersize=6,
+        )
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.set_yticks(places, [found.feature_names[j] for j in listed])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(listed) - 0.4, -0.6)
+    where = "within queries" if found.scope == "within" else "among all rows"
+    ax.set_xlabel(
+        f"change of {found.measure} ({found.baseline:.4f}) when shuffled {where}, "
+        f"{found.confidence_level:.0%} interval"
+    )
+    left = len(used) - len(listed)
+    if left:
+        ax.set_title(f"{left} features that matter less are not shown", fontsize=8.5, color=GREY)
+    return ax
+
+
+@styled
+def plot_weights(model: Any, *, max_features: int = 15, ax: Any = None) -> Any:
+    """Draw the greatest weights of a linear model: of its direction, or rank by rank.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``coef_``; also at the end of a pipeline or the best of a search.
+    max_features : int
+        Features are chosen by their greatest absolute weight.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Bars for one direction; of a weight vector for each threshold or rank a table of colours.
+
+    Raises
+    ------
+    TypeError
+        For a model without weights of features.
+    ValueError
+        If all weights are 0.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    learner = learner_of(model)
+    if not hasattr(learner, "coef_"):
+        raise TypeError(f"{type(learner).__name__} has no coef_, the weights of features")
+    weights = np.atleast_2d(learner.coef_)
+    names = names_of(learner, weights.shape[1])
+    listed = largest(np.abs(weights).max(axis=0), max_features)
+    if not listed:
+        raise ValueError("all weights are 0: there is nothing to draw")
+    called = [names[j] for j in listed]
+    if len(weights) == 1:
+        ax = ax or new_axes(height=bar_height(len(listed)))
+        signed_bars(ax, called, weights[0, listed])
+        ax.axvline(0, color="black", linewidth=0.8)
+        ax.set_xlabel("weight")
+        return ax
+    labels = [*map(label_text, learner.classes_)]
+    between = len(weights) == len(labels) - 1
+    columns = (
+        [f"{a} | {b}" for a, b in zip(labels, labels[1:], strict=False)] if between else labels
+    )
+    ax = ax or new_axes(2.6 + 0.6 * len(columns), 0.6 + bar_height(len(listed)))
+    shown = weights[:, listed].T
+    most = np.abs(shown).max()
+    image = ax.imshow(shown, cmap=diverging(), vmin=-most, vmax=most, aspect="auto")
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(listed)), called)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("threshold" if between else "rank")
+    ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
+    return ax

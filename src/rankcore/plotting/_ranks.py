@@ -1,0 +1,213 @@
+"""Pictures of ordinal learners: ranks, thresholds, probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankcore.metrics.ordinal import confusion_by_rank
+from rankcore.metrics.scorers import ranking_scores
+from rankcore.plotting._style import BLUE, GREY, ORANGE, label_text, learner_of, new_axes, styled
+
+
+@styled
+def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
+    """Draw how the scores of each true rank lie between the thresholds of an ordinal learner.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with one score a row (``project``) and ``thresholds_``: `PRank`,
+        `OAPBPM`; or a pipeline or search around one.
+    X : array-like or sparse, shape (n, n_features)
+    y : array-like, shape (n,)
+        True labels.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One violin per rank with its median, and the thresholds as labelled lines.
+
+    Raises
+    ------
+    TypeError
+        For a model without thresholds, or with several scores a row.
+    ValueError
+        If ``X`` and ``y`` do not match, or ``y`` has a label that the model does not know.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    learner = learner_of(model)
+    scores = np.asarray(ranking_scores(model, X, None)) if hasattr(learner, "thresholds_") else None
+    if scores is None or scores.ndim != 1:
+        raise TypeError(
+            f"{type(learner).__name__} has not one score a row with thresholds between the ranks, "
+            "as PRank and OAPBPM have"
+        )
+    labels = np.asarray(y)
+    if labels.shape != scores.shape:
+        raise ValueError(f"X has {scores.size} rows, y has shape {labels.shape}")
+    known = learner.classes_.tolist()
+    unknown = set(labels.tolist()) - set(known)
+    if unknown:
+        raise ValueError(
+            f"y has {min(unknown)!r}, which is not among the ranks {', '.join(map(str, known))}"
+        )
+    ax = ax or new_axes()
+    places = [i for i, label in enumerate(known) if (labels == label).any()]
+    parts = ax.violinplot(
+        [scores[labels == known[i]] for i in places],
+        positions=places,
+        widths=0.8,
+        showmedians=True,
+        showextrema=False,
+    )
+    for body in parts["bodies"]:
+        body.set_facecolor(BLUE)
+    parts["cmedians"].set_color(BLUE)
+    names = [*map(label_text, known)]
+    low, high = scores.min(), scores.max()
+    for threshold in learner.thresholds_:
+        ax.axhline(threshold, color=ORANGE, linewidth=1, linestyle="--")
+        low, high = min(low, threshold), max(high, threshold)
+    _label_thresholds(ax, names, learner.thresholds_, high - low)
+    ax.set_xticks(range(len(known)), names)
+    ax.set_xlim(-0.6, len(known) - 0.4)
+    ax.set_xlabel("true rank")
+    ax.set_ylabel("score; dashed: thresholds between ranks")
+    return ax
+
+
+def _label_thresholds(ax: Any, names: list[str], thresholds: Any, span: float) -> None:
+    """Between which ranks thresholds are, at the right; those that lie close share a label."""
+    groups: list[list[int]] = []
+    for i, threshold in enumerate(thresholds):
+        if groups and threshold - thresholds[groups[-1][0]] < 0.035 * span:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    for group in groups:
+        text = ", ".join(f"{names[i]} | {names[i + 1]}" for i in group)
+        ax.annotate(
+            text,
+            (1.01, float(np.mean([thresholds[i] for i in group]))),
+            xycoords=ax.get_yaxis_transform(),
+            va="center",
+            color=ORANGE,
+            annotation_clip=False,
+        )
+
+
+@styled
+def plot_reliability(
+    y_true: Any, y_proba: Any, *, labels: Any = None, n_bins: int = 10, ax: Any = None
+) -> Any:
+    """Draw how often ranks above each threshold occur, by how probable they were called.
+
+    Parameters
+    ----------
+    y_true : array-like, shape (n,)
+        True labels.
+    y_proba : array-like, shape (n, k)
+        Probabilities of the ranks, lowest first.
+    labels : array-like, shape (k,), optional
+        The labels of the columns, lowest first. None: the distinct numbers in ``y_true``.
+    n_bins : int
+        Rows are cut into as many bins of equal size by their probability.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line per threshold; on the diagonal, events are as frequent as they were called probable.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rankcore.metrics.ranked_probability_score`.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    from matplotlib import colormaps
+    from sklearn.calibration import calibration_curve
+
+    from rankcore.metrics.probabilities import checked_probabilities
+
+    table, place, known = checked_probabilities(y_true, y_proba, labels)
+    ax = ax or new_axes(4.6, 4.6)
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
+    above = 1 - np.cumsum(table, axis=1)
+    colours = colormaps["viridis"](np.linspace(0, 0.8, len(known) - 1))
+    for r, colour in enumerate(colours):
+        share, called = calibration_curve(
+            place > r, np.clip(above[:, r], 0, 1), n_bins=n_bins, strategy="quantile"
+        )
+        label = f"above {label_text(known[r])}"
+        ax.plot(called, share, color=colour, marker="o", markersize=3, linewidth=1.5, label=label)
+    ax.set_xlabel("probability")
+    ax.set_ylabel("share of rows")
+    ax.set_aspect("equal")
+    ax.legend(title="rank")
+    return ax
+
+
+@styled
+def plot_confusion(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    labels: Any = None,
+    normalize: str | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw how often each rank was predicted as each.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like, shape (n,)
+        True and predicted labels.
+    labels : array-like, shape (k,), optional
+        All labels, lowest first. None: the numbers that occur.
+    normalize : {"true", "pred", "all"}, optional
+        Draw shares of each row, each column, or of everything, instead of counts.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The lowest rank at the bottom left: mistakes far from the diagonal are far off. Colours are
+        shares of each true rank, whatever is written.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `rankcore.metrics.confusion_by_rank`.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
+    """
+    table = confusion_by_rank(y_true, y_pred, labels=labels, normalize=normalize)
+    shares = confusion_by_rank(y_true, y_pred, labels=labels, normalize="true")
+    known = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)
+    names = [*map(label_text, known)]
+    k = len(names)
+    size = 1.8 + 0.55 * k
+    ax = ax or new_axes(size, size)
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, origin="lower")
+    for i in range(k):
+        for j in range(k):
+            value = table[i, j]
+            text = f"{value:g}" if normalize is None else f"{value:.2f}"
+            colour = "white" if shares[i, j] > 0.55 else "black" if value else GREY
+            ax.text(j, i, text, ha="center", va="center", color=colour)
+    ax.set_xticks(range(k), names)
+    ax.set_yticks(range(k), names)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("predicted rank")
+    ax.set_ylabel("true rank")
+    return ax

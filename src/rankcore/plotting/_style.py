@@ -1,0 +1,99 @@
+"""One look: colours, the style file, new axes, and labels as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Three of the colours that Okabe and Ito chose so that everybody can distinguish them.
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
+STYLE = Path(__file__).with_name("rankcore.mplstyle")
+
+Plot = TypeVar("Plot", bound=Callable[..., Any])
+
+
+def styled(plot: Plot) -> Plot:
+    """Draw in the style of this package, into the axes that are given or into new ones."""
+
+    @wraps(plot)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        try:
+            from matplotlib import style
+        except ModuleNotFoundError as error:
+            if error.name != "matplotlib":
+                raise
+            raise ModuleNotFoundError(
+                "plots need Matplotlib: pip install 'rankcore[plot]'", name="matplotlib"
+            ) from None
+        with style.context(STYLE):
+            return plot(*args, **kwargs)
+
+    return draw  # type: ignore[return-value]
+
+
+def new_axes(width: float = 6.4, height: float = 4.0) -> Any:
+    """Axes in a figure of their own, of a size in inches."""
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(width, height))[1]
+
+
+def diverging() -> Any:
+    """Colours from orange over white to blue, for numbers on both sides of 0."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("rankcore", [ORANGE, "#ffffff", BLUE])
+
+
+def learner_of(model: Any) -> Any:
+    """What is at the end of a pipeline, the best of a search."""
+    learner = getattr(model, "best_estimator_", model)
+    return learner.steps[-1][1] if hasattr(learner, "steps") else learner
+
+
+def label_text(label: Any) -> str:
+    """A label as people write it: 3.0 is 3."""
+    label = label.item() if hasattr(label, "item") else label
+    return f"{label:g}" if isinstance(label, float) else str(label)
+
+
+def whole_ticks(axis: Any) -> None:
+    """Ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def names_of(learner: Any, n_features: int) -> list[str]:
+    """Names of a learner's features, or their numbers."""
+    names = getattr(learner, "feature_names_in_", None)
+    if names is None:
+        return [f"feature {j}" for j in range(n_features)]
+    return [*map(str, names)]
+
+
+def largest(sizes: NDArray[np.float64], most: int) -> list[int]:
+    """Where the largest absolute sizes are, those of 0 left out."""
+    order = np.argsort(-np.abs(sizes), kind="stable")[:most]
+    return [j for j in order.tolist() if sizes[j] != 0]
+
+
+def bar_height(n: int) -> float:
+    """Inches for n bars, one below the other."""
+    return 1.0 + 0.26 * max(n, 3)
+
+
+def signed_bars(ax: Any, names: Sequence[str], values: Any, starts: Any = None) -> None:
+    """Horizontal bars, the first on top, coloured by their sign; ``starts`` where they begin."""
+    values = np.asarray(values, dtype=np.float64)
+    places = np.arange(values.size)
+    colours = np.where(values >= 0, BLUE, ORANGE)
+    ax.barh(places, values, left=starts, height=0.7, color=colours)
+    ax.set_yticks(places, names)
+    ax.set_ylim(values.size - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)

@@ -1,0 +1,248 @@
+"""Fits to rows on disk: the model of the same rows in memory; interrupted, the same model too."""
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore._core import blocks
+from rankcore._core.blocks import Pauses
+from rankcore.datasets import (
+    dump_letor,
+    load_letor,
+    make_letor,
+    make_ordinal,
+    open_rows,
+    row_cache,
+    text_rows,
+)
+from rankcore.progress import watch
+
+ORDINAL = {
+    "prank": rc.PRank(max_iter=3, random_state=3),
+    "published": rc.PRank.published(),
+    "voted": rc.VotedPRank(max_iter=2, max_hypotheses=100, random_state=3),
+    "cusum": rc.CuSumRank(max_iter=3, random_state=3),
+    "pa": rc.CuSumRank(update="pa1", max_iter=3, random_state=3),
+    "widrow-hoff": rc.WidrowHoff(max_iter=3, random_state=3),
+    "multiclass": rc.MulticlassPerceptron(max_iter=3, random_state=3),
+    "oap": rc.OAPBPM(9, max_iter=3, random_state=3),
+    "voting": rc.OAPVoting(9, max_iter=2, random_state=3, sampling="poisson"),
+    "balanced": rc.OAPBagging(9, max_iter=2, random_state=3, class_weight="balanced"),
+}
+PAIRWISE = {
+    "pairs": rc.PairwisePerceptron(max_iter=3, random_state=3),
+    "committee": rc.PairwisePerceptron("committee", max_iter=3, random_state=3),
+    "voted-pairs": rc.PairwisePerceptron("voted", combine="rank", max_iter=2, random_state=3),
+}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Blocks of few values, so that small data have many."""
+    for module in (text_rows, row_cache):
+        monkeypatch.setattr(module, "BLOCK_VALUES", 500)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    X, y = make_ordinal(900, 6, mean_nnz=4, random_state=0)
+    dump_letor(X, y, folder / "ordinal.txt")
+    X, y, qid = make_letor(40, 15, n_features=90, random_state=0)
+    dump_letor(X, y, folder / "queries.txt", qid=qid)
+    return folder
+
+
+def opened(path, kind, tmp_path):
+    return open_rows(path, window=2, cache=tmp_path / "rows" if kind == "cache" else None)
+
+
+def saved(model, tmp_path):
+    """A model as the bytes of its file."""
+    rc.save(model, tmp_path / "model")
+    return (tmp_path / "model").read_bytes()
+
+
+def clone(model, **params):
+    return type(model)(**{**model.get_params(), **params})
+
+
+@pytest.mark.parametrize("kind", ["text", "cache"])
+@pytest.mark.parametrize("name", ORDINAL)
+def test_in_file_order_ordinal_models_are_those_of_memory(name, kind, files, tmp_path):
+    data = load_letor(files / "ordinal.txt")
+    model = clone(ORDINAL[name], shuffle=False)
+    expected = clone(model).fit(data.X, data.y.astype(int))
+    found = clone(model).fit(opened(files / "ordinal.txt", kind, tmp_path))
+    assert saved(found, tmp_path) == saved(expected, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["text", "cache"])
+@pytest.mark.parametrize("name", PAIRWISE)
+def test_in_file_order_pairwise_models_are_those_of_memory(name, kind, files, tmp_path):
+    data = load_letor(files / "queries.txt")
+    # "auto" chooses by how often a query will be visited, and sums in another order then.
+    model = clone(PAIRWISE[name], shuffle=False, solver="lazy")
+    expected = clone(model).fit(data.X, data.y, qid=data.qid)
+    found = clone(model).fit(opened(files / "queries.txt", kind, tmp_path))
+    assert saved(found, tmp_path) == saved(expected, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        rc.RankBoost(10),
+        rc.RankBoost(3, max_leaf_nodes=6),
+        rc.BipartiteRankBoost(10),
+        rc.RankSVM(),
+        rc.KernelPRank(budget=30, max_iter=2, random_state=0),
+    ],
+)
+def test_learners_of_all_rows_take_a_cache(model, files, tmp_path):
+    data = load_letor(files / "queries.txt")
+    y = data.y.astype(int)
+    more = {} if "Kernel" in type(model).__name__ else {"qid": data.qid}
+    expected = clone(model).fit(data.X, y, **more)
+    found = clone(model).fit(opened(files / "queries.txt", "cache", tmp_path))
+    assert np.array_equal(found.predict(data.X), expected.predict(data.X))
+    with pytest.raises(ValueError, match="requires a row cache"):
+        clone(model).fit(open_rows(files / "queries.txt"))
+
+
+@pytest.mark.parametrize("kind", ["text", "cache"])
+def test_shuffled_fits_learn_and_repeat(kind, files, tmp_path):
+    data = load_letor(files / "ordinal.txt")
+    rows = opened(files / "ordinal.txt", kind, tmp_path)
+    models = [rc.PRank(random_state=seed).fit(rows) for seed in [0, 0, 1]]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+    assert not np.array_equal(models[0].coef_, models[2].coef_)
+    in_memory = rc.PRank(random_state=0).fit(data.X, data.y)
+    assert models[0].score(data.X, data.y) > in_memory.score(data.X, data.y) - 0.03
+    assert models[0].history_["examples"] == in_memory.history_["examples"]
+
+
+def test_held_out_rows_and_early_stopping(files):
+    data = load_letor(files / "ordinal.txt")
+    held_out = data.X[:200], data.y[:200]
+    model = rc.PRank(max_iter=30, early_stopping_rounds=2, shuffle=False)
+    expected = clone(model).fit(data.X, data.y, eval_set=held_out)
+    found = clone(model).fit(open_rows(files / "ordinal.txt"), eval_set=held_out)
+    assert found.history_ == expected.history_
+    assert found.best_iteration_ == expected.best_iteration_
+    assert np.array_equal(found.coef_, expected.coef_)
+
+
+def test_without_a_survey_a_file_is_read_once_for_each_pass(files, monkeypatch):
+    reads = []
+    real = text_rows.text_blocks
+
+    def counted(*args):
+        reads.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(text_rows, "text_blocks", counted)
+    rows = open_rows(files / "ordinal.txt", n_features=6)
+    rc.PRank(max_iter=2, shuffle=False).fit(rows, classes=[1, 2, 3, 4, 5])
+    assert len(reads) == 2
+    rc.PRank(max_iter=2, shuffle=False).fit(open_rows(files / "ordinal.txt"))
+    assert len(reads) == 5
+
+
+def test_without_a_survey_chunks_are_those_of_partial_fit(files):
+    rows = open_rows(files / "ordinal.txt", n_features=6)
+    classes = [1, 2, 3, 4, 5]
+    found = rc.PRank(max_iter=1, shuffle=False).fit(rows, classes=classes)
+    expected = rc.PRank(max_iter=1, shuffle=False)
+    data = load_letor(files / "ordinal.txt", n_features=6)
+    n = next(rows.windows(6, None, 0)).rows.n_rows  # the scale is that of the first block
+    expected.partial_fit(data.X[:n], data.y[:n], classes=classes)
+    expected.partial_fit(data.X[n:], data.y[n:])
+    assert np.array_equal(found.coef_, expected.coef_)
+    assert np.array_equal(found.thresholds_, expected.thresholds_)
+
+
+def test_what_the_file_has_may_not_be_given(files):
+    rows = open_rows(files / "queries.txt")
+    with pytest.raises(TypeError, match="leave y out"):
+        rc.PRank().fit(rows, [1, 2])
+    with pytest.raises(TypeError, match="leave qid out"):
+        rc.PairwisePerceptron().fit(rows, qid=[1])
+    with pytest.raises(TypeError, match="leave group out"):
+        rc.RankBoost().fit(rows, group=[1])
+    with pytest.raises(ValueError, match="have no qid:"):
+        rc.PairwisePerceptron().fit(open_rows(files / "ordinal.txt"))
+    with pytest.raises(ValueError, match=r"label 5.0 .*not among"):
+        rc.PRank().fit(open_rows(files / "ordinal.txt"), classes=[1, 2, 3, 4])
+
+
+def test_a_failed_fit_leaves_the_model(files, tmp_path):
+    path = tmp_path / "bad.txt"
+    path.write_bytes((files / "ordinal.txt").read_bytes() + b"1 1:nan\n")
+    model = rc.PRank().fit([[0], [1]], [0, 1])
+    before = saved(model, tmp_path)
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(open_rows(path, n_features=6), classes=[1, 2, 3, 4, 5])
+    assert saved(model, tmp_path) == before
+
+
+class Interrupted:
+    """Fits that are interrupted at random moments, saved, loaded again and continued."""
+
+    def __init__(self, model, rows, folder, seed):
+        self.model, self.rows, self.folder = model, rows, folder
+        self.rng = np.random.default_rng(seed)
+        self.resume, self.n = None, 0
+
+    def save(self, model, position, interrupted):
+        if interrupted:
+            rc.save(model, self.folder / "checkpoint")
+            self.resume = position
+
+    def interrupt(self, progress):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+    def run(self):
+        while True:
+            self.left = int(self.rng.integers(1, 4)) if self.n < 12 else -1
+            known = self.resume and (rc.load(self.folder / "checkpoint"), self.resume)
+            model = clone(self.model)
+            try:
+                with watch(self.interrupt):
+                    return model._fit_blocks(self.rows, pauses=Pauses(self.save, known))
+            except KeyboardInterrupt:
+                self.n += 1
+                assert not hasattr(model, "_state")
+
+
+@pytest.mark.parametrize("kind", ["text", "cache"])
+@pytest.mark.parametrize("seconds", [0.0, 0.002, 1e9])
+@pytest.mark.parametrize("name", [*ORDINAL, *PAIRWISE])
+def test_a_resumed_fit_ends_with_the_same_model(name, seconds, kind, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "COPY_SECONDS", seconds)
+    file = "ordinal.txt" if name in ORDINAL else "queries.txt"
+    model = (ORDINAL | PAIRWISE)[name]
+    rows = opened(files / file, kind, tmp_path)
+    expected = clone(model).fit(rows)
+    interrupted = Interrupted(model, rows, tmp_path, seed=len(name))
+    found = interrupted.run()
+    assert interrupted.n >= 4
+    assert saved(found, tmp_path) == saved(expected, tmp_path)
+
+
+def test_a_tolerance_counts_across_an_interruption(files, tmp_path):
+    rows = open_rows(files / "ordinal.txt")
+    model = rc.PRank(max_iter=40, tol=1e-3, random_state=1)
+    expected = clone(model).fit(rows)
+    assert expected.n_iter_ < 40
+    found = Interrupted(model, rows, tmp_path, seed=0).run()
+    assert saved(found, tmp_path) == saved(expected, tmp_path)
+
+
+def test_a_checkpoint_of_other_data_is_refused(files, tmp_path):
+    model = rc.PRank(random_state=0).fit(open_rows(files / "ordinal.txt"))
+    position = blocks.Position(2, 0, 5)
+    pauses = Pauses(lambda *_: None, (model, position))
+    with pytest.raises(ValueError, match="the checkpoint is of 6 features"):
+        rc.PRank(random_state=0)._fit_blocks(open_rows(files / "queries.txt"), pauses=pauses)

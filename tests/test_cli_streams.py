@@ -1,0 +1,204 @@
+"""The command line on files that need not fit into memory: streams, caches, checkpoints."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore.datasets import dump_letor, make_letor, make_ordinal
+
+pytest.importorskip("typer", reason="the command line needs the cli extra")
+pytest.importorskip("rich", reason="the command line needs the cli extra")
+
+from typer.testing import CliRunner
+
+from rankcore.cli.app import app
+
+
+def run(*args, stdin=None):
+    return CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
+
+
+def succeed(*args, stdin=None):
+    result = run(*args, stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def fail(*args, stdin=None):
+    result = run(*args, stdin=stdin)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("rankcore: error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    X, y = make_ordinal(600, 8, mean_nnz=4, random_state=0)
+    dump_letor(X, y, folder / "all.txt")
+    lines = (folder / "all.txt").read_bytes().splitlines(keepends=True)
+    (folder / "part-0").write_bytes(b"".join(lines[:250]))
+    (folder / "part-1.gz").write_bytes(gzip.compress(b"".join(lines[250:])))
+    X, y, qid = make_letor(30, 10, n_features=90, random_state=0)
+    dump_letor(X, y, folder / "queries.txt", qid=qid)
+    return folder
+
+
+def model_bytes(path):
+    return path.read_bytes()
+
+
+ORDER = ("--no-shuffle", "--epochs", 2, "--json")
+
+
+def test_every_way_of_reading_gives_the_model_of_memory(folder, tmp_path):
+    succeed("train", folder / "all.txt", "-o", tmp_path / "memory", *ORDER)
+    expected = model_bytes(tmp_path / "memory")
+    text = (folder / "all.txt").read_bytes()
+    ways = [
+        ([folder / "all.txt", "--stream"], None),
+        ([folder / "part-0", folder / "part-1.gz"], None),
+        ([f"{folder}/part-*"], None),
+        (["-", "--stream"], text),
+        ([folder / "all.txt", "--cache", tmp_path / "rows"], None),
+        ([folder / "all.txt", "--cache", tmp_path / "rows"], None),
+        ([tmp_path / "rows"], None),
+    ]
+    for number, (data, stdin) in enumerate(ways):
+        output = tmp_path / f"model-{number}"
+        facts = succeed("train", *data, "-o", output, *ORDER, stdin=stdin)
+        assert facts["model"] == "prank"
+        assert facts["chosen_since"] == "no line has qid:"
+        assert model_bytes(output) == expected
+        assert not os.path.exists(f"{output}.checkpoint")
+
+
+@pytest.mark.parametrize("model", ["pairwise", "committee", "rankboost", "ranksvm"])
+def test_rankers_learn_from_caches(model, folder, tmp_path):
+    facts = succeed(
+        "train",
+        folder / "queries.txt",
+        "--cache",
+        tmp_path / "rows",
+        "-o",
+        tmp_path / "model",
+        "--model",
+        model,
+        "--json",
+    )
+    assert facts["examples"] == 300
+    assert rc.load(tmp_path / "model").n_features_in_ == 90
+
+
+def test_classes_spare_a_reading(folder, tmp_path):
+    given = ("--features", 8, "--classes", "1,2,3,4,5", "--model", "prank")
+    facts = succeed("train", folder / "all.txt", "-o", tmp_path / "m", *given, *ORDER)
+    assert facts["classes"] == [1, 2, 3, 4, 5]
+    assert facts["features"] == 8
+    assert "examples" not in facts
+
+
+def test_the_cache_command(folder, tmp_path):
+    facts = succeed("cache", folder / "queries.txt", "-o", tmp_path / "rows", "--float32", "--json")
+    assert facts["examples"] == 300
+    assert facts["in_queries"]
+    assert np.load(tmp_path / "rows" / "values.npy").dtype == np.float32
+    assert succeed("cache", tmp_path / "rows", "--check", "--json")["examples"] == 300
+    content = bytearray((tmp_path / "rows" / "values.npy").read_bytes())
+    content[1000] ^= 1
+    (tmp_path / "rows" / "values.npy").write_bytes(content)
+    assert "values.npy is damaged in block 0" in fail("cache", tmp_path / "rows", "--check")
+    assert "is not a row cache" in fail("cache", folder / "all.txt", "--check")
+
+
+def test_what_streams_refuse(folder, tmp_path):
+    out = ("-o", tmp_path / "model")
+    text = folder / "all.txt"
+    assert "--scale requires all rows in memory" in fail(
+        "train", text, "--stream", "--scale", "auto", *out
+    )
+    assert "requires a row cache" in fail(
+        "train", folder / "queries.txt", "--stream", "--model", "rankboost", *out
+    )
+    assert "--resume requires" in fail("train", text, "--resume", *out)
+    assert "no file matches" in fail("train", f"{folder}/none-*", *out)
+    assert "must list at least two labels" in fail(
+        "train", text, "--classes", "3", "--features", 8, "--model", "prank", *out
+    )
+
+
+def interrupted_after_a_pass(*args):
+    """Run the command, send Ctrl-C when it says that a pass has ended; its status and messages."""
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "rankcore", *map(str, args)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # A background shell may have left it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if b"epoch" in line and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            break
+    lines += process.stderr.readlines()
+    process.stderr.close()
+    return process.wait(timeout=300), lines
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends a signal")
+def test_interrupted_and_resumed(tmp_path):
+    X, y = make_ordinal(20_000, 40, mean_nnz=30, random_state=0)
+    dump_letor(X, y, tmp_path / "rows.txt")
+    command = ["train", tmp_path / "rows.txt", "--model", "oap-bpm", "--epochs", "8"]
+    command += ["--set", "n_estimators=300", "--set", "verbose=1", "--cache", tmp_path / "rows"]
+    succeed(*command, "-o", tmp_path / "whole", "--json")
+    output, checkpoint = tmp_path / "model", tmp_path / "model.checkpoint"
+    interrupted, more = 0, []
+    for _ in range(9):
+        status, lines = interrupted_after_a_pass(*command, "-o", output, *more)
+        if status == 0:  # the pass was the last
+            break
+        assert status == 130, lines
+        assert lines[-1] == b"rankcore: interrupted\n"
+        if output.exists():  # it came after the last pass: the model was saved before
+            break
+        assert b"the same command with --resume goes on" in lines[-2]
+        assert sorted(path.suffix for path in checkpoint.iterdir()) == [".json", ".rankcore"]
+        interrupted += 1
+        more = ["--resume"]
+    assert interrupted >= 2
+    if not output.exists():
+        succeed(*command, "-o", output, *more, "--json")
+    assert output.read_bytes() == (tmp_path / "whole").read_bytes()
+    assert not checkpoint.exists()
+
+
+def test_a_checkpoint_is_of_its_files_and_options(folder, tmp_path):
+    from rankcore._core.blocks import Position
+    from rankcore.cli.streaming import Checkpoint, OnDisk
+
+    output = tmp_path / "model"
+    files = [str(folder / "all.txt")]
+    model = rc.PRank(max_iter=4, random_state=0).fit([[0.0] * 8, [1.0] * 8], [1, 2])
+    disk = OnDisk(files, False, None, None, None, False)
+    Checkpoint(tmp_path / "model.checkpoint", disk)._save(model, Position(2, 0, 1), True)
+    resumed = ("-o", output, "--model", "prank", "--resume")
+    assert "has other parameters: max_iter" in fail("train", *files, *resumed)
+    assert "is of other files" in fail("train", folder / "part-0", *resumed, "--epochs", 4)
+    assert "the classes [1, 2]; the data have 8 and [1, 2, 3, 4, 5]" in fail(
+        "train", *files, *resumed, "--epochs", 4
+    )
+    (tmp_path / "model.checkpoint" / "position.json").write_text("{}")
+    assert "is damaged" in fail("train", *files, *resumed, "--epochs", 4)

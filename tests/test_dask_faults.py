@@ -1,0 +1,160 @@
+"""Workers that are killed: the fit ends with the same model, or says what was lost."""
+
+import os
+import random
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore.datasets import dump_letor, make_letor, make_ordinal
+
+pytest.importorskip("distributed", reason="needs the dask extra")
+
+import dask
+import dask.array as da
+from distributed import Client, LocalCluster
+
+import rankcore.dask as rd
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills processes")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    settings = {
+        # A worker that is lost is not a task that is to blame: it may be lost twenty times.
+        "distributed.scheduler.allowed-failures": 100,
+        # A LocalCluster looks at each lost worker again after 15 seconds, and closes it for good if
+        # it is away just then: it may be again, killed a second time.
+        "distributed.deploy.lost-worker-timeout": "1 hour",
+        # How long a worker tries to fetch from one that is gone; of this machine, at once.
+        "distributed.comm.timeouts.connect": "3s",
+        # Starts workers ten times as fast: modules are imported once.
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        Client(cluster),
+    ):
+        yield cluster
+
+
+class Killer:
+    """Kills workers, up to ``most`` in turn, at random moments while the block runs."""
+
+    def __init__(self, cluster, seed, most):
+        self.cluster, self.random, self.n, self.most = cluster, random.Random(seed), 0, most
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while self.n < self.most and not self.stopped.wait(self.random.uniform(0.05, 0.8)):
+            # Both there: one that is being started again would only keep the fit from ending.
+            if len(self.cluster.scheduler.workers) == 2:
+                nanny = self.random.choice(list(self.cluster.workers.values()))
+                os.kill(nanny.pid, signal.SIGKILL)
+                self.n += 1
+                while len(self.cluster.scheduler.workers) == 2 and not self.stopped.is_set():
+                    time.sleep(0.01)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        self.thread.join()
+
+
+def same(found, expected, tmp_path):
+    contents = []
+    for model in (found, expected):
+        rc.save(model.to_local(), tmp_path / "model")
+        contents.append((tmp_path / "model").read_bytes())
+    return contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_workers_change_nothing(kills, cluster, tmp_path):
+    X, y = make_ordinal(6000, 40, mean_nnz=15, random_state=0)
+    X = X.toarray()
+    dX, dy = da.from_array(X, chunks=(500, 40)), da.from_array(y, chunks=500)
+    Xq, yq, qid = make_letor(40, 15, n_features=90, random_state=0)
+    dump_letor((Xq - Xq.mean(axis=0)) / Xq.std(axis=0), yq, tmp_path / "rows.txt", qid=qid)
+
+    def fits():
+        yield rd.PRank(max_iter=20, random_state=1).fit(dX, dy, n_shards=4)
+        pairs = rd.PairwisePerceptron(max_iter=8, random_state=1)
+        yield pairs.fit(tmp_path / "rows.txt", n_shards=3)
+
+    expected = list(fits())
+    total = 0
+    for seed in range(200):
+        with Killer(cluster, seed, kills - total) as killer:
+            found = list(fits())
+        total += killer.n
+        assert all(same(a, b, tmp_path) for a, b in zip(found, expected, strict=True))
+        if total >= kills:
+            break
+    assert total >= kills
+
+
+def test_a_shard_that_kills_workers_is_named(cluster):
+    def deadly(block):
+        if (block == 7).any():
+            os._exit(1)
+        return block
+
+    y = np.tile([1, 2, 3], 400)
+    X = np.random.default_rng(0).normal(size=(1200, 4))
+    X[700] = 7
+    dy = da.from_array(y, chunks=300)
+    model = rd.PRank(random_state=0).fit(da.from_array(X * 0 + 1, chunks=(300, 4)), dy)
+    before = model.coef_
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as frail,
+        Client(frail) as client,
+    ):
+        dX = da.from_array(X, chunks=(300, 4)).map_blocks(deadly, meta=X[:0])
+        with pytest.raises(RuntimeError, match=r"was lost with 2 workers"):
+            model.fit(dX, dy, n_shards=4, client=client)
+    assert np.array_equal(model.coef_, before)
+
+
+def test_an_interrupt_cleans_up(cluster):
+    X = np.random.default_rng(0).normal(size=(20000, 20))
+    y = np.digitize(X @ np.arange(20), [-30, 30])
+    dX, dy = da.from_array(X, chunks=(2500, 20)), da.from_array(y, chunks=2500)
+    model = rd.PRank(max_iter=2000, random_state=0)
+    timer = threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(dX, dy, n_shards=4)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
+    assert not hasattr(model, "_state")
+    client = Client(cluster)
+
+    def tasks(dask_scheduler):
+        return [key for key in dask_scheduler.tasks if "rank" in str(key)]
+
+    for _ in range(100):
+        if not (left := client.run_on_scheduler(tasks)):
+            break
+        time.sleep(0.1)
+    assert left == []
+    assert rd.PRank(max_iter=2, random_state=0).fit(dX, dy, client=client).t_ == 40000
+    client.close()

@@ -1,0 +1,322 @@
+"""Rows on disk: text files and row caches, whole queries, damage that is found."""
+
+import bz2
+import gzip
+import importlib.util
+import io
+import json
+import os
+import shutil
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankcore.datasets import dump_letor, load_letor, open_rows, row_cache, streams, text_rows
+from rankcore.datasets.text_rows import reading_options, text_parts
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Blocks of few values, so that small data have many."""
+    for module in (text_rows, row_cache):
+        monkeypatch.setattr(module, "BLOCK_VALUES", 100)
+
+
+@pytest.fixture
+def queries(tmp_path):
+    """A LETOR file of 40 queries, and what it holds."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(rng.permutation(40), rng.integers(1, 9, 40))
+    X = sp.random(qid.size, 12, 0.4, format="csr", random_state=1)
+    path = tmp_path / "queries.txt"
+    dump_letor(X, rng.integers(0, 4, qid.size), path, qid=qid)
+    return path
+
+
+def collected(rows, order=None, n_features=12):
+    """All windows of a pass as one, with the numbers of their rows and how many there were."""
+    parts = []
+    for window in rows.windows(n_features, order, 0):
+        data, indices, indptr = window.rows.arrays
+        X = sp.csr_array((data.copy(), indices.copy(), indptr.copy()), shape=(len(indptr) - 1, 12))
+        queries = None if window.queries is None else window.queries.copy()
+        parts.append((X, window.labels.copy(), queries, window.number, window.done))
+    return parts
+
+
+@pytest.mark.parametrize("kind", ["text", "cache"])
+def test_windows_are_the_rows_of_the_file(kind, queries, small, tmp_path):
+    rows = open_rows(queries, cache=tmp_path / "rows" if kind == "cache" else None)
+    expected = load_letor(queries)
+    parts = collected(rows)
+    assert len(parts) > 5
+    assert [part[3] for part in parts] == list(range(len(parts)))
+    assert parts[-1][4] == rows.size
+    assert (sp.vstack([part[0] for part in parts]) != expected.X).nnz == 0
+    assert np.array_equal(np.concatenate([part[1] for part in parts]), expected.y)
+    lengths = np.concatenate([np.bincount(part[2]) for part in parts])
+    changes = np.flatnonzero(np.diff(expected.qid)) + 1
+    assert np.array_equal(lengths, np.diff(changes, prepend=0, append=expected.qid.size))
+
+
+@pytest.mark.parametrize("kind", ["text", "cache"])
+def test_an_order_has_each_row_once_and_is_repeatable(kind, queries, small, tmp_path):
+    rows = open_rows(queries, window=3, cache=tmp_path / "rows" if kind == "cache" else None)
+    expected = load_letor(queries)
+    passes = [collected(rows, order) for order in [(7, 1), (7, 1), (7, 2)]]
+    sums = [[part[0].sum(axis=1) for part in one] for one in passes]
+    for one in sums:
+        assert np.array_equal(np.sort(np.concatenate(one)), np.sort(expected.X.sum(axis=1).A1))
+    assert all(map(np.array_equal, sums[0], sums[1]))
+    if kind == "cache":  # of text, blocks stay in order
+        assert not all(map(np.array_equal, sums[0], sums[2]))
+    # A pass that begins in the middle has the rest of the same windows.
+    rest = [window.labels.copy() for window in rows.windows(12, (7, 1), 2)]
+    assert all(map(np.array_equal, rest, [part[1] for part in passes[0][2:]]))
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30),
+    n_values=st.integers(1, 40),
+    n_rows=st.integers(1, 20),
+    block=st.sampled_from([1, 50, 10**6]),
+    with_qid=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_parts_end_where_they_are_full(sizes, n_values, n_rows, block, with_qid):
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    X = sp.random(qid.size, 5, 0.5, format="csr", random_state=0)
+    file = io.BytesIO()
+    dump_letor(X, np.arange(qid.size), file, qid=qid if with_qid else None)
+    before, streams.BLOCK = streams.BLOCK, block
+    try:
+        source = io.BytesIO(file.getvalue())
+        parts = list(text_parts([source], reading_options(False, np.float64, 5), n_values, n_rows))
+    finally:
+        streams.BLOCK = before
+    assert np.concatenate([part[1] for part in parts]).tolist() == list(range(qid.size))
+    units = sizes if with_qid else [1] * qid.size
+    ends = np.cumsum(units)
+    start = 0
+    for X_part, labels, _, _ in parts:
+        # The first unit with which the part is full, found one by one.
+        stop = next(
+            (
+                end
+                for end in ends[ends > start].tolist()
+                if end - start >= n_rows or X[start:end].nnz >= n_values
+            ),
+            qid.size,
+        )
+        assert (start, stop) == (labels[0], labels[-1] + 1)
+        assert (X_part != X[start:stop]).nnz == 0
+        start = stop
+
+
+def test_several_files_patterns_and_compression(queries, tmp_path):
+    text = queries.read_bytes()
+    lines = text.splitlines(keepends=True)
+    pieces = [b"".join(lines[:50]), b"".join(lines[50:90]), b"".join(lines[90:])]
+    (tmp_path / "part-0.gz").write_bytes(gzip.compress(pieces[0]))
+    (tmp_path / "part-1.bz2").write_bytes(bz2.compress(pieces[1]))
+    (tmp_path / "part-2").write_bytes(pieces[2])
+    expected = collected(open_rows(queries))
+    # Query 90 of the rows may go on in the next file: it stays one.
+    for source in [str(tmp_path / "part-*"), sorted(tmp_path.glob("part-*"))]:
+        found = collected(open_rows(source))
+        assert len(found) == len(expected) == 1
+        assert (found[0][0] != expected[0][0]).nnz == 0
+        assert np.array_equal(found[0][2], expected[0][2])
+
+
+@pytest.mark.skipif(
+    not (importlib.util.find_spec("compression") or importlib.util.find_spec("backports")),
+    reason="needs Python 3.14 or backports.zstd",
+)
+def test_zstandard(queries, tmp_path):
+    try:
+        from compression import zstd
+    except ImportError:
+        from backports import zstd
+    path = tmp_path / "rows.zst"
+    content = zstd.compress(queries.read_bytes())
+    path.write_bytes(content)
+    assert (load_letor(path).X != load_letor(queries).X).nnz == 0
+    path.write_bytes(content[:-20])
+    with pytest.raises(ValueError, match="rows.zst is damaged"):
+        load_letor(path)
+    path.write_bytes(content[:40] + bytes(40) + content[80:])
+    with pytest.raises(ValueError, match="rows.zst is damaged"):
+        load_letor(path)
+
+
+def test_zstandard_without_the_library(tmp_path, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(streams, "import_module", missing)
+    path = tmp_path / "rows.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd rest")
+    with pytest.raises(ValueError, match=r"Zstandard.*pip install backports.zstd"):
+        load_letor(path)
+
+
+def test_a_survey_finds_what_memory_shows(queries, small, tmp_path):
+    data = load_letor(queries)
+    for rows in [open_rows(queries), open_rows(queries, cache=tmp_path / "rows")]:
+        survey = rows.survey()
+        labels, counts = np.unique(data.y, return_counts=True)
+        assert (survey.n_rows, survey.n_features) == data.X.shape
+        assert survey.labels.dtype == np.int64
+        assert survey.labels.tolist() == labels.tolist()
+        assert survey.counts.tolist() == counts.tolist()
+        assert np.array_equal(survey.magnitudes, abs(data.X).max(axis=0).toarray()[0])
+        mean = (data.X.data**2).sum() / data.X.shape[0]
+        assert survey.mean_square == 2.0 ** round(np.log2(mean))
+        assert survey.in_queries
+
+
+def test_a_cache_is_used_again_until_files_change(queries, tmp_path):
+    cache = tmp_path / "rows"
+    open_rows(queries, cache=cache)
+    before = os.stat(cache / "values.npy").st_mtime_ns
+    open_rows(queries, cache=cache)
+    assert os.stat(cache / "values.npy").st_mtime_ns == before
+    with pytest.raises(ValueError, match="other settings"):
+        open_rows(queries, cache=cache, dtype=np.float32)
+    queries.write_text(queries.read_text() + "1 qid:999 1:1\n")
+    with pytest.raises(ValueError, match="row cache of other files"):
+        open_rows(queries, cache=cache)
+
+
+def test_arrays_of_a_cache_are_plain(queries, tmp_path):
+    open_rows(queries, cache=tmp_path / "rows", dtype=np.float32)
+    data = load_letor(queries, dtype=np.float32)
+    read = {name: np.load(tmp_path / "rows" / f"{name}.npy") for name in row_cache.PARTS}
+    assert np.array_equal(read["values"], data.X.data)
+    assert read["values"].dtype == np.float32
+    assert np.array_equal(read["columns"], data.X.indices)
+    assert np.array_equal(read["starts"], data.X.indptr)
+    assert np.array_equal(read["labels"], data.y)
+
+
+def test_a_failed_cache_leaves_nothing(tmp_path):
+    path = tmp_path / "bad.txt"
+    path.write_text("1 1:1\n2 1:x\n")
+    with pytest.raises(ValueError, match=r"bad.txt, line 2"):
+        open_rows(path, cache=tmp_path / "rows")
+    assert [one.name for one in tmp_path.iterdir()] == ["bad.txt"]
+
+
+@pytest.mark.parametrize("name", row_cache.PARTS)
+def test_damage_is_found(name, queries, small, tmp_path):
+    open_rows(queries, cache=tmp_path / "rows")
+    file = tmp_path / "rows" / f"{name}.npy"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name}.npy is damaged in block"):
+        collected(open_rows(tmp_path / "rows"))
+    with pytest.raises(ValueError, match=f"{name}.npy is damaged in block"):
+        open_rows(tmp_path / "rows").whole()
+    file.write_bytes(content[:-8])
+    with pytest.raises(ValueError, match="not as long as its header says"):
+        open_rows(tmp_path / "rows")
+
+
+@pytest.mark.parametrize("name", ["queries", "blocks", "checksums", "magnitudes", "counts"])
+def test_damage_of_small_arrays_is_found(name, queries, tmp_path):
+    open_rows(queries, cache=tmp_path / "rows")
+    file = tmp_path / "rows" / f"{name}.npy"
+    content = bytearray(file.read_bytes())
+    content[-2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name}.npy is damaged"):
+        open_rows(tmp_path / "rows")
+
+
+def test_columns_are_checked_whatever_the_checksums_say(queries, tmp_path):
+    cache = tmp_path / "rows"
+    open_rows(queries, cache=cache)
+    columns = np.load(cache / "columns.npy")
+    columns[3] = 10**6
+    np.save(cache / "columns.npy", columns)
+    rows = open_rows(cache)
+    rows._known[:] = True  # as after a first pass
+    with pytest.raises(ValueError, match="X has column index 1000000"):
+        collected(rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "not a row cache"),
+        ({"version": 99}, "version 99"),
+        ({"n_rows": 3}, "do not fit together"),
+        ({"n_rows": "3"}, "its n_rows is '3'"),
+        ({"checksums": {}}, "damaged"),
+    ],
+)
+def test_descriptions_are_checked(change, message, queries, tmp_path):
+    open_rows(queries, cache=tmp_path / "rows")
+    file = tmp_path / "rows" / "rows.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        open_rows(tmp_path / "rows")
+
+
+def test_a_stream_is_kept_while_its_rows_are_used(queries):
+    rows = open_rows(io.BytesIO(queries.read_bytes()))
+    folder = rows.path
+    assert folder.exists()
+    assert len(collected(rows, (1, 1))) == len(collected(rows, (1, 2))) == 1
+    del rows
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nothing-*.txt", "no file matches nothing"),
+        ([], "at least one file"),
+        (["."], "is a directory, and not a row cache"),
+    ],
+)
+def test_sources_that_are_none(source, message):
+    with pytest.raises(ValueError, match=message):
+        open_rows(source)
+
+
+def test_mixed_sources(queries, tmp_path):
+    open_rows(queries, cache=tmp_path / "rows")
+    with pytest.raises(ValueError, match="cannot be read together"):
+        open_rows([queries, tmp_path / "rows"])
+    plain = tmp_path / "plain.txt"
+    plain.write_text("1 1:1\n")
+    with pytest.raises(ValueError, match="has no qid:, while the files before it have some"):
+        open_rows([queries, plain]).survey()
+    shutil.copy(queries, tmp_path / "again.txt")
+    with pytest.raises(ValueError, match=r"again.txt, line 1: query .* goes on after another"):
+        collected(open_rows([queries, tmp_path / "again.txt"]))
+    with pytest.raises(TypeError, match="expected paths or files"):
+        open_rows([3])
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    path = tmp_path / "rows.txt"
+    line = b"1 " + b" ".join(b"%d:0.25" % k for k in range(1, 61)) + b"\n"
+    peaks = []
+    for n in [20_000, 60_000]:
+        path.write_bytes(line * n)
+        rows = open_rows(path)
+        tracemalloc.start()
+        n_rows = sum(window.rows.n_rows for window in rows.windows(60, None, 0))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert n_rows == n
+    assert peaks[1] < 1.2 * peaks[0]
+    assert peaks[1] < 40e6
