@@ -22,7 +22,11 @@ from rankcore.exporters import FORMATS, checking
 from test_export_search import FIVE, fitted, hostile, scores
 from test_model_file import ORDINAL, QID, RANKERS, RNG, X, Y
 
-LEARNERS = [one for one in ORDINAL + RANKERS if getattr(one, "combine", "score") != "rank"]
+LEARNERS = [
+    one
+    for one in ORDINAL + RANKERS
+    if getattr(one, "combine", "score") != "rank" and not isinstance(one, rc.CalibratedOrdinal)
+]
 SUFFIX = {"c": ".c", "xgboost": ".json"}
 LIBRARIES = {"onnx": ["onnx", "onnxruntime"], "xgboost": ["xgboost"]}
 KEEP = ColumnTransformer([("kept", "passthrough", [4, 0, 2])])

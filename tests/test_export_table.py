@@ -159,4 +159,6 @@ def test_every_learner_is_in_the_table():
     assert documented().keys() == LEARNERS.keys()
     scoring = {n for n in rc.__all__ if hasattr(getattr(rc, n), "_scoring")}
     # RankSVMCV answers as the RankSVM that it chose; calibrated models are refused.
-    assert scoring - {"RankSVMCV", "CalibratedOrdinal"} == {type(one).__name__ for one in LEARNERS.values()}
+    assert scoring - {"RankSVMCV", "CalibratedOrdinal"} == {
+        type(one).__name__ for one in LEARNERS.values()
+    }
