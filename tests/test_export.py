@@ -314,7 +314,9 @@ def test_columns_of_a_table_are_selected_by_name(tmp_path):
     assert '"title"' in text.splitlines()[1]
 
 
-def test_a_search_for_parameters_that_is_a_learner(tmp_path):
+def test_a_search_for_parameters_has_a_learner(tmp_path):
     model = rc.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y, qid=QID)
-    found = rc.export(model, tmp_path / "m", "sql", feature_names=FIVE, check=X)
-    assert found.ulps < 2
+    with pytest.raises(TypeError, match="found RankSVMCV: export its best_estimator_"):
+        rc.export(model, tmp_path / "m", "sql", feature_names=FIVE)
+    chosen = model.best_estimator_
+    assert rc.export(chosen, tmp_path / "m", "sql", feature_names=FIVE, check=X).ulps < 2
