@@ -174,7 +174,7 @@ def test_wheel_contents(wheel):
         "rankcore/include/rankcore_capi.h",
         *(
             f"rankcore/include/rankcore_{part}.h"
-            for part in ("model", "open", "forms", "tensors", "svmlight")
+            for part in ("model", "open", "forms", "calibration", "tensors", "svmlight")
         ),
         "rankcore/include/librankcore.h",
         "rankcore/include/librankcore.c",

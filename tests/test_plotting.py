@@ -412,8 +412,8 @@ def test_documents_by_features(ax):
     assert shown.sum(axis=1) == pytest.approx(found.contributions[:8].sum(axis=1))
     lines = [text.get_text() for text in ax.get_yticklabels()]
     assert lines[0] == f"1.  {found.names[0]}  [{found.labels[0]:g}]"
-    assert "query b" in ax.get_title()
-    assert "12 more" in ax.get_title()
+    assert "query b" in ax.get_title("left")
+    assert "12 more" in ax.get_title("left")
     scores = [text.get_text() for text in ax.texts if text.get_position()[0] == 1.02]
     assert scores == [*(f"{score:.3f}" for score in found.scores[:8]), "score"]
 

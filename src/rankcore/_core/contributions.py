@@ -7,8 +7,9 @@ function gives for the row less its mean over the background.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -317,8 +318,16 @@ def _of_stumps(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[A
 def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) -> Floats:
     """The step functions less a reference, of all stored values."""
     out = np.empty(rows.n_values)
-    names = ("offsets", "thresholds", "values", "missing", "at_zero")
-    kernels.stumps(rows, *(arrays[name] for name in names), reference, out)
+    kernels.stumps(
+        rows,
+        arrays["offsets"],
+        arrays["thresholds"],
+        arrays["values"],
+        arrays["missing"],
+        arrays["at_zero"],
+        reference,
+        out,
+    )
     return out
 
 
@@ -326,51 +335,57 @@ def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) ->
 
 
 def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[Any, float]:
-    arrays, sparse = scoring.arrays, background is None and rows.columns is not None
-    others = background or zero_row(rows.n_features)
-    model = [
-        np.ascontiguousarray(arrays[name])
-        for name in ("offsets", "features", "children", "sides", "thresholds", "values", "sets")
-    ]
-    model.append(np.ascontiguousarray(arrays["words"]))
-    zero_missing = bool(scoring.facts["zero_missing"])
-    used, columns = np.unique(arrays["features"], return_inverse=True)
-    columns = columns.astype(np.int32).reshape(-1)
-    n_nodes, n = columns.size, rows.n_rows
-    at_once = max(1, _DIRECTIONS // max(n_nodes, 1))
-
-    def blocks(of: Rows, size: int) -> Any:
-        for first in range(0, of.n_rows, size):
-            raise_signals()
-            out = np.empty((min(size, of.n_rows - first), n_nodes), dtype=np.uint8)
-            kernels.directions(of, *model, zero_missing, first, out)
-            yield first, out
-
-    found = np.zeros((n, used.size))
+    arrays, others = scoring.arrays, background or zero_row(rows.n_features)
+    used, inverse = np.unique(arrays["features"], return_inverse=True)
+    columns: NDArray[np.int32] = inverse.astype(np.int32).reshape(-1)
+    at_once = max(1, _DIRECTIONS // max(columns.size, 1))
+    n_trees = arrays["offsets"].size - 1
+    found = np.zeros((rows.n_rows, used.size))
     base = 0.0
-    for _, theirs in blocks(others, at_once):
+    for _, theirs in _directions(scoring, others, at_once):
         base += _leaf_sum(arrays, theirs)
-        step = max(1, min(at_once, _WALKS // (len(theirs) * max(len(arrays["offsets"]) - 1, 1))))
-        part = np.empty((step, used.size))
-        for first, ours in blocks(rows, step):
-            out = part[: len(ours)]
-            kernels.interventional(
-                ours, theirs, arrays["offsets"], columns, model[2], arrays["values"], out
-            )
-            found[first : first + len(ours)] += out
+        step = max(1, min(at_once, _WALKS // max(len(theirs) * n_trees, 1)))
+        for first, ours in _directions(scoring, rows, step):
+            part = np.empty((len(ours), used.size))
+            children, values = arrays["children"], arrays["values"]
+            kernels.interventional(ours, theirs, arrays["offsets"], columns, children, values, part)
+            found[first : first + len(ours)] += part
     found /= others.n_rows
     base /= others.n_rows
-    if not sparse:
-        values = np.zeros((n, rows.n_features))
-        values[:, used] = found
-        return values, base
+    if background is not None or rows.columns is None:
+        dense = np.zeros((rows.n_rows, rows.n_features))
+        dense[:, used] = found
+        return dense, base
     # A stored value of a feature that no tree looks at adds 0.
     place = np.full(rows.n_features, -1)
     place[used] = np.arange(used.size)
     at = place[rows.columns]
-    of_row = np.repeat(np.arange(n), np.diff(rows.arrays[2]))
-    values = np.where(at < 0, 0.0, found[of_row, at]) if used.size else np.zeros(at.size)
-    return _with_stored(rows, values), base
+    of_row = np.repeat(np.arange(rows.n_rows), np.diff(rows.arrays[2]))
+    stored = np.where(at < 0, 0.0, found[of_row, at]) if used.size else np.zeros(at.size)
+    return _with_stored(rows, stored), base
+
+
+def _directions(scoring: Scoring, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Which child of each node rows take: blocks of them, each with the number of its first row."""
+    arrays = scoring.arrays
+    for first in range(0, rows.n_rows, size):
+        raise_signals()
+        out = np.empty((min(size, rows.n_rows - first), arrays["features"].size), dtype=np.uint8)
+        kernels.directions(
+            rows,
+            arrays["offsets"],
+            arrays["features"],
+            arrays["children"],
+            arrays["sides"],
+            arrays["thresholds"],
+            arrays["values"],
+            arrays["sets"],
+            arrays["words"],
+            bool(scoring.facts["zero_missing"]),
+            first,
+            out,
+        )
+        yield first, out
 
 
 def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8]) -> float:
@@ -378,9 +393,7 @@ def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8])
     total = 0.0
     children, values = arrays["children"], arrays["values"]
     n = np.arange(len(directions))
-    for tree, (first, last) in enumerate(
-        zip(arrays["offsets"], arrays["offsets"][1:], strict=False)
-    ):
+    for tree, (first, last) in enumerate(pairwise(arrays["offsets"].tolist())):
         at = np.full(n.size, 0 if last > first else -1)
         while (inner := at >= 0).any():
             node = first + at[inner]

@@ -1,4 +1,4 @@
-"""The ``rankcore`` command: train, tune, predict, evaluate, explain, export and others.
+"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, info, export, demo.
 
 Results go to standard output, everything else to standard error. Mistakes of the user end in one
 line and status 1 (2 for a command line that makes no sense), never in a traceback.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rankcore.datasets.ids import as_words, first_rows
+from rankcore.metrics.tables import Table
 
 
 class RepeatedPairError(ValueError):
@@ -34,6 +35,17 @@ class _Pairs:
     def __repr__(self) -> str:
         n_queries = np.count_nonzero(first_rows(None, self.qid) == np.arange(len(self)))
         return f"{type(self).__name__}({len(self)} documents, {n_queries} queries)"
+
+    def _repr_html_(self) -> str:
+        """A table of the first rows, for notebooks."""
+        columns = self.qid[:5], self.docid[:5], getattr(self, self._number)[:5]
+        rows = [
+            (str(query), str(document), f"{number:g}")
+            for query, document, number in zip(*columns, strict=True)
+        ]
+        tag = f", tag {self.tag}" if hasattr(self, "tag") else ""
+        headings = ("query", "document", self._column)
+        return Table(headings, rows, f"{self!r}{tag}", n_names=2).html()
 
     def _set(self, values: np.ndarray) -> None:
         """Check the columns and set them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -128,8 +129,8 @@ def global_importance(
     Notes
     -----
     The importance of a feature is the mean over rows of the absolute value of what it adds to the
-    score beyond the mean of the background. That is on the scale of scores, and depends on the data,
-    as ``feature_importances_`` of boosted learners, shares of training gains, does not.
+    score beyond the mean of the background. That is on the scale of scores, and belongs to these
+    rows, while ``feature_importances_`` of boosted learners are shares of what training gained.
 
     Examples
     --------
@@ -147,7 +148,7 @@ def global_importance(
             raise ValueError("qid and background exclude each other: rows have one background")
         queries = group_rows(qid, n)
         sums = np.zeros(subject.learner.n_features_in_)
-        for first, last in zip(queries.bounds, queries.bounds[1:], strict=False):
+        for first, last in pairwise(queries.bounds.tolist()):
             raise_signals()
             places = np.arange(first, last)
             rows = take(X, places if queries.rows is None else queries.rows[places])

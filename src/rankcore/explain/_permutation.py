@@ -73,8 +73,8 @@ class PermutationImportance(Shown):
         """What was measured, and how values were shuffled."""
         where = "within queries" if self.scope == "within" else "among all rows"
         return (
-            f"{self.measure} is {self.baseline:.4f}; its change when a feature is shuffled {where}, "
-            f"mean of {self.n_repeats} draws"
+            f"{self.measure} is {self.baseline:.4f}; its change when a feature is shuffled "
+            f"{where}, mean of {self.n_repeats} draws"
         )
 
     def tables(self) -> list[Table]:
@@ -248,7 +248,7 @@ class Columns:
 
     def __init__(self, X: Any) -> None:
         self._X = X
-        self._by_column = X.tocsc() if hasattr(X, "tocsr") else None
+        self._by_column: Any = X.tocsc() if hasattr(X, "tocsr") else None
 
     def permuted(self, j: int, source: NDArray[np.int64]) -> Any:
         """The rows, with column j from other rows."""

@@ -108,10 +108,17 @@ class QueryExplanation(Shown):
             label = [] if self.labels is None else [str(self.labels[place])]
             documents.append((str(place + 1), name, *label, f"{self.scores[place]:.4f}", strongest))
         label = [] if self.labels is None else ["label"]
-        headings = ("place", "document", *label, "score", "beyond the mean of the query")
         more = self.rows.size - len(documents)
         caption = f"and {more} more" if more else "all documents"
-        return [*tables, Table(headings, documents, caption, n_names=2)]
+        return [
+            *tables,
+            Table(
+                ("place", "document", *label, "score", "beyond the mean of the query"),
+                documents,
+                caption,
+                n_names=2,
+            ),
+        ]
 
     def plot(self, *, ax: Any = None, max_features: int = 8, max_documents: int = 25) -> Any:
         """Draw documents by features, see `rankcore.plotting.plot_query`.

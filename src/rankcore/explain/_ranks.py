@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class RankExplanation(Shown):
     @property
     def threshold_names(self) -> list[str]:
         """Between which labels each threshold is."""
-        return [f"{a} | {b}" for a, b in zip(self.labels, self.labels[1:], strict=False)]
+        return [f"{a} | {b}" for a, b in pairwise(self.labels)]
 
     def nearest(self) -> int:
         """The threshold that the row is nearest to."""
@@ -109,9 +109,11 @@ class RankExplanation(Shown):
         if others:
             rest = float(parts.sum() - parts[listed].sum())
             rows.append((f"{others} others", "", signed(rest), "", ""))
-        headings = ("feature", "value", "adds", "higher rank at", "lower rank at")
         caption = f"at threshold {self.threshold_names[near]}; values that alone change the rank"
-        return [distances, Table(headings, rows, caption)]
+        return [
+            distances,
+            Table(("feature", "value", "adds", "higher rank at", "lower rank at"), rows, caption),
+        ]
 
     def plot(self, *, ax: Any = None, max_features: int = 10) -> Any:
         """Draw features and thresholds, see `rankcore.plotting.plot_rank`.

@@ -38,7 +38,7 @@ class Subject:
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
         model = getattr(model, "best_estimator_", model)
-        self.front = model[:-1] if hasattr(model, "steps") and len(model.steps) > 1 else None
+        self.front: Any = model[:-1] if hasattr(model, "steps") and len(model.steps) > 1 else None
         self.learner = model.steps[-1][1] if hasattr(model, "steps") else model
         if not isinstance(self.learner, Specified):
             raise TypeError(
@@ -61,11 +61,10 @@ class Subject:
                     f"feature_names must have one name for each of {d} features; found {len(names)}"
                 )
             return names
-        for known in (self.learner, self.front):
-            if known is self.front is not None and hasattr(known, "feature_names_in_"):
-                return [*map(str, known.get_feature_names_out())]
-            if hasattr(known, "feature_names_in_"):
-                return [*map(str, known.feature_names_in_)]
+        if hasattr(self.learner, "feature_names_in_"):
+            return [*map(str, self.learner.feature_names_in_)]
+        if self.front is not None and hasattr(self.front, "feature_names_in_"):
+            return [*map(str, self.front.get_feature_names_out())]
         return [f"feature {j}" for j in range(d)]
 
     @property

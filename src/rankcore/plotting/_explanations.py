@@ -52,7 +52,7 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Any = None) -> Any:
     _waterfall(ax, why.score_b, why.contributions, listed, names, why.score_a)
     ax.set_ylim(ax.get_ylim()[0] + 0.7, -0.7)  # room for the score at the bottom
     ax.set_xlabel("score")
-    ax.set_title(f"{why.a} against {why.b}: {why.difference:+.4f}", pad=16)
+    ax.set_title(f"{why.a} against {why.b}: {why.difference:+.4f}", pad=22)
     for score, name, edge in ((why.score_b, why.b, 1.0), (why.score_a, why.a, 0.0)):
         ax.annotate(
             f"{name} {score:.4g}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ def plot_contributions(
     if axes is None:
         n_columns = min(3, len(chosen))
         n_rows = -(-len(chosen) // n_columns)
-        figure, grid = pyplot.subplots(
+        _, grid = pyplot.subplots(
             n_rows,
             n_columns,
             sharey=True,
@@ -332,9 +333,7 @@ def plot_weights(model: Any, *, max_features: int = 15, ax: Any = None) -> Any:
         return ax
     labels = [*map(label_text, learner.classes_)]
     between = len(weights) == len(labels) - 1
-    columns = (
-        [f"{a} | {b}" for a, b in zip(labels, labels[1:], strict=False)] if between else labels
-    )
+    columns = [f"{a} | {b}" for a, b in pairwise(labels)] if between else labels
     ax = ax or new_axes(2.6 + 0.6 * len(columns), 0.6 + bar_height(len(listed)))
     shown = weights[:, listed].T
     most = np.abs(shown).max()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankcore._core.doc_links import Documented
 from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 1 << 15
 
 
-class PairwisePreference(BaseEstimator):
+class PairwisePreference(Documented, BaseEstimator):
     """A preference between rows, learned from queries with graded rows, and the ranker it makes.
 
     The two stages of Balcan et al. (2008) and Ailon and Mohri (2010): `fit` learns h from pairs,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from rankcore._core.doc_links import Documented
 from rankcore.preference.asking import AnswerKey, Ledger, Retry
 from rankcore.preference.degree import Degree, Halving
 from rankcore.preference.forms import (
@@ -31,7 +32,7 @@ from rankcore.preference.sending import send_all, send_all_async
 from rankcore.preference.sequential import Heap, Insertion, Sliding
 
 
-class PreferenceRanker(BaseEstimator):
+class PreferenceRanker(Documented, BaseEstimator):
     """Puts items in order by asking a preference: a model, a person, or a language model.
 
     Parameters

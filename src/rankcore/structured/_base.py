@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from rankcore._core.concurrency import learns
+from rankcore._core.doc_links import Documented
 from rankcore._core.params import STEP_RULES, as_generator, check_flag, check_option, check_real
 from rankcore._core.passes import passes
 from rankcore._core.state import LearnerState, checkpoints
@@ -59,7 +60,7 @@ class Examples:
     n_parameters: int
 
 
-class StructuredLearner(BaseEstimator):
+class StructuredLearner(Documented, BaseEstimator):
     """A structured perceptron. Not public: a subclass says how it scores and moves.
 
     A subclass provides ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``,

@@ -1,0 +1,43 @@
+"""Where the guide to a learner is: the link in its HTML form, which scikit-learn draws."""
+
+from __future__ import annotations
+
+from importlib.metadata import metadata
+
+# The guide to the learners of a package or module; the longest name wins.
+GUIDES = {
+    "rankcore.boosting": "boosting",
+    "rankcore.ordinal": "ordinal",
+    "rankcore.ordinal.calibrated": "probabilities",
+    "rankcore.ordinal.kernel": "kernels",
+    "rankcore.preference": "preference",
+    "rankcore.ranking": "pairwise",
+    "rankcore.ranking.svm": "ranksvm",
+    "rankcore.structured": "structured",
+}
+
+
+def guide_to(module: str) -> str:
+    """The guide to what a module defines; empty if there is none."""
+    known = [name for name in GUIDES if f"{module}.".startswith(f"{name}.")]
+    return GUIDES[max(known, key=len)] if known else ""
+
+
+def documentation_url() -> str:
+    """Where the installed release says that its guides are; empty if it does not say."""
+    for entry in metadata("rankcore").get_all("Project-URL", []):
+        label, _, url = entry.partition(",")
+        if label.strip().lower() == "documentation":
+            return str(url.strip().rstrip("/"))
+    return ""
+
+
+class Documented:
+    """An estimator whose HTML form links to its guide. Not public."""
+
+    _doc_link_module = "rankcore"
+
+    @property
+    def _doc_link_template(self) -> str:
+        url, guide = documentation_url(), guide_to(type(self).__module__)
+        return f"{url}/{guide}.md" if url and guide else ""

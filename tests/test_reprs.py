@@ -1,0 +1,83 @@
+"""What notebooks show: links to guides, tables of runs and judgments."""
+
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import rankcore as rc
+from rankcore._core import doc_links
+from rankcore.datasets import Qrels, Run
+
+DOCS = Path(__file__).parents[1] / "docs"
+URL = "https://guides.example/rankcore"
+
+
+def estimators():
+    found = [getattr(rc, name) for name in rc.__all__]
+    return [one for one in found if isinstance(one, type) and issubclass(one, BaseEstimator)]
+
+
+class Entries:
+    def __init__(self, urls):
+        self.urls = urls
+
+    def get_all(self, name, default):
+        assert name == "Project-URL"
+        return self.urls or default
+
+
+def test_every_learner_has_a_guide():
+    found = estimators()
+    assert len(found) > 15
+    for learner in found:
+        guide = doc_links.guide_to(learner.__module__)
+        text = (DOCS / f"{guide}.md").read_text(encoding="utf-8")
+        assert learner.__name__ in text, (learner, guide)
+
+
+def test_links_lead_to_guides(monkeypatch):
+    entries = Entries(["Source, https://code.example", f"Documentation, {URL}/"])
+    monkeypatch.setattr(doc_links, "metadata", lambda name: entries)
+    for learner, guide in [
+        (rc.PRank(), "ordinal"),
+        (rc.KernelPRank(), "kernels"),
+        (rc.CalibratedOrdinal(rc.PRank()), "probabilities"),
+        (rc.PairwisePerceptron(), "pairwise"),
+        (rc.RankSVMCV(), "ranksvm"),
+        (rc.BipartiteRankBoost(), "boosting"),
+        (rc.PreferenceRanker(len), "preference"),
+    ]:
+        assert learner._get_doc_link() == f"{URL}/{guide}.md"
+        assert f'href="{URL}/{guide}.md"' in learner._repr_html_()
+
+    class Mine(rc.PRank):
+        pass
+
+    assert Mine()._get_doc_link() == ""
+
+
+def test_without_an_address_there_is_no_link(monkeypatch):
+    monkeypatch.setattr(doc_links, "metadata", lambda name: Entries([]))
+    assert rc.PRank()._get_doc_link() == ""
+    assert "Documentation for PRank" not in rc.PRank()._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("data", "column", "caption"),
+    [
+        (
+            Run(["q1"] * 7, list("abcdefg"), range(7), "mine"),
+            "score",
+            "Run(7 documents, 1 queries), tag mine",
+        ),
+        (Qrels(["q1", "q2"], ["a", "<b>"], [1, 0]), "relevance", "Qrels(2 documents, 2 queries)"),
+    ],
+    ids=["run", "qrels"],
+)
+def test_tables_of_runs_and_judgments(data, column, caption):
+    html = data._repr_html_()
+    assert f"<caption>{caption}</caption>" in html
+    assert f"<th>{column}</th>" in html
+    assert html.count("<tr>") == 1 + min(5, len(data))
+    assert "<b>" not in html
