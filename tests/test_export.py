@@ -320,3 +320,11 @@ def test_a_search_for_parameters_has_a_learner(tmp_path):
         rc.export(model, tmp_path / "m", "sql", feature_names=FIVE)
     chosen = model.best_estimator_
     assert rc.export(chosen, tmp_path / "m", "sql", feature_names=FIVE, check=X).ulps < 2
+
+
+def test_tables_that_are_too_wide_for_sqlite(tmp_path):
+    names = [f"f{j}" for j in range(2001)]
+    model = rc.PRank(random_state=0).fit(np.eye(4, 2001), [1, 2, 1, 2])
+    with pytest.raises(RuntimeError, match="at most 2000 features; the model takes 2001"):
+        rc.export(model, tmp_path / "m", "sql", feature_names=names, check=np.eye(4, 2001))
+    rc.export(model, tmp_path / "m", "sql", feature_names=names)
