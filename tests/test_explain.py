@@ -93,7 +93,7 @@ def test_queries_that_cannot_be_explained():
         query(STUMPS, X[:1])
     with pytest.raises(ValueError, match="same length; found 8 and 3"):
         query(STUMPS, X[:8], y=[1, 2, 3])
-    with pytest.raises(TypeError, match="must be a learner of rankcore"):
+    with pytest.raises(TypeError, match="must be a learner of rankcore that scores rows"):
         query(StandardScaler().fit(X), X)
     with pytest.raises(TypeError, match="rbf kernel"):
         query(rc.RankSVM(kernel="rbf").fit(X[:40], Y[:40], qid=QID[:40]), X[:8])

@@ -22,7 +22,11 @@ from rankcore.exporters import FORMATS, checking
 from test_export_search import FIVE, fitted, hostile, scores
 from test_model_file import ORDINAL, QID, RANKERS, RNG, X, Y
 
-LEARNERS = [one for one in ORDINAL + RANKERS if getattr(one, "combine", "score") != "rank"]
+LEARNERS = [
+    one
+    for one in ORDINAL + RANKERS
+    if getattr(one, "combine", "score") != "rank" and not isinstance(one, rc.CalibratedOrdinal)
+]
 SUFFIX = {"c": ".c", "xgboost": ".json"}
 LIBRARIES = {"onnx": ["onnx", "onnxruntime"], "xgboost": ["xgboost"]}
 KEEP = ColumnTransformer([("kept", "passthrough", [4, 0, 2])])
@@ -238,6 +242,9 @@ def test_what_is_no_model_is_refused(tmp_path):
     voted = rc.PairwisePerceptron("voted", combine="rank", max_iter=1).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="combine='rank' ranks the documents of a query together"):
         rc.export(voted, path, "c")
+    calibrated = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X, Y)
+    with pytest.raises(ValueError, match="a CalibratedOrdinal cannot be exported: .* estimator_"):
+        rc.export(calibrated, path, "c")
     with pytest.raises(TypeError, match="found PolynomialFeatures in the pipeline"):
         rc.export(make_pipeline(PolynomialFeatures(2), rc.PRank()).fit(X, Y), path, "c")
     imputer = SimpleImputer(missing_values=-1)
@@ -307,7 +314,17 @@ def test_columns_of_a_table_are_selected_by_name(tmp_path):
     assert '"title"' in text.splitlines()[1]
 
 
-def test_a_search_for_parameters_that_is_a_learner(tmp_path):
+def test_a_search_for_parameters_has_a_learner(tmp_path):
     model = rc.RankSVMCV(Cs=[0.1, 1.0], cv=2).fit(X, Y, qid=QID)
-    found = rc.export(model, tmp_path / "m", "sql", feature_names=FIVE, check=X)
-    assert found.ulps < 2
+    with pytest.raises(TypeError, match="found RankSVMCV: export its best_estimator_"):
+        rc.export(model, tmp_path / "m", "sql", feature_names=FIVE)
+    chosen = model.best_estimator_
+    assert rc.export(chosen, tmp_path / "m", "sql", feature_names=FIVE, check=X).ulps < 2
+
+
+def test_tables_that_are_too_wide_for_sqlite(tmp_path):
+    names = [f"f{j}" for j in range(2001)]
+    model = rc.PRank(random_state=0).fit(np.eye(4, 2001), [1, 2, 1, 2])
+    with pytest.raises(RuntimeError, match="at most 2000 features; the model takes 2001"):
+        rc.export(model, tmp_path / "m", "sql", feature_names=names, check=np.eye(4, 2001))
+    rc.export(model, tmp_path / "m", "sql", feature_names=names)

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 
 import rankcore as rc
 from rankcore._core import doc_links
+from rankcore._core.public_names import HOME
 from rankcore.datasets import Qrels, Run
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -14,7 +15,7 @@ URL = "https://guides.example/rankcore"
 
 
 def estimators():
-    found = [getattr(rc, name) for name in rc.__all__]
+    found = [getattr(rc, name) for name in HOME]
     return [one for one in found if isinstance(one, type) and issubclass(one, BaseEstimator)]
 
 

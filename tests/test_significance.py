@@ -165,9 +165,9 @@ def test_intervals_cover():
     covered = 0
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        from rankcore.metrics.significance import _interval
+        from rankcore.metrics.significance import bootstrap_interval
 
-        low, high = _interval(rng.normal(0.2, 1, 60), 999, 0.9, rng)
+        low, high = bootstrap_interval(rng.normal(0.2, 1, 60), 999, 0.9, rng)
         covered += low <= 0.2 <= high
     # The percentile interval is a little narrow; four standard deviations of 200 trials.
     assert abs(covered / 200 - 0.89) < 4 * np.sqrt(0.9 * 0.1 / 200)

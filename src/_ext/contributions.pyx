@@ -18,7 +18,8 @@ from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport stored
 from rankcore._ext.trees import measure_depths
 from rankcore.core cimport (
-    RC_FLOAT32, rc_row, rc_row_value, rc_rows, rc_rows_get, rc_stumps, rc_stumps_value, rc_trees, rc_trees_has
+    RC_FLOAT32, rc_row, rc_row_value, rc_rows, rc_rows_get, rc_stumps, rc_stumps_value, rc_trees,
+    rc_trees_has,
 )
 
 cdef extern from "_places.h" nogil:
@@ -335,7 +336,7 @@ def interventional(
     """
     from array import array
 
-    cdef int64_t i, j, t, k, node, first, n_nodes, n = columns.shape[0]
+    cdef int64_t i, j, t, k, first, n_nodes, n = columns.shape[0]
     cdef int64_t n_trees = offsets.shape[0] - 1, largest = 1, deepest = 0
     cdef int32_t child, above
     cdef Walk tree

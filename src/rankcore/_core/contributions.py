@@ -114,6 +114,19 @@ def is_additive(scoring: Scoring) -> bool:
     return bool((features == features[first]).all()) if features.size else True
 
 
+def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
+    """Which features may change a score; all, where the form does not say."""
+    arrays = scoring.arrays
+    used: Any = np.ones(n_features, dtype=bool)
+    if scoring.form == "stumps":
+        used = np.diff(arrays["offsets"]) > 0
+    elif scoring.form == "trees":
+        used = np.bincount(arrays["features"], minlength=n_features) > 0
+    elif scoring.form in {"linear", "thresholds", "rounded", "tasks", "classes"}:
+        used = arrays["weights"].reshape(n_features, -1).any(axis=1)
+    return np.asarray(used, dtype=bool)
+
+
 def linear_score(
     scoring: Scoring, n_features: int, output: int | None, name: str
 ) -> tuple[Floats, float]:

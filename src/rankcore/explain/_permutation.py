@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import raise_signals
+from rankcore._core.contributions import used_features
 from rankcore._core.params import check_option, check_real
 from rankcore._core.queries import Queries, group_rows
 from rankcore.explain._subject import Floats, Shown, Subject, n_rows_of, signed
@@ -167,8 +168,8 @@ def permutation_importance(
 
     Notes
     -----
-    ``n_features * n_repeats`` predictions. Draws are averaged within queries before queries are
-    resampled: the interval is that over queries, which are what generalises.
+    ``n_repeats`` predictions for each feature that the model uses. Draws are averaged within
+    queries before queries are resampled: the interval is that over queries, which generalise.
 
     Examples
     --------
@@ -201,7 +202,10 @@ def permutation_importance(
         raise ValueError(f"{metric} is defined in no query: each lacks relevant documents")
     columns = Columns(rows)
     changes = np.zeros((wanted.size, int(defined.sum())))
+    used = used_features(subject.scoring, d)
     for i, j in enumerate(wanted.tolist()):
+        if not used[j]:
+            continue  # its values change no score
         for r in range(n_repeats):
             raise_signals()
             rng = np.random.default_rng([int(random_state), j, r])

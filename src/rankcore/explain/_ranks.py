@@ -181,10 +181,8 @@ def rank(
     inner = subject.transformed(x)
     values = subject.values(x)[0]
     row = Subject(learner).values(inner)[0]
-    scoring = learner._spec().scoring
-    assert scoring is not None
     labels = learner.classes_.tolist() if hasattr(learner, "classes_") else []
-    tasks = tasks_of(scoring, row.size, max(len(labels), 2), subject.name)
+    tasks = tasks_of(subject.scoring, row.size, max(len(labels), 2), subject.name)
     mean = np.zeros(row.size)
     if background is not None:
         mean = Subject(learner).values(subject.transformed(background)).mean(axis=0)

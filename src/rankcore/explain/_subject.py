@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.contributions import Contributions, dense_values, is_additive
 from rankcore._core.model_spec import Specified
+from rankcore._core.scoring import Scoring
 from rankcore.metrics.tables import Table
 
 Floats = NDArray[np.float64]
@@ -42,8 +43,8 @@ class Subject:
         self.learner = model.steps[-1][1] if hasattr(model, "steps") else model
         if not isinstance(self.learner, Specified):
             raise TypeError(
-                f"model must be a learner of rankcore, or a pipeline or search of one; found "
-                f"{type(self.learner).__name__}"
+                "model must be a learner of rankcore that scores rows, or a pipeline or search of "
+                f"one; found {type(self.learner).__name__}"
             )
         check_is_fitted(self.learner)
         # Scalers leave each feature in its column: people know its value before, not after.
@@ -75,8 +76,15 @@ class Subject:
     @property
     def additive(self) -> bool:
         """Whether what a feature adds does not depend on the other features."""
+        return is_additive(self.scoring)
+
+    @property
+    def scoring(self) -> Scoring:
+        """How the learner answers."""
         scoring = self.learner._spec().scoring
-        return scoring is not None and is_additive(scoring)
+        if scoring is None:
+            raise TypeError(f"{self.name} does not say how it answers")
+        return scoring
 
     def transformed(self, X: Any) -> Any:
         """Rows as the learner takes them."""

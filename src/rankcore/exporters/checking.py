@@ -20,6 +20,8 @@ from rankcore.exporters.front import width_after
 from rankcore.exporters.libraries import library
 from rankcore.exporters.reduced import dense_coefs, linear_weights
 
+# SQLite's own limit of columns, unless it was built with another.
+SQLITE_COLUMNS = 2000
 Answers = tuple[Floats | None, NDArray[np.int64] | None]
 
 
@@ -248,6 +250,11 @@ def _in_sqlite(
 ) -> tuple[str, Answers]:
     import sqlite3
 
+    if rows.shape[1] > SQLITE_COLUMNS:
+        raise RuntimeError(
+            f"check of format='sql' needs a table in SQLite, of at most {SQLITE_COLUMNS} features; "
+            f"the model takes {rows.shape[1]}: export without check"
+        )
     columns = ", ".join('"' + name.replace('"', '""') + '" REAL' for name in described.named("sql"))
     expression = files[0].read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:

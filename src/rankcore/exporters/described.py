@@ -97,8 +97,8 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     last = model
     if type(model).__name__ == "Pipeline":
         front, last = [step for _, step in model.steps[:-1]], model.steps[-1][1]
-    if not hasattr(last, "_scoring"):
-        chosen = ": export its best_estimator_" if hasattr(last, "best_estimator_") else ""
+    chosen = ": export its best_estimator_" if hasattr(last, "best_estimator_") else ""
+    if chosen or not hasattr(last, "_scoring"):
         raise TypeError(
             f"export takes a rankcore learner, or a pipeline that ends in one; found "
             f"{type(last).__name__}{chosen}"
@@ -108,6 +108,11 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
         spec = last._spec()
     scoring = spec.scoring
     learner = type(last).__name__
+    if scoring.form == "calibrated":
+        raise ValueError(
+            f"a {learner} cannot be exported: its probabilities are no sum; export its estimator_, "
+            "or save it: rankcore_model.h reads the file"
+        )
     if scoring.form == "none":
         raise ValueError(f"this {learner} cannot be exported: {scoring.facts['reason']}")
     first = next((one for one in front if hasattr(one, "n_features_in_")), last)

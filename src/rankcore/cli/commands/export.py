@@ -10,8 +10,8 @@ import typer
 from rankcore.cli.files import ModelArgument, QuietOption, ZeroBasedOption, check_writable
 from rankcore.cli.terminal import complain, progress_bar
 
-# How many rows of a file are compared.
-MOST = 100_000
+# How many rows of a file are compared, and how many values: 400 MB of doubles.
+MOST, MOST_VALUES = 100_000, 50_000_000
 
 
 def export(
@@ -53,14 +53,15 @@ def export(
     loaded = rankcore.load(model)
     X = None
     if data is not None and format in CHECKED:
+        width = split_scaler(loaded)[1].n_features_in_
         with progress_bar(quiet) as bar:
             X = svmlight.read(
                 data,
                 zero_based=zero_based,
-                n_features=split_scaler(loaded)[1].n_features_in_,
+                n_features=width,
                 expected=str(model),
                 report=bar.reading,
-            )[0][:MOST]
+            )[0][: min(MOST, MOST_VALUES // width + 1)]
     options: dict[str, Any] = {} if name is None else {"name": name}
     given = None if names is None else names.read_text(encoding="utf-8").splitlines()
     try:
