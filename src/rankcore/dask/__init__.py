@@ -17,7 +17,6 @@ References
 """
 
 from rankcore.boosting import bipartite, rankboost
-from rankcore.dask._boosting import fit_stumps
 from rankcore.dask._estimators import DistributedClassifier, DistributedRanker
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._exact import ExactRanker
@@ -121,7 +120,6 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
 
     _local = rankboost.RankBoost
     _nan = True
-    _fit_shards = staticmethod(fit_stumps)
 
 
 class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ignore[misc]
@@ -138,4 +136,3 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
 
     _local = bipartite.BipartiteRankBoost
     _nan = True
-    _fit_shards = staticmethod(fit_stumps)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from rankcore._core.concurrency import learns
+from rankcore.dask._boosting import fit_stumps
 from rankcore.dask._engine import Client
 from rankcore.dask._estimators import Distributed
 from rankcore.dask._mixing import Run
@@ -15,8 +16,6 @@ from rankcore.dask._shards import Finding
 
 class ExactRanker(Distributed):
     """A learner of queries that sums over shards. Not public."""
-
-    _fit_shards: ClassVar[Any]
 
     @learns
     def fit(
@@ -64,7 +63,7 @@ class ExactRanker(Distributed):
         classes: Any,
         mixing: str,
     ) -> Any:
-        return type(self)._fit_shards(model, run, findings, form)
+        return fit_stumps(model, run, findings, form)
 
     def predict(self, X: Any) -> Any:
         """Scores, as a lazy collection of the kind of X."""
