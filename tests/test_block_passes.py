@@ -132,6 +132,21 @@ def test_held_out_rows_and_early_stopping(files):
     assert np.array_equal(found.coef_, expected.coef_)
 
 
+def test_held_out_queries(files):
+    data = load_letor(files / "queries.txt")
+    held_out = {"eval_set": (data.X[:150], data.y[:150]), "eval_qid": data.qid[:150]}
+    model = rc.PairwisePerceptron("averaged", max_iter=3, shuffle=False)
+    expected = clone(model).fit(data.X, data.y, qid=data.qid, **held_out)
+    found = clone(model).fit(open_rows(files / "queries.txt"), **held_out)
+    assert found.history_ == expected.history_
+    with pytest.raises(ValueError, match="features"):
+        clone(model).fit(
+            open_rows(files / "queries.txt"),
+            eval_set=(data.X[:150, :5], data.y[:150]),
+            eval_qid=data.qid[:150],
+        )
+
+
 def test_without_a_survey_a_file_is_read_once_for_each_pass(files, monkeypatch):
     reads = []
     real = text_rows.text_blocks

@@ -93,6 +93,7 @@ def test_killed_workers_change_nothing(kills, cluster, tmp_path):
         yield rd.PRank(max_iter=20, random_state=1).fit(dX, dy, n_shards=4)
         pairs = rd.PairwisePerceptron(max_iter=8, random_state=1)
         yield pairs.fit(tmp_path / "rows.txt", n_shards=3)
+        yield rd.RankBoost(20).fit(tmp_path / "rows.txt", n_shards=3)
 
     expected = list(fits())
     total = 0

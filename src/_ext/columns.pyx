@@ -16,6 +16,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport Binned, binned_of, code_t, find, stored, value_at
+from rankcore._ext._cuts cimport count_below, cut, split
 from rankcore.core cimport rc_row, rc_rows, rc_rows_get
 
 
@@ -188,93 +189,6 @@ def gather(
         raise ValueError("the columns have more values than room")
 
 
-cdef inline double split(double lower, double upper) noexcept nogil:
-    """A threshold between two neighbouring values, lower <= it < upper.
-
-    It also lies between the two once they are rounded to float32, if that can be: a model scores
-    its training rows alike in both precisions.
-    """
-    cdef double low = lower, high = upper, middle
-    if <double> (<float> lower) > low:
-        low = <double> (<float> lower)
-    if <double> (<float> upper) < high:
-        high = <double> (<float> upper)
-    if low >= high:
-        low = lower
-        high = upper
-    middle = 0.5 * low + 0.5 * high
-    return middle if low <= middle < high else low
-
-
-cdef int64_t _share(
-    const double *values, int64_t n, int64_t n_bins,  # in: ascending, without the missing
-    double *cuts,  # out
-) noexcept nogil:
-    """Cut values into at most n_bins bins of about equal counts; returns the number of cuts."""
-    cdef int64_t i = 0, j, held = 0, left = n, made = 0
-    while i < n:
-        j = i + 1
-        while j < n and values[j] == values[i]:
-            j += 1
-        held += j - i
-        # What is left is shared by the bins that are left: a heavy value costs its neighbours none.
-        if j < n and made + 1 < n_bins and held * (n_bins - made) >= left:
-            cuts[made] = split(values[j - 1], values[j])
-            made += 1
-            left -= held
-            held = 0
-        i = j
-    return made
-
-
-cdef int64_t _cut(
-    const double *values, int64_t n, bint zero,  # in: ascending and present; is 0 one more value?
-    int64_t max_bins,
-    double *cuts,  # out
-) noexcept nogil:
-    """Thresholds of a column, ascending; returns their number."""
-    cdef int64_t i, made = 0, negative = 0, positive, n_negative, distinct = 0
-    while negative < n and values[negative] < 0:
-        negative += 1
-    positive = negative
-    while positive < n and values[positive] == 0:
-        positive += 1
-    zero = zero or positive > negative
-    for i in range(n):
-        distinct += values[i] != 0 and (i == 0 or values[i] != values[i - 1])
-    if distinct + zero <= max_bins:
-        n_negative = max_bins = n + 2  # a bin for each value
-    else:
-        max_bins -= zero
-        n_negative = (max_bins * negative) // (negative + n - positive)
-        if negative and n_negative < 1:
-            n_negative = 1
-        if n > positive and max_bins - n_negative < 1:
-            n_negative = max_bins - 1
-        max_bins -= n_negative
-    made = _share(values, negative, n_negative, cuts)
-    if n_negative and negative and (zero or n > positive):  # two bins for three signs: none here
-        cuts[made] = split(values[negative - 1], 0.0 if zero else values[positive])
-        made += 1
-    if zero and n > positive:
-        cuts[made] = split(0.0, values[positive])
-        made += 1
-    return made + _share(values + positive, n - positive, max_bins, cuts + made)
-
-
-cdef inline int64_t _below(const double *cuts, int64_t n, double x) noexcept nogil:
-    """How many of the ascending thresholds are below x."""
-    cdef int64_t low = 0, half
-    while n > 0:
-        half = n >> 1
-        if cuts[low + half] < x:
-            low += half + 1
-            n -= half + 1
-        else:
-            n = half
-    return low
-
-
 cdef void _encode(
     const double *values, int64_t n, const double *cuts, int64_t n_cuts, bint zero_missing,  # in
     code_t *codes,  # out
@@ -383,10 +297,12 @@ def encode(
                     present[n] = ascending[i]
                     n += 1
             implied = last - first < n_rows
-            n_cuts = _cut(present, n, implied and not zero_missing, max_bins, &cuts[0])
+            n_cuts = cut(
+                present, present, NULL, n, implied and not zero_missing, max_bins, &cuts[0]
+            )
             has_missing[f] = n < last - first or (implied and zero_missing)
             n_bins[f] = <int32_t> (n_cuts + 1)
-            at = n_cuts + 1 if zero_missing else _below(&cuts[0], n_cuts, 0.0)
+            at = n_cuts + 1 if zero_missing else count_below(&cuts[0], n_cuts, 0.0)
             zero_bin[f] = <int32_t> at
             if last > first:
                 _encode(&values[first], last - first, &cuts[0], n_cuts, zero_missing, &codes[first])

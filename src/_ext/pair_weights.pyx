@@ -18,7 +18,7 @@ from cython cimport final
 from libc.math cimport exp, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from rankcore._ext._leaves cimport check_leaves, sum_of
+from rankcore._ext._leaves cimport check_leaves, sum_apart, sum_of
 
 # A spread of scores in a query beyond this many units leaves the range of doubles.
 cdef enum:
@@ -116,6 +116,25 @@ cdef class LabelWeights:
                 self._spread_query(q, total, &out[0])
         return total
 
+    def potentials_by_query(
+        self, double[::1] out not None, double[::1] totals not None
+    ):
+        """Write the potential of each row, of weights as they are, and each query's part of Z.
+
+        Parameters
+        ----------
+        out : float64 array, shape (n_rows,)
+        totals : float64 array, shape (n_queries,)
+            Both out. Functions of the rows of the query alone.
+        """
+        cdef int64_t q
+        if out.shape[0] != self.factors.shape[0] or totals.shape[0] != self.scales.shape[0]:
+            raise ValueError("out and totals do not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                totals[q] = self._sum_query(q)
+                self._spread_query(q, 1.0, &out[0])
+
     cdef double _sum_query(self, int64_t q) noexcept nogil:
         """Sums 0 and 1: U of each level, V of those below; returns the query's part of Z."""
         cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
@@ -174,33 +193,59 @@ cdef class LabelWeights:
         -----
         O(n_rows).
         """
-        cdef double total = 0.0, rightly = 0.0, wrongly = 0.0, both = 0.0, scale
-        cdef double apart[2]
-        cdef double silent, firing  # V of the levels below, where the stump does not fire and does
-        cdef int64_t q, k, i, first, last
+        cdef double sums[4]
+        cdef int64_t q
         if fires.shape[0] != self.factors.shape[0]:
             raise ValueError("fires does not fit the rows")
+        for q in range(4):
+            sums[q] = 0.0
         with nogil:
             for q in range(self.scales.shape[0]):
-                first = self.queries[q]
-                last = self.queries[q + 1] - 1
-                scale = self.scales[q]
-                silent = firing = 0.0
-                for k in range(last, first - 1, -1):
-                    i = self.levels[k]
-                    _sum_apart(&self.factors[i], &fires[i], self.levels[k + 1] - i, apart)
-                    if k < last:
-                        rightly += scale * apart[1] * silent
-                        wrongly += scale * apart[0] * firing
-                        both += scale * apart[1] * firing
-                        total += scale * (apart[0] + apart[1]) * (silent + firing)
-                    if first < k < last:
-                        apart[0] = apart[1] = 0.0
-                        for i in range(self.levels[k], self.levels[k + 1]):
-                            apart[fires[i] & 1] += self._other(i)
-                    silent += apart[0]
-                    firing += apart[1]
-        return rightly / total, wrongly / total, both / total
+                self._measure_query(q, &fires[0], sums)
+        return sums[0] / sums[3], sums[1] / sums[3], sums[2] / sums[3]
+
+    def measure_by_query(self, const uint8_t[::1] fires not None, double[:, ::1] sums not None):
+        """Write the same for each query, of weights as they are.
+
+        Parameters
+        ----------
+        fires : uint8 array, shape (n_rows,)
+        sums : float64 array, shape (n_queries, 4)
+            Out. Ordered rightly, wrongly, where it fires on both, and all.
+        """
+        cdef int64_t q, k
+        if (
+            fires.shape[0] != self.factors.shape[0]
+            or sums.shape[0] != self.scales.shape[0]
+            or sums.shape[1] != 4
+        ):
+            raise ValueError("fires and sums do not fit the rows")
+        with nogil:
+            for q in range(self.scales.shape[0]):
+                for k in range(4):
+                    sums[q, k] = 0.0
+                self._measure_query(q, &fires[0], &sums[q, 0])
+
+    cdef void _measure_query(self, int64_t q, const uint8_t *fires, double *sums) noexcept nogil:
+        cdef double scale = self.scales[q]
+        cdef double apart[2]
+        # V of the levels below, where the stump does not fire and does
+        cdef double silent = 0.0, firing = 0.0
+        cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
+        for k in range(last, first - 1, -1):
+            i = self.levels[k]
+            sum_apart(&self.factors[i], fires + i, self.levels[k + 1] - i, apart)
+            if k < last:
+                sums[0] += scale * apart[1] * silent
+                sums[1] += scale * apart[0] * firing
+                sums[2] += scale * apart[1] * firing
+                sums[3] += scale * (apart[0] + apart[1]) * (silent + firing)
+            if first < k < last:
+                apart[0] = apart[1] = 0.0
+                for i in range(self.levels[k], self.levels[k + 1]):
+                    apart[fires[i] & 1] += self._other(i)
+            silent += apart[0]
+            firing += apart[1]
 
     def advance(self, const uint8_t[::1] fires not None, double alpha):
         """Add ``alpha`` to the scores of the rows where a stump fires.
@@ -470,24 +515,3 @@ cdef class LabelWeights:
                 for i in range(middle, stop):
                     self.factors[i] /= by
         return fits
-
-
-cdef void _sum_apart(
-    const double *values, const uint8_t *fires, int64_t n, double *sums
-) noexcept nogil:
-    """Sums of the values where it does not fire, and where it does."""
-    cdef double s[8]
-    cdef int64_t i = 0, k
-    for k in range(8):
-        s[k] = 0.0
-    while i + 4 <= n:
-        s[fires[i] & 1] += values[i]
-        s[2 + (fires[i + 1] & 1)] += values[i + 1]
-        s[4 + (fires[i + 2] & 1)] += values[i + 2]
-        s[6 + (fires[i + 3] & 1)] += values[i + 3]
-        i += 4
-    while i < n:
-        s[fires[i] & 1] += values[i]
-        i += 1
-    sums[0] = (s[0] + s[4]) + (s[2] + s[6])
-    sums[1] = (s[1] + s[5]) + (s[3] + s[7])

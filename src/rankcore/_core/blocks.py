@@ -128,6 +128,10 @@ class RowBlocks(ABC):
         """
 
     @abstractmethod
+    def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """Labels and queries of all rows; raise ValueError if they take a reading of all."""
+
+    @abstractmethod
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
         """X, y and qid of all rows, in place; raise ValueError if they are not laid out so."""
 

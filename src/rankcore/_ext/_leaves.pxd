@@ -1,5 +1,5 @@
 # What weights of pairs share: whether rows have leaves, and sums. Private.
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
 cdef inline int check_leaves(
@@ -29,3 +29,24 @@ cdef inline double sum_of(const double *values, int64_t n) noexcept nogil:
         s0 += values[i]
         i += 1
     return (s0 + s2) + (s1 + s3)
+
+
+cdef inline void sum_apart(
+    const double *values, const uint8_t *fires, int64_t n, double *sums
+) noexcept nogil:
+    """Sums of the values where it does not fire, and where it does."""
+    cdef double s[8]
+    cdef int64_t i = 0, k
+    for k in range(8):
+        s[k] = 0.0
+    while i + 4 <= n:
+        s[fires[i] & 1] += values[i]
+        s[2 + (fires[i + 1] & 1)] += values[i + 1]
+        s[4 + (fires[i + 2] & 1)] += values[i + 2]
+        s[6 + (fires[i + 3] & 1)] += values[i + 3]
+        i += 4
+    while i < n:
+        s[fires[i] & 1] += values[i]
+        i += 1
+    sums[0] = (s[0] + s[4]) + (s[2] + s[6])
+    sums[1] = (s[1] + s[5]) + (s[3] + s[7])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from rankcore._core.blocks import RowBlocks, check_blocks_alone, whole_rows
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import check_scores
@@ -23,6 +24,7 @@ from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows
 from rankcore.boosting._booster import Rounds
 from rankcore.boosting._categories import Categories
+from rankcore.boosting._given_bins import BlockRows
 from rankcore.boosting._params import check_params, grows_trees, monotone_signs
 from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
@@ -83,8 +85,19 @@ class PairBoosting(Ranker):
 
     # ---------------------------------------------------------------- learning
 
-    def _begin_fit(self, X: Any) -> tuple[Rows, Categories | None]:
+    def _blocks_or_rows(self, X: Any, y: Any, qid: Any, **more: Any) -> tuple[Any, Any, Any]:
+        """X, y and qid of a fit; of a row cache, bins are all that new stumps need."""
+        bins_do = not grows_trees(self) and not self.warm_start and self.max_bins is not None
+        if not bins_do or not isinstance(X, RowBlocks):
+            return whole_rows(X, y, qid, **more)
+        check_blocks_alone(y=y, qid=qid, **more)
+        labels, queries = X.outline()
+        return BlockRows(X, labels.size), labels, queries
+
+    def _begin_fit(self, X: Any) -> tuple[Rows | BlockRows, Categories | None]:
         """Check the rows of a fit, and number its categories."""
+        if isinstance(X, BlockRows):
+            return X, None
         goes_on = self.warm_start and "_state" in self.__dict__
         known = self._categories if goes_on else None
         given = self.categorical_features
@@ -111,7 +124,7 @@ class PairBoosting(Ranker):
     def _fit(
         self,
         X: Any,
-        rows: Rows,
+        rows: Rows | BlockRows,
         categories: Categories | None,
         pairing: Pairing,
         largest: int,
@@ -119,9 +132,11 @@ class PairBoosting(Ranker):
         callbacks: Iterable[Callback] | None,
     ) -> Self:
         check_useful(pairing, rows.n_rows)
+        if isinstance(rows, BlockRows):
+            X = rows.table
         learner = copy(self)
         learner._categories = categories
-        validation = learner._validation(X, rows, largest > 0, *eval_sets)
+        validation = learner._validation(X, rows.n_features, largest > 0, *eval_sets)
         state = self._begin(rows.n_features)
         shadow = learner._shadow(X, rows.n_features, largest, state)
         self._check_columns(shadow)
@@ -139,12 +154,7 @@ class PairBoosting(Ranker):
                     break
                 self._note(state, figures)
                 held_out.follow()
-                if self.verbose and len(state.model) % self.verbose == 0:
-                    print(
-                        f"[{type(self).__name__}] round {len(state.model)} of "
-                        f"{self.n_estimators}: edge {figures['edge']:+.4f}, training error at most "
-                        f"{state.log[-1][BOUND]:.4f}{watch.text()}"
-                    )
+                self._print_round(state, watch.text())
                 if watch.ends(len(state.model)):
                     break
         finally:
@@ -158,7 +168,7 @@ class PairBoosting(Ranker):
 
     def _rounds(
         self,
-        rows: Rows,
+        rows: Rows | BlockRows,
         pairing: Pairing,
         model: StumpSum | TreeSum,
         signs: NDArray[np.int8] | None,
@@ -181,6 +191,7 @@ class PairBoosting(Ranker):
                 plain=self.search == "plain",
                 n_jobs=n_jobs,
             )
+        assert isinstance(rows, Rows)  # trees look at more than bins
         seed = 0
         if self.subsample < 1 or self.colsample < 1:
             seed = int(as_generator(self.random_state).integers(2**63))
@@ -217,6 +228,15 @@ class PairBoosting(Ranker):
         n = len(state.model)
         what = "bound on the training error"
         report(Progress(n, self.n_estimators, 1, 1, bound, what, "rounds"))
+
+    def _print_round(self, state: ModelState, more: str) -> None:
+        """A line on the latest round, if there is to be one."""
+        n, figures = len(state.model), state.log[-1]
+        if self.verbose and n % self.verbose == 0:
+            print(
+                f"[{type(self).__name__}] round {n} of {self.n_estimators}: edge "
+                f"{figures[0]:+.4f}, training error at most {figures[BOUND]:.4f}{more}"
+            )
 
     def _begin(self, n_features: int) -> ModelState:
         """A state that knows nothing, or what is to be continued."""

@@ -20,7 +20,34 @@ MAX_BINS = 255
 MAX_ROWS = 2**31 - 1
 
 
-class Binning:
+class Bins:
+    """Binned columns, as a search sees them.
+
+    Attributes
+    ----------
+    columns : Columns
+    n_entries : ndarray of int64, shape (n_features,), or None
+        Values stored in each column of sparse rows.
+    n_bins, zero_bin : ndarray of int32, shape (n_features,)
+        Bins of the present values, and the code of 0.
+    has_missing : ndarray of uint8, shape (n_features,)
+    narrow : bool
+        Whether codes are of one byte.
+    """
+
+    columns: Columns
+    n_entries: NDArray[np.int64] | None
+    n_bins: NDArray[np.int32]
+    zero_bin: NDArray[np.int32]
+    has_missing: NDArray[np.uint8]
+    narrow: bool
+
+    def threshold(self, feature: int, bin: int) -> float:
+        """The threshold below a bin; -inf below the lowest."""
+        raise NotImplementedError
+
+
+class Binning(Bins):
     """Binned columns of some rows, and the way back to thresholds.
 
     Parameters
@@ -38,16 +65,10 @@ class Binning:
 
     Attributes
     ----------
-    columns : Columns
+    columns, n_entries, n_bins, zero_bin, has_missing, narrow
+        See `Bins`.
     categories : dict of int to ndarray of int64
         The category in each bin of those columns.
-    n_entries : ndarray of int64, shape (n_features,), or None
-        Values stored in each column of sparse rows.
-    n_bins, zero_bin : ndarray of int32, shape (n_features,)
-        Bins of the present values, and the code of 0.
-    has_missing : ndarray of uint8, shape (n_features,)
-    narrow : bool
-        Whether codes are of one byte.
 
     Notes
     -----

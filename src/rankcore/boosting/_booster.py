@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import SPREAD, LabelWeights
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import Binning
+from rankcore.boosting._binning import MAX_BINS, Binning
+from rankcore.boosting._given_bins import BlockRows, GivenBins
 from rankcore.ranking._pairs import Pairing
 
 # An |edge| this close to 1 takes an infinite step: every pair that differs is ordered alike.
@@ -29,7 +30,7 @@ class Rounds:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Rows or BlockRows
     pairing : Pairing
         Its documents by descending label, unless its pairs are listed.
     state : StumpSum or TreeSum
@@ -48,7 +49,7 @@ class Rounds:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: Rows | BlockRows,
         pairing: Pairing,
         state: Any,
         *,
@@ -57,9 +58,14 @@ class Rounds:
         categorical: Mapping[int, str] | None = None,
     ) -> None:
         self.state = state
-        self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing, categorical)
         n = pairing.docs.size
-        scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
+        self._binning: Binning | GivenBins
+        if isinstance(rows, BlockRows):
+            self._binning = rows.binned(pairing.docs, max_bins or MAX_BINS, state.zero_missing)
+            scores = np.zeros(n)
+        else:
+            self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing, categorical)
+            scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             steps = pairing.steps(balanced)
             total = float(pairing.weights @ steps)
@@ -72,8 +78,8 @@ class Rounds:
         self._factors: NDArray[np.float64] | None = None
         self._levels: NDArray[np.int64] | None = None
         if pairing.listed is None:
-            self._levels, queries = _levels(pairing)
-            self._factors, masses = _factors(scores, pairing, self._levels, queries)
+            self._levels, queries = levels_of(pairing)
+            self._factors, masses = factors_of(scores, pairing, self._levels, queries)
             sums = np.empty((2, self._levels.size - 1))
             self._weights = LabelWeights(self._factors, masses, self._levels, queries, steps, sums)
         else:
@@ -124,7 +130,7 @@ class Rounds:
         self._total = self._sum()
 
 
-def _levels(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def levels_of(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where levels begin among the documents, and queries among the levels."""
     labels, bounds = pairing.labels, pairing.bounds
     new = np.ones(labels.size + 1, dtype=bool)
@@ -134,7 +140,7 @@ def _levels(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return levels, np.searchsorted(levels, bounds)
 
 
-def _factors(
+def factors_of(
     scores: NDArray[np.float64],
     pairing: Pairing,
     levels: NDArray[np.int64],

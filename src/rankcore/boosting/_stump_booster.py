@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp, log, sqrt
 from typing import Any
 
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 from rankcore._ext import stumps
 from rankcore._ext.rows import Rows
+from rankcore.boosting._binning import Binning
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
+from rankcore.boosting._given_bins import BlockRows
 from rankcore.boosting._stump_search import BoundedSearch, FiringSearch, NormalizerSearch, Search
 from rankcore.boosting._stump_sum import StumpSum
 from rankcore.ranking._pairs import Pairing
@@ -39,7 +42,7 @@ class StumpRounds(Rounds):
 
     def __init__(
         self,
-        rows: Rows,
+        rows: Rows | BlockRows,
         pairing: Pairing,
         state: StumpSum,
         *,
@@ -58,16 +61,23 @@ class StumpRounds(Rounds):
         self._smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
         self._search: Search
         factors, levels = self._factors, self._levels
+        binning = self._binning
         # Two labels, one query and sparse columns of one-byte codes.
-        sparse = self._binning.n_entries is not None and max_bins is not None
+        sparse = binning.n_entries is not None and max_bins is not None
         if select == "normalizer":
-            self._search = NormalizerSearch(self._binning, n_jobs, self._weights)
+            self._search = NormalizerSearch(binning, n_jobs, self._weights)
         elif plain:
-            self._search = Search(self._binning, n_jobs)
-        elif sparse and factors is not None and levels is not None and levels.size == 3:
-            self._search = FiringSearch(self._binning, factors, int(levels[1]), n_jobs)
+            self._search = Search(binning, n_jobs)
+        elif (
+            sparse
+            and isinstance(binning, Binning)
+            and factors is not None
+            and levels is not None
+            and levels.size == 3
+        ):
+            self._search = FiringSearch(binning, factors, int(levels[1]), n_jobs)
         else:
-            self._search = BoundedSearch(self._binning, n_jobs)
+            self._search = BoundedSearch(binning, n_jobs)
         self.done |= len(state) > 0 and self._ordered(pairing.docs)
 
     def _prepare(self, n: int) -> None:
@@ -90,7 +100,9 @@ class StumpRounds(Rounds):
             return None
         fires = self._fires
         stumps.mark(self._binning.columns, stump.feature, stump.bin, stump.side, fires)
-        alpha, smoothing = self._alpha(stump.edge)
+        alpha, smoothing = step_length(
+            self.step, stump.edge, self._smoothing, lambda: self._weights.measure(fires)
+        )
         alpha *= self._rate
         threshold = self._binning.threshold(stump.feature, stump.bin)
         self.state.add(stump.feature, threshold, stump.side, alpha)
@@ -108,27 +120,11 @@ class StumpRounds(Rounds):
         normalizer = self._total / before
         self.done = abs(stump.edge) >= 1 - LEAST or self._spent()
         self._recentre_if_far()
-        width, edge = 1 + 2 * smoothing, min(abs(stump.edge), 1 - LEAST)
-        # sqrt(width^2 - edge^2) - 2 smoothing, without the difference of two great numbers.
-        cap = (1 + 4 * smoothing - edge**2) / (sqrt(width**2 - edge**2) + 2 * smoothing)
-        return {
-            "edge": stump.edge,
-            "alpha": alpha,
-            "normalizer": normalizer,
-            # Z is convex in the step, and 1 without one.
-            "cap": 1 - self._rate + self._rate * cap,
-        }
-
-    def _alpha(self, edge: float) -> tuple[float, float]:
-        """The step, and what it has been smoothed by."""
-        if self.step == "third":
-            return _half_log(1 + edge, 1 - edge), 0.0
-        rightly, wrongly, both = self._weights.measure(self._fires)
-        smoothing = self._smoothing + both * (self.step == "mohri")
-        return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
+        return figures_of(stump.edge, alpha, smoothing, normalizer, self._rate)
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:
         """Whether the last stump that there is orders every pair."""
+        assert isinstance(self._binning, Binning)  # a fit that goes on has rows
         rows, last = self._binning.rows, len(self.state) - 1
         fires = np.empty(rows.n_rows, dtype=np.uint8)
         self.state.fire(last, rows, fires)
@@ -141,6 +137,41 @@ class StumpRounds(Rounds):
             return False
         code = binning.zero_bin[feature]
         return bool(side if code == binning.n_bins[feature] else code >= bin)
+
+
+def step_length(
+    step: str, edge: float, smoothing: float, measure: Callable[[], tuple[float, float, float]]
+) -> tuple[float, float]:
+    """The step of a stump, and what it has been smoothed by.
+
+    Parameters
+    ----------
+    step : {"third", "discrete", "exact", "mohri"}
+    edge, smoothing : float
+    measure : callable
+        The weight of the pairs it orders rightly, wrongly, and where it fires on both, of 1.
+    """
+    if step == "third":
+        return _half_log(1 + edge, 1 - edge), 0.0
+    rightly, wrongly, both = measure()
+    smoothing = smoothing + both * (step == "mohri")
+    return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
+
+
+def figures_of(
+    edge: float, alpha: float, smoothing: float, normalizer: float, rate: float
+) -> dict[str, float]:
+    """What the history says of a round, but for products over rounds."""
+    width, size = 1 + 2 * smoothing, min(abs(edge), 1 - LEAST)
+    # sqrt(width^2 - size^2) - 2 smoothing, without the difference of two great numbers.
+    cap = (1 + 4 * smoothing - size**2) / (sqrt(width**2 - size**2) + 2 * smoothing)
+    return {
+        "edge": edge,
+        "alpha": alpha,
+        "normalizer": normalizer,
+        # Z is convex in the step, and 1 without one.
+        "cap": 1 - rate + rate * cap,
+    }
 
 
 def _half_log(numerator: float, denominator: float) -> float:

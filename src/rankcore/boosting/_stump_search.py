@@ -17,7 +17,7 @@ from rankcore._ext import incremental_histograms, normalizer_search, stumps
 from rankcore._ext.columns import Columns
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import LabelWeights
-from rankcore.boosting._binning import Binning
+from rankcore.boosting._binning import Binning, Bins
 
 # Edges are of weights that add up to 1. Bounds are sums of thousands of rounded numbers, wrong by
 # 1e-13 at most between two renewals; what they spare is worse than the best by more than this.
@@ -53,7 +53,7 @@ class Search:
 
     Parameters
     ----------
-    binning : Binning
+    binning : Bins
     n_jobs : int
         Threads.
 
@@ -62,7 +62,7 @@ class Search:
     O(entries) per round, divided by the threads; an entry costs one addition.
     """
 
-    def __init__(self, binning: Binning, n_jobs: int) -> None:
+    def __init__(self, binning: Bins, n_jobs: int) -> None:
         self.binning, self.n_jobs = binning, n_jobs
         d = binning.n_bins.size
         self._all = np.arange(d, dtype=np.int32)
@@ -164,7 +164,7 @@ class BoundedSearch(Search):
     than that since its column was looked at.
     """
 
-    def __init__(self, binning: Binning, n_jobs: int) -> None:
+    def __init__(self, binning: Bins, n_jobs: int) -> None:
         super().__init__(binning, n_jobs)
         self._before: NDArray[np.float64] | None = None
         self._bounds = np.full(self._all.size, np.inf)
@@ -203,7 +203,7 @@ class NormalizerSearch(Search):
 
     Parameters
     ----------
-    binning : Binning
+    binning : Bins
     n_jobs : int
     weights : LabelWeights or ListedWeights
 
@@ -212,13 +212,11 @@ class NormalizerSearch(Search):
     O(entries * labels of a query) per round, or O(entries + features * (rows + listed pairs)).
     """
 
-    def __init__(
-        self, binning: Binning, n_jobs: int, weights: LabelWeights | ListedWeights
-    ) -> None:
+    def __init__(self, binning: Bins, n_jobs: int, weights: LabelWeights | ListedWeights) -> None:
         super().__init__(binning, n_jobs)
         self._weights = weights
         self._merits = np.empty(self._all.size)
-        n = binning.taken.size
+        n = binning.columns.n_rows
         self._order = [np.empty(n, dtype=np.int32) for _ in range(n_jobs)]
         self._counts = [np.empty(self._room + 2, dtype=np.int64) for _ in range(n_jobs)]
         self._scans: list[normalizer_search.LabelScan] | list[normalizer_search.PairScan]
@@ -330,6 +328,7 @@ class FiringSearch(Search):
     ) -> None:
         super().__init__(binning, n_jobs)
         assert binning.n_entries is not None
+        self._rows, self._docs = binning.rows, binning.taken
         self._factors, self._n_winning = factors, n_winning
         d = binning.n_bins.size
         self._slabs = self._make_slabs(binning.n_entries, factors.size)
@@ -399,8 +398,8 @@ class FiringSearch(Search):
             up, down = (self._added, self._taken) if by > 1 else (self._taken, self._added)
             incremental_histograms.spread(
                 binning.columns,
-                binning.rows,
-                binning.taken,
+                self._rows,
+                self._docs,
                 stump.feature,
                 changed,
                 self._factors,
@@ -480,7 +479,7 @@ class FiringSearch(Search):
 class Slab:
     """Some columns whose weights by bin are carried from round to round."""
 
-    def __init__(self, binning: Binning, features: NDArray[np.int32], n_rows: int) -> None:
+    def __init__(self, binning: Bins, features: NDArray[np.int32], n_rows: int) -> None:
         self.features = features
         self.starts = np.zeros(n_rows + 1, dtype=np.int32)
         incremental_histograms.count(binning.columns, features, self.starts[1:])

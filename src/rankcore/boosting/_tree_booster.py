@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankcore._ext import tree_leaves
 from rankcore._ext.rows import Rows
+from rankcore.boosting._binning import Binning
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._focus import Focus
 from rankcore.boosting._tree_grower import Grown, TreeGrower
@@ -93,6 +94,7 @@ class TreeRounds(Rounds):
         self._rules, self._sampling = rules, sampling
         self._rate, self._line_search = learning_rate, line_search
         self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
+        assert isinstance(self._binning, Binning)
         self._grower = TreeGrower(self._binning, rules, n_jobs)
 
     def _prepare(self, n: int) -> None:

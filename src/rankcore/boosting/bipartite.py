@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from rankcore._core.blocks import whole_rows
 from rankcore._core.concurrency import learns
 from rankcore._core.params import check_real
 from rankcore._core.watch import Callback
@@ -170,7 +169,7 @@ class BipartiteRankBoost(PairBoosting):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
-        X, y, qid = whole_rows(X, y, qid, group=group, sample_weight=sample_weight)
+        X, y, qid = self._blocks_or_rows(X, y, qid, group=group, sample_weight=sample_weight)
         X, qid = take_queries(X, qid, group)
         rows, categories = self._begin_fit(X)
         queries = queries_of(qid, group, rows.n_rows)

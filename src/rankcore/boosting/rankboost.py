@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from rankcore._core.blocks import whole_rows
 from rankcore._core.concurrency import learns
 from rankcore._core.watch import Callback
 from rankcore.boosting._base import PairBoosting
@@ -331,7 +330,7 @@ class RankBoost(PairBoosting):
             failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
-        X, y, qid = whole_rows(X, y, qid, group=group, sample_weight=sample_weight)
+        X, y, qid = self._blocks_or_rows(X, y, qid, group=group, sample_weight=sample_weight)
         X, qid = take_queries(X, qid, group)
         rows, categories = self._begin_fit(X)
         queries = queries_of(qid, group, rows.n_rows)

@@ -3,10 +3,12 @@
 Needs ``pip install 'rankcore[dask]'``. ``fit`` takes dask arrays, dataframes, lists of delayed
 blocks or paths; ``predict`` returns lazy collections; ``to_local()`` the ordinary estimator.
 
-Each pass is one of iterative parameter mixing [1]_: every shard goes on from the same model with
-the same kernel as in memory, and the models are averaged. What every example or success adds to an
-average counts once, whichever shard it is in. With one shard the model is that of the ordinary
-estimator, to the bit.
+`RankBoost` and `BipartiteRankBoost` sum over shards exactly: the model does not depend on them.
+
+A pass of the others is one of iterative parameter mixing [1]_: every shard goes on from the same
+model with the same kernel as in memory, and the models are averaged. What every example or success
+adds to an average counts once, whichever shard it is in. With one shard the model is that of the
+ordinary estimator, to the bit.
 
 References
 ----------
@@ -14,16 +16,20 @@ References
    Perceptron". NAACL 2010.
 """
 
+from rankcore.boosting import bipartite, rankboost
 from rankcore.dask._estimators import DistributedClassifier, DistributedRanker
 from rankcore.dask._evaluate import evaluate
+from rankcore.dask._exact import ExactRanker
 from rankcore.ordinal import baselines, cusum, prank
 from rankcore.ranking import perceptron
 
 __all__ = [
+    "BipartiteRankBoost",
     "CuSumRank",
     "MulticlassPerceptron",
     "PRank",
     "PairwisePerceptron",
+    "RankBoost",
     "WidrowHoff",
     "evaluate",
 ]
@@ -95,3 +101,38 @@ class PairwisePerceptron(DistributedRanker, perceptron.PairwisePerceptron):  # t
     """
 
     _local = perceptron.PairwisePerceptron
+
+
+class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
+    """`rankcore.RankBoost` on a Dask cluster, with stumps.
+
+    Parameters
+    ----------
+    As for `rankcore.RankBoost`; ``max_bins`` is a number, ``select`` "edge".
+
+    Notes
+    -----
+    Every round sums what the rows win and lose with by bin, as 64-bit integers, so that the model
+    is the same to the bit for any shards. The stumps are those of memory but where their edges
+    differ by less than n / 2**60, for n rows, or where a column has more than 8,192 different
+    values, whose bins may differ (see ``docs/streams.md``).
+    """
+
+    _local = rankboost.RankBoost
+    _nan = True
+
+
+class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ignore[misc]
+    """`rankcore.BipartiteRankBoost` on a Dask cluster, with stumps.
+
+    Parameters
+    ----------
+    As for `rankcore.BipartiteRankBoost`; ``max_bins`` is a number, ``select`` "edge".
+
+    Notes
+    -----
+    As `RankBoost`. Without qid, all rows are of one query, which all shards may have parts of.
+    """
+
+    _local = bipartite.BipartiteRankBoost
+    _nan = True

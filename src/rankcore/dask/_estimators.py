@@ -19,6 +19,7 @@ class Distributed:
     """A learner whose fit runs on the workers of a Dask cluster. Not public."""
 
     _local: ClassVar[type]
+    _nan: ClassVar[bool] = False
 
     def to_local(self) -> Any:
         """The same model as an ordinary estimator, which can be saved and go on learning."""
@@ -62,7 +63,7 @@ class Distributed:
                 held = engine.compute(wanted)
                 found = run.gather(
                     [
-                        run.submit(look, shard, number, what=f"look-shard-{number}")
+                        run.submit(look, shard, number, self._nan, what=f"look-shard-{number}")
                         for number, shard in enumerate(held)
                     ]
                 )

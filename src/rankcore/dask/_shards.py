@@ -214,12 +214,15 @@ def _split_by_query(piece: Any, n_shards: int) -> list[Shard | None]:
     return found
 
 
-def look(shard: Shard | None, number: int) -> Finding | None:
-    """What is to be known of a shard before learning; None if it is empty."""
+def look(shard: Shard | None, number: int, nan: bool = False) -> Finding | None:
+    """What is to be known of a shard before learning; None if it is empty.
+
+    With ``nan``, values may be missing, and the lengths of rows are not looked at.
+    """
     if shard is None:
         return None
     try:
-        rows = as_rows(shard.X)
+        rows = as_rows(shard.X, nan=nan)
         labels, counts = np.unique(shard.y, return_counts=True)
         queries = None
         if shard.qid is not None:
@@ -231,7 +234,7 @@ def look(shard: Shard | None, number: int) -> Finding | None:
         rows.n_features,
         labels,
         counts,
-        square_lengths(rows),
+        (0.0, 0) if nan else square_lengths(rows),
         queries,
         sum(array.nbytes for array in rows.arrays),
     )

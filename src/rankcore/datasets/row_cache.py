@@ -313,6 +313,17 @@ class CachedRows(RowBlocks):
                 for block in chosen:
                     self._release(block)
 
+    def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """As `RowBlocks.outline`; checksums of the labels are compared with those of the rows."""
+        labels: NDArray[Any] = self._arrays["labels"].array
+        if self._survey.labels.dtype.kind == "i":
+            labels = labels.astype(np.int64)
+        queries = None
+        if self._survey.in_queries:
+            sizes = np.diff(self._queries, append=self._survey.n_rows)
+            queries = np.repeat(np.arange(sizes.size), sizes)
+        return labels, queries
+
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.whole`: a CSR matrix of the mapped arrays, its labels and queries."""
         from scipy.sparse import csr_array
@@ -321,14 +332,7 @@ class CachedRows(RowBlocks):
         arrays = {name: one.array for name, one in self._arrays.items()}
         shape = self._survey.n_rows, self._survey.n_features
         X = csr_array((arrays["values"], arrays["columns"], arrays["starts"]), shape=shape)
-        labels = arrays["labels"]
-        if self._survey.labels.dtype.kind == "i":
-            labels = labels.astype(np.int64)
-        queries = None
-        if self._survey.in_queries:
-            sizes = np.diff(self._queries, append=self._survey.n_rows)
-            queries = np.repeat(np.arange(sizes.size), sizes)
-        return X, labels, queries
+        return X, *self.outline()
 
     def check(self) -> None:
         """Compare all checksums; raise ValueError if a block is damaged."""

@@ -97,6 +97,11 @@ class TextRows(RowBlocks):
             if number >= first:
                 yield Window(as_rows(X), labels, queries, number, done)
 
+    def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """Raise, as `whole` does."""
+        _, labels, queries = self.whole()
+        return labels, queries
+
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
         """Raise: rows of text are not laid out in memory."""
         raise ValueError(

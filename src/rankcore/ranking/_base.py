@@ -201,7 +201,7 @@ class Ranker(Specified, BaseEstimator):
     def _validation(
         self,
         X: Any,
-        rows: Rows,
+        n_features: int,
         in_queries: bool,
         eval_set: Any,
         eval_X: Any,
@@ -214,7 +214,7 @@ class Ranker(Specified, BaseEstimator):
         sets = as_eval_sets(eval_set, eval_X, eval_y, more)
         names = copy(self)  # not a new one: a subclass may require parameters
         validate_data(names, X, skip_check_array=True, reset=True)
-        names.n_features_in_ = rows.n_features
+        names.n_features_in_ = n_features
         metrics = as_metrics(self.eval_metric)
         called = measure_names(metrics, self._figures, len(sets))
         found = []

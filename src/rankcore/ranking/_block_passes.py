@@ -14,7 +14,6 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_sizes
 from rankcore._core.watch import Callback, Watch
-from rankcore._ext.rows import dense_rows
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 
@@ -49,8 +48,7 @@ def fit_blocks(
         warn_of_sizes(survey.magnitudes, type(model).__name__, stacklevel=6)
     # What stands for X where only its form counts.
     form = np.broadcast_to(0.0, (1, n_features))
-    no_rows = dense_rows(np.zeros((0, n_features)), "X")
-    validation = model._validation(form, no_rows, True, *held_out_rows)
+    validation = model._validation(form, n_features, True, *held_out_rows)
     if validation and pauses is not None:
         raise ValueError("a fit with held-out rows cannot be resumed: leave eval_set out")
     generator = as_generator(model.random_state)

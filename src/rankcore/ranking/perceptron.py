@@ -300,7 +300,7 @@ class PairwisePerceptron(Ranker):
         pairing, skipped = self._pairing(rows, y, queries, sample_weight, pairs, pairs_weight)
         check_useful(pairing, rows.n_rows)
         validation = self._validation(
-            X, rows, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group
+            X, rows.n_features, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group
         )
         generator = as_generator(self.random_state)
         state = self._new_state(rows.n_features, generator)

@@ -270,7 +270,7 @@ class RankSVM(Ranker):
         pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
         check_useful(pairing, rows.n_rows)
         validation = self._validation(
-            X, rows, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group
+            X, rows.n_features, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group
         )
         with self._problem(rows, pairing) as problem:
             start = problem.start(self._warm(rows.n_rows, rows.n_features))

@@ -142,7 +142,9 @@ def ranksvm_path(
     largest = largest_query(queries, qid, group)
     pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
     check_useful(pairing, rows.n_rows)
-    sets = model._validation(X, rows, largest > 0, eval_set, None, None, eval_qid, eval_group)
+    sets = model._validation(
+        X, rows.n_features, largest > 0, eval_set, None, None, eval_qid, eval_group
+    )
     held = sets[0] if sets else None
     shadow = model._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
     fitted, values = [], []

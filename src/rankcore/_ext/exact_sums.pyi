@@ -1,0 +1,12 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext.columns import Columns
+
+def to_fixed(values: NDArray[np.float64], exponent: int, words: NDArray[np.int64]) -> int: ...
+def bin_sums(
+    columns: Columns,
+    words: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    sums: NDArray[np.int64],
+) -> None: ...

@@ -1,0 +1,262 @@
+"""A shard of rows in rounds of stumps that many shards share: its bins, weights and exact sums.
+
+What a shard answers is integers: numbers of its rows or queries, times a power of two that is the
+same for all shards, rounded. Each number is a function of its query alone, or of its row and of
+sums over all shards; so sums over shards depend neither on how many there are nor on their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._ext import stumps
+from rankcore._ext.exact_sums import bin_sums, to_fixed
+from rankcore._ext.pair_weights import LabelWeights
+from rankcore.boosting._booster import factors_of, levels_of
+from rankcore.boosting._given_bins import GivenBins
+from rankcore.ranking._pairs import Pairing
+
+Words = NDArray[np.int64]
+
+
+class Move(NamedTuple):
+    """A stump that was chosen and its step; or, if its bin is -1, that weights are brought to 1.
+
+    Attributes
+    ----------
+    feature, bin, side : int
+    alpha : float
+    powers : tuple of int
+        By what powers of two numbers are multiplied, of `PairedLabels` brought to 1.
+    """
+
+    feature: int
+    bin: int
+    side: int
+    alpha: float
+    powers: tuple[int, ...] = ()
+
+
+CENTRE = Move(-1, -1, 0, 0.0)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a shard says of its weights, or several shards together.
+
+    Attributes
+    ----------
+    totals : tuple of int
+    bins : tuple of ndarray of int64
+        Of each total, the sums of its parts by bin; none if they were not asked for.
+    in_range : bool
+        Whether the scores of each query are in a range where weights can be told apart.
+    """
+
+    totals: tuple[int, ...]
+    bins: tuple[Words, ...]
+    in_range: bool = True
+
+
+def added(parts: Sequence[Sums]) -> Sums:
+    """The sums of several shards; in any order, the same."""
+    return Sums(
+        tuple(map(sum, zip(*(part.totals for part in parts), strict=True))),
+        tuple(
+            np.sum(arrays, axis=0) for arrays in zip(*(part.bins for part in parts), strict=True)
+        ),
+        all(part.in_range for part in parts),
+    )
+
+
+class Weights(Protocol):
+    """Weights of pairs that follow a model."""
+
+    def advance(self, fires: NDArray[np.uint8], alpha: float) -> None:
+        """Add ``alpha`` to the scores where a stump fires."""
+
+    def centre(self, powers: tuple[int, ...]) -> bool:
+        """Bring numbers back around 1; whether their range is one of distinct numbers."""
+
+    def words(self, exponents: tuple[int, ...]) -> tuple[tuple[int, ...], list[Words]]:
+        """Totals, and what is summed by bin of each row."""
+
+    def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
+        """Weight of pairs ordered rightly, wrongly, where it fires on both, and of all."""
+
+
+class WholeQueries:
+    """Pairs of queries that are whole in the shard. Its one total is that of all weights."""
+
+    def __init__(self, pairing: Pairing, balanced: bool) -> None:
+        n = pairing.docs.size
+        self._potentials, self._words = np.empty(n), np.empty(n, dtype=np.int64)
+        n_queries = pairing.n_pairs.size
+        self._of_queries = np.empty((n_queries, 4))
+        self._totals = np.empty(n_queries)
+        self._room = np.empty(n_queries, dtype=np.int64)
+        self._weights: LabelWeights | None = None
+        if n_queries:
+            levels, queries = levels_of(pairing)
+            factors, masses = factors_of(np.zeros(n), pairing, levels, queries)
+            sums = np.empty((2, levels.size - 1))
+            self._weights = LabelWeights(
+                factors, masses, levels, queries, pairing.steps(balanced), sums
+            )
+
+    def advance(self, fires: NDArray[np.uint8], alpha: float) -> None:
+        """As `Weights.advance`."""
+        if self._weights is not None:
+            self._weights.advance(fires, alpha)
+
+    def centre(self, powers: tuple[int, ...]) -> bool:
+        """As `Weights.centre`."""
+        return self._weights is None or self._weights.centre()
+
+    def words(self, exponents: tuple[int, ...]) -> tuple[tuple[int, ...], list[Words]]:
+        """As `Weights.words`."""
+        if self._weights is None:
+            return (0,), [self._words]
+        self._weights.potentials_by_query(self._potentials, self._totals)
+        total = to_fixed(self._totals, exponents[0], self._room)
+        to_fixed(self._potentials, exponents[0], self._words)
+        return (total,), [self._words]
+
+    def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
+        """As `Weights.measure`."""
+        if self._weights is None:
+            return 0, 0, 0, 0
+        self._weights.measure_by_query(fires, self._of_queries)
+        return tuple(
+            to_fixed(np.ascontiguousarray(self._of_queries[:, k]), exponents[0], self._room)
+            for k in range(4)
+        )
+
+
+class PairedLabels:
+    """Pairs of two labels in one query that all shards have parts of.
+
+    A pair weighs the product of a factor of its winner and one of its loser: the totals are the
+    sums of either.
+    """
+
+    def __init__(self, n_winning: int, n_losing: int) -> None:
+        self._n = n_winning
+        self._factors = np.ones(n_winning + n_losing)
+        self._words = np.zeros((2, n_winning + n_losing), dtype=np.int64)
+
+    @property
+    def _parts(self) -> list[slice]:
+        return [slice(0, self._n), slice(self._n, None)]
+
+    def advance(self, fires: NDArray[np.uint8], alpha: float) -> None:
+        """As `Weights.advance`."""
+        for part, by in zip(self._parts, (exp(-alpha), exp(alpha)), strict=True):
+            self._factors[part] *= np.array([1.0, by])[fires[part]]
+
+    def centre(self, powers: tuple[int, ...]) -> bool:
+        """As `Weights.centre`."""
+        for part, power in zip(self._parts, powers, strict=True):
+            self._factors[part] = np.ldexp(self._factors[part], power)
+        return True
+
+    def words(self, exponents: tuple[int, ...]) -> tuple[tuple[int, ...], list[Words]]:
+        """As `Weights.words`."""
+        totals = tuple(
+            to_fixed(self._factors[part], exponent, words[part])
+            for part, exponent, words in zip(self._parts, exponents, self._words, strict=True)
+        )
+        return totals, list(self._words)
+
+    def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
+        """Not needed: sums by bin say it."""
+        raise NotImplementedError
+
+
+class StumpShard:
+    """Bins of a shard's rows, and weights that follow a model move by move.
+
+    Parameters
+    ----------
+    bins : GivenBins
+    pairing : Pairing or None
+        Of whole queries, documents by descending label; None for `PairedLabels`.
+    balanced : bool
+    n_winning : int
+        Without pairing: how many rows, which come first, have the upper label.
+
+    Notes
+    -----
+    An answer is a function of the moves alone: weights are kept only to spare following the model
+    from its first move, as a shard does that has been moved to another process.
+    """
+
+    def __init__(
+        self, bins: GivenBins, pairing: Pairing | None, balanced: bool, n_winning: int = 0
+    ) -> None:
+        self.bins, self._pairing, self._balanced = bins, pairing, balanced
+        self._n_winning = n_winning
+        self._bounds = np.concatenate([[0], np.cumsum(bins.n_bins.astype(np.int64) + 1)])
+        self.__setstate__({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_weights", "_followed", "_in_range", "_lock")
+        return {name: value for name, value in vars(self).items() if name not in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._weights: Weights | None = None
+        self._followed: list[Move] = []
+        self._in_range = True
+        self._lock = Lock()
+
+    def __sizeof__(self) -> int:
+        return self.bins.n_bytes + 40 * self.bins.n_rows
+
+    def look(self, moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
+        """Sums of the weights after some moves, each times two to the power of its exponent."""
+        with self._lock:
+            weights = self._follow(moves)
+            totals, rows = weights.words(exponents)
+            sums = []
+            for words in rows if by_bin else []:
+                sums.append(np.empty(self._bounds[-1], dtype=np.int64))
+                bin_sums(self.bins.columns, words, self._bounds, sums[-1])
+            return Sums(totals, tuple(sums), self._in_range)
+
+    def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
+        """What a stump orders rightly, wrongly, where it fires on both, and all pairs."""
+        with self._lock:
+            weights = self._follow(moves)
+            return Sums(weights.measure(self._fires(stump), exponents), ())
+
+    def _follow(self, moves: Sequence[Move]) -> Weights:
+        n = len(self._followed)
+        weights = self._weights
+        if weights is None or list(moves[:n]) != self._followed:
+            n, self._in_range = 0, True
+            if self._pairing is None:
+                n_losing = self.bins.n_rows - self._n_winning
+                weights = PairedLabels(self._n_winning, n_losing)
+            else:
+                weights = WholeQueries(self._pairing, self._balanced)
+        self._weights = None  # unless all goes well
+        for move in moves[n:]:
+            if move.bin < 0:
+                self._in_range &= weights.centre(move.powers)
+            elif self.bins.n_rows:
+                weights.advance(self._fires(move), move.alpha)
+        self._weights, self._followed = weights, list(moves)
+        return weights
+
+    def _fires(self, move: Move) -> NDArray[np.uint8]:
+        fires = np.empty(self.bins.n_rows, dtype=np.uint8)
+        stumps.mark(self.bins.columns, move.feature, move.bin, move.side, fires)
+        return fires

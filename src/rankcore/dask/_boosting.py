@@ -1,0 +1,240 @@
+"""RankBoost on shards, exactly: bins that do not depend on them, and sums of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import as_rows
+from rankcore._core.queries import group_rows
+from rankcore.boosting._given_bins import GivenBins
+from rankcore.boosting._params import grows_trees
+from rankcore.boosting._shared_rounds import SharedRounds, run_rounds
+from rankcore.boosting._stump_shard import Move, StumpShard, Sums, added
+from rankcore.boosting._value_groups import Cuts, ValueGroups
+from rankcore.dask._mixing import Run
+from rankcore.dask._shards import Finding, Shard, check_queries
+from rankcore.ranking._pairs import Pairing, make_pairing
+
+# Results of shards that are joined by one task, or by the client.
+JOINED = 8
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The rows of a shard that are compared, in the order that columns shall have them.
+
+    Attributes
+    ----------
+    X : array-like
+    docs : ndarray of int64
+    pairing : Pairing or None
+        None if all shards have parts of one query.
+    n_winning : int
+        Of that query, how many of the documents, which come first, have the upper label.
+    largest : int
+        Rows of the largest query.
+    """
+
+    X: Any
+    docs: NDArray[np.int64]
+    pairing: Pairing | None
+    n_winning: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """Pairs, queries that have any, documents of either label, and rows of the largest query."""
+
+    n_pairs: int
+    n_queries: int
+    n_winning: int
+    n_losing: int
+    largest: int
+
+
+def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
+    """A fitted copy of a `RankBoost` or `BipartiteRankBoost`; the rest is as `fit_ordinal`."""
+    _check_kind(model)
+    n_features = findings[0].n_features
+    labels = np.unique(np.concatenate([finding.labels for finding in findings]))
+    in_queries = _in_queries(findings)
+    upper = _upper_label(model, labels)
+    split = not in_queries and upper is not None
+    if not in_queries and not split and len(findings) > 1:
+        raise ValueError(
+            f"without qid all rows are of one query, which {len(findings)} shards have parts of: "
+            f"that takes two different labels, and there are {labels.size}; give qid, or "
+            "n_shards=1"
+        )
+    check_queries(findings)
+    documents = [
+        run.submit(pick, shard, upper, split, number, what=f"documents-shard-{number}")
+        for shard, number in zip(run.shards, run.numbers, strict=True)
+    ]
+    sizes = run.gather(_each(run, documents, size_of, "size"))
+    n_winning = sum(size.n_winning for size in sizes)
+    n_losing = sum(size.n_losing for size in sizes)
+    n_pairs = n_winning * n_losing if split else sum(size.n_pairs for size in sizes)
+    if n_pairs == 0:
+        raise ValueError(
+            "nothing to learn from: no query has two documents of different label; was the right "
+            "qid given?"
+        )
+    groups = joined(run, _each(run, documents, values_of, "values"), ValueGroups.joined, "values")
+    zero_missing = model.missing == "zero"
+    cuts = run.submit(cut, groups, int(model.max_bins), zero_missing, what="thresholds")
+    balanced = model.balance == "query"
+    prepared = [
+        run.submit(prepare, one, cuts, balanced, what=f"bins-shard-{number}")
+        for one, number in zip(documents, run.numbers, strict=True)
+    ]
+    (thresholds,) = run.gather([cuts])
+    # The rows are read again if bins are lost.
+    run.drop([*prepared, cuts])
+    run.shards = prepared
+    n_asked = 0
+
+    def ask(function: Callable[..., Sums], what: str, *args: Any) -> Sums:
+        nonlocal n_asked
+        n_asked += 1
+        tasks = [
+            run.submit(function, one, *args, what=f"{what}-{n_asked}-shard-{number}")
+            for one, number in zip(prepared, run.numbers, strict=True)
+        ]
+        parts = run.gather([joined(run, tasks, added, f"{what}-{n_asked}")])
+        run.drop([*prepared, cuts])
+        return parts[0]
+
+    def look_all(moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
+        return ask(StumpShard.look, "round", tuple(moves), exponents, by_bin)
+
+    def measure_all(moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
+        return ask(StumpShard.measure, "measure", tuple(moves), stump, exponents)
+
+    learner = copy(model)
+    learner._categories = None
+    state = model._begin(n_features)
+    fitted = learner._shadow(form, n_features, max(size.largest for size in sizes), state)
+    n_queries = sum(size.n_queries for size in sizes)
+    whole = float(n_queries if balanced else n_pairs)
+    rounds = SharedRounds(
+        state.model,
+        thresholds,
+        look_all,
+        measure_all,
+        (float(n_winning), float(n_losing)) if split else (whole,),
+        step=model.step,
+        smoothing=0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing),
+        rate=float(model.learning_rate),
+    )
+    run_rounds(fitted, rounds)
+    return fitted
+
+
+def _check_kind(model: Any) -> None:
+    """Raise unless the parameters are of what shards can share."""
+    needed = {
+        "max_leaf_nodes=2 and weak='auto' or 'stump'": not grows_trees(model),
+        "max_bins": model.max_bins is not None,
+        "select='edge'": model.select == "edge",
+        "warm_start=False": not model.warm_start,
+        "early_stopping_rounds=None, for there is no eval_set": model.early_stopping_rounds is None,
+    }
+    for what, given in needed.items():
+        if not given:
+            raise ValueError(f"a fit on shards requires {what}")
+
+
+def _in_queries(findings: Sequence[Finding]) -> bool:
+    given = [finding.queries is not None for finding in findings]
+    if any(given) and not all(given):
+        raise ValueError("some blocks have query ids and others none; expected one in all or none")
+    return all(given)
+
+
+def _upper_label(model: Any, labels: NDArray[Any]) -> float | None:
+    """The least label of the documents that are better, if there are two kinds."""
+    if hasattr(model, "rel"):
+        if model.rel is not None:
+            return float(model.rel)
+        return float(labels[1]) if labels.size > 1 else np.inf
+    return float(labels[1]) if labels.size == 2 else None
+
+
+def _each(run: Run, held: Sequence[Any], function: Any, what: str) -> list[Any]:
+    return [
+        run.submit(function, one, what=f"{what}-shard-{number}")
+        for one, number in zip(held, run.numbers, strict=True)
+    ]
+
+
+def joined(run: Run, tasks: Sequence[Any], function: Any, what: str) -> Any:
+    """One task whose result is that of all these, joined by a tree of tasks."""
+    level = 0
+    while len(tasks) > 1:
+        edges = [*range(0, len(tasks), JOINED), len(tasks)]
+        level += 1
+        tasks = [
+            run.submit(function, list(tasks[a:b]), what=f"{what}-joined-{level}-{at}")
+            for at, (a, b) in enumerate(pairwise(edges))
+        ]
+    return tasks[0]
+
+
+# ------------------------------------------------------------------------------ tasks
+
+
+def pick(shard: Shard, upper: float | None, split: bool, number: int) -> Documents:
+    """The documents of a shard."""
+    try:
+        rows = as_rows(shard.X, nan=True)
+        labels = np.asarray(shard.y, dtype=np.float64)
+        if upper is not None:
+            labels = (labels >= upper).astype(np.float64)
+        if split:
+            docs = np.argsort(-labels, kind="stable")
+            return Documents(shard.X, docs, None, int(labels.sum()), 0)
+        queries = group_rows(shard.qid, rows.n_rows)
+        pairing = make_pairing(rows.n_rows, labels, queries, None, in_row_order=False)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"shard {number}: {error}") from error
+    largest = 0 if shard.qid is None else int(np.diff(queries.bounds).max())
+    return Documents(shard.X, pairing.docs, pairing, 0, largest)
+
+
+def size_of(documents: Documents) -> Size:
+    """What the client is to know of them."""
+    n, pairing = documents.docs.size, documents.pairing
+    n_winning = documents.n_winning
+    if pairing is None:
+        return Size(0, 0, n_winning, n - n_winning, 0)
+    return Size(int(pairing.n_pairs.sum()), pairing.n_pairs.size, 0, 0, documents.largest)
+
+
+def values_of(documents: Documents) -> ValueGroups:
+    """The groups of their values."""
+    return ValueGroups.of(as_rows(documents.X, nan=True), documents.docs)
+
+
+def cut(groups: ValueGroups, max_bins: int, zero_missing: bool) -> Cuts:
+    """The thresholds of all shards."""
+    return groups.cuts(max_bins, zero_missing)
+
+
+def prepare(documents: Documents, cuts: Cuts, balanced: bool) -> StumpShard:
+    """The bins of a shard."""
+    rows, docs = as_rows(documents.X, nan=True), documents.docs
+    entries = None
+    if rows.columns is not None:
+        entries = ValueGroups.count(rows, docs)
+    places = np.arange(docs.size, dtype=np.int32)
+    bins = GivenBins([(rows, docs, places)], docs.size, entries, cuts)
+    return StumpShard(bins, documents.pairing, balanced, documents.n_winning)

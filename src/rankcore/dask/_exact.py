@@ -1,0 +1,70 @@
+"""Rankers whose fit on shards is that on all rows, whatever the shards."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from rankcore._core.concurrency import learns
+from rankcore.dask._boosting import fit_stumps
+from rankcore.dask._engine import Client
+from rankcore.dask._estimators import Distributed
+from rankcore.dask._mixing import Run
+from rankcore.dask._shards import Finding
+
+
+class ExactRanker(Distributed):
+    """A learner of queries that sums over shards. Not public."""
+
+    @learns
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        client: Client | None = None,
+        n_shards: int | None = None,
+        regroup: bool = False,
+        n_features: int | None = None,
+        zero_based: bool = False,
+    ) -> Self:
+        """Learn from scratch; the model does not depend on the shards, to the bit.
+
+        Parameters
+        ----------
+        X, y, client, n_shards, n_features, zero_based
+            As for `PRank.fit`.
+        qid, regroup
+            As for `PairwisePerceptron.fit`. Without qid all rows are of one query, which may have
+            rows in several shards if there are two labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters, such as a query in two shards. The estimator stays as it
+            was.
+        RuntimeError
+            If workers are lost again and again.
+        """
+        return self._fit_on(X, y, qid, client, n_shards, "uniform", regroup, n_features, zero_based)
+
+    def _mixed(
+        self,
+        model: Any,
+        run: Run,
+        findings: list[Finding],
+        form: Any,
+        classes: Any,
+        mixing: str,
+    ) -> Any:
+        return fit_stumps(model, run, findings, form)
+
+    def predict(self, X: Any) -> Any:
+        """Scores, as a lazy collection of the kind of X."""
+        return self._lazily("predict", X, None, np.float64)
