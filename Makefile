@@ -25,7 +25,7 @@ OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
-.PHONY: demo demo-cluster test lint types check deep oldest sanitize nightly release bench clean
+.PHONY: demo demo-cluster test lint types check deep oldest sanitize nightly release faults bench clean
 .NOTPARALLEL:
 
 # setuptools packs what it finds in build/lib, modules that are gone included.
@@ -97,6 +97,10 @@ release: .venv/installed
 # Ten times as many examples of every property.
 nightly: .venv/installed
 	HYPOTHESIS_PROFILE=nightly python -m pytest -q -n auto -m "hypothesis and not slow"
+
+# Twenty workers of a Dask cluster are killed at random moments.
+faults: .venv/installed
+	RANKCORE_FAULTS=1 python -m pytest -q tests/test_dask_faults.py
 
 bench: .venv/installed
 	python -m benchmarks $(BENCH)

@@ -81,7 +81,20 @@ def same(found, expected, tmp_path):
     return contents[0] == contents[1]
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+# By themselves: what a loaded machine does to processes that die is no property of a fit.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kills",
+    [
+        2,
+        pytest.param(
+            20,
+            marks=pytest.mark.skipif(
+                "RANKCORE_FAULTS" not in os.environ, reason="takes a minute: `make faults`"
+            ),
+        ),
+    ],
+)
 def test_killed_workers_change_nothing(kills, cluster, tmp_path):
     X, y = make_ordinal(6000, 40, mean_nnz=15, random_state=0)
     X = X.toarray()
