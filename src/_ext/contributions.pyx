@@ -16,6 +16,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport stored
+from rankcore._ext._stump_arrays cimport bind_stumps
 from rankcore._ext.trees import measure_depths
 from rankcore.core cimport (
     RC_FLOAT32, rc_row, rc_row_value, rc_rows, rc_rows_get, rc_stumps, rc_stumps_value, rc_trees,
@@ -97,29 +98,14 @@ def stumps(
     cdef const rc_rows *X = checked_rows(rows)
     cdef rc_stumps model
     cdef rc_row x
-    cdef int64_t i, k, f, at = 0, d = X.n_features, n = thresholds.shape[0]
+    cdef int64_t i, k, f, at = 0, d = X.n_features
     cdef double value
-    cdef bint fits = (
-        out.shape[0] == rows.n_values
-        and offsets.shape[0] == d + 1
-        and missing.shape[0] == d
-        and at_zero.shape[0] == d
-        and reference.shape[0] == d
-        and offsets[0] == 0
-        and offsets[d] == n
-        and values.shape[0] == n + d
-    )
-    for i in range(d if fits else 0):
-        fits = fits and offsets[i] <= offsets[i + 1]
-    if not fits:
+    if (
+        out.shape[0] != rows.n_values
+        or reference.shape[0] != d
+        or not bind_stumps(&model, d, 0.0, offsets, thresholds, values, missing, at_zero)
+    ):
         raise ValueError("the rows and the arrays of the model do not fit together")
-    model.offsets = &offsets[0]
-    model.thresholds = &thresholds[0] if n else NULL
-    model.values = &values[0]
-    model.missing = &missing[0]
-    model.at_zero = &at_zero[0]
-    model.base = 0.0
-    model.n_features = d
     if X.n_rows == 0 or d == 0 or rows.n_values == 0:
         return
     if X.indptr == NULL:

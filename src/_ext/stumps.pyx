@@ -15,6 +15,7 @@ from libc.string cimport memset
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport Binned, binned_of, code_t, sweep, value_at
+from rankcore._ext._stump_arrays cimport bind_stumps
 from rankcore.core cimport rc_row, rc_rows, rc_rows_get, rc_stumps, rc_stumps_score
 
 
@@ -298,27 +299,11 @@ def score(
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef rc_stumps model
-    cdef int64_t i, d = X.n_features, n = thresholds.shape[0]
-    cdef bint fits = (
-        out.shape[0] == X.n_rows
-        and offsets.shape[0] == d + 1
-        and missing.shape[0] == d
-        and at_zero.shape[0] == d
-        and offsets[0] == 0
-        and offsets[d] == n
-        and values.shape[0] == n + d
-    )
-    for i in range(d if fits else 0):
-        fits = fits and offsets[i] <= offsets[i + 1]
-    if not fits:
+    cdef int64_t i
+    if out.shape[0] != X.n_rows or not bind_stumps(
+        &model, X.n_features, base, offsets, thresholds, values, missing, at_zero
+    ):
         raise ValueError("the rows and the arrays of the model do not fit together")
-    model.offsets = &offsets[0]
-    model.thresholds = &thresholds[0] if n else NULL
-    model.values = &values[0]
-    model.missing = &missing[0]
-    model.at_zero = &at_zero[0]
-    model.base = base
-    model.n_features = d
     with nogil:
         for i in range(X.n_rows):
             out[i] = rc_stumps_score(&model, rc_rows_get(X, i))
