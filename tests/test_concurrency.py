@@ -251,7 +251,7 @@ def test_any_number_of_interrupts_leave_the_model_whole(model, tmp_path, monkeyp
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
     old = signal.signal(signal.SIGALRM, interrupt)
     try:
-        for delay in np.linspace(2e-5, 3e-3, 60):
+        for delay in np.geomspace(2e-5, 3e-3, 60):
             try:
                 signal.setitimer(signal.ITIMER_REAL, delay, 1e-4)
                 learn(model)

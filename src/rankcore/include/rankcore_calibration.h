@@ -4,7 +4,8 @@
 #define RANKCORE_CALIBRATION_H
 
 #include <math.h>
-#include <stdint.h>
+
+#include "rankcore.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,7 +26,12 @@ typedef struct rc_calibration {
     const double *costs; /* (n_ranks, n_ranks): of a prediction (column) where a rank is true */
 } rc_calibration;
 
-static inline double rc_logistic_(double x) { return 1.0 / (1.0 + exp(-x)); }
+/* With our own exponential, whose bits do not depend on the library of the compiler. */
+static inline double rc_logistic_(double x)
+{
+    const double e = rc_kernel_exp(x < 0.0 ? x : -x);
+    return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
+}
 
 /* What the logistic distribution has between two bounds: differences of small numbers, not of
  * numbers close to 1, in both tails. */
