@@ -308,4 +308,7 @@ def test_probabilities_are_of_models_that_have_them(labels, parts, tmp_path):
     )
     assert result.exit_code == 2
     assert "leave --valid out" in result.stderr
+    result = run("train", labels / "train", "-o", tmp_path / "n", "--calibrate", "platt")
+    assert result.exit_code == 2
+    assert "neither cumulative nor isotonic" in result.stderr
     assert not (tmp_path / "n").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -66,8 +66,9 @@ def train(
         ),
     ] = None,
     calibrate: Annotated[
-        Literal["cumulative", "isotonic"] | None,
+        str | None,
         typer.Option(
+            metavar="cumulative|isotonic",
             help="Learn the probability of each rank, too, from held-out parts of the rows, which "
             "takes six fits: see predict --probabilities.",
         ),
@@ -90,6 +91,9 @@ def train(
     if valid is None and (metric is not None or patience is not None):
         option = "--metric" if metric is not None else "--patience"
         raise typer.BadParameter("requires held-out rows: --valid FILE", param_hint=option)
+    if calibrate not in (None, "cumulative", "isotonic"):
+        message = f"{calibrate!r} is neither cumulative nor isotonic"
+        raise typer.BadParameter(message, param_hint="--calibrate")
     if valid is not None and calibrate is not None:
         raise typer.BadParameter(
             "holds rows out itself: leave --valid out", param_hint="--calibrate"
