@@ -145,6 +145,16 @@ def test_missing_values(tmp_path, missing, nodes, target):
     assert exported(model, tmp_path, target, check=others).ulps < 4
 
 
+@pytest.mark.parametrize("nodes", [2, 4])
+@pytest.mark.parametrize("target", checking.CHECKED)
+def test_a_stump_that_parts_missing_values_from_all_others(tmp_path, nodes, target):
+    rows = X.copy()
+    rows[Y > 2, 0] = np.nan
+    model = rc.RankBoost(10, max_leaf_nodes=nodes).fit(rows, Y, qid=QID)
+    assert -np.inf in model._spec().scoring.arrays["thresholds"]
+    assert exported(model, tmp_path, target, check=rows).ulps < 4
+
+
 @pytest.mark.parametrize("target", ["onnx", "sql"])
 @pytest.mark.parametrize("front", ["nothing", "StandardScaler", "MinMaxScaler"])
 def test_values_of_double_precision_take_their_side(tmp_path, target, front):

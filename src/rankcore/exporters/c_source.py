@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -104,10 +105,13 @@ class _Source:
         kind = _TYPES[values.dtype.str[1:]]
         if values.dtype.kind == "f":
             suffix = "f" if kind == "float" else ""
-            # The threshold of a split by category is infinite, and not looked at.
+            # Thresholds are infinite where a stump parts missing values from all others (-), and
+            # of splits by category, where they are not looked at.
             texts = [
-                f"{float(value).hex()}{suffix}" if np.isfinite(value) else "INFINITY"
-                for value in values
+                f"{value.hex()}{suffix}"
+                if math.isfinite(value)
+                else ("-" if value < 0 else "") + "INFINITY"
+                for value in values.astype(np.float64).tolist()
             ]
         else:
             texts = [*map(str, values.tolist())]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import subprocess
 import tempfile
@@ -197,6 +196,24 @@ def _dense(X: Any, n_features: int) -> Floats:
 # ------------------------------------------------------------------------ engines
 
 
+_PROGRAM = """#include <stdio.h>
+#include "{header}"
+
+int main(void)
+{{
+    static double x[{n}];
+    while (fread(x, sizeof *x, {n}, stdin) == {n}) {{
+        double found;
+{calls}
+    }}
+    return ferror(stdin) || fflush(stdout);
+}}
+"""
+_CALL = """        found = (double){function}(x);
+        if (fwrite(&found, sizeof found, 1, stdout) != 1)
+            return 1;"""
+
+
 def _in_c(
     described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
 ) -> tuple[str, Answers]:
@@ -204,24 +221,33 @@ def _in_c(
     if compiler is None:
         raise RuntimeError("check of format='c' needs a C compiler: found no cc")
     prefix = options.get("name") or files[0].stem
+    calls = {"score": described.scoring.form != "classes", "rank": bool(described.n_ranks)}
+    called = [name for name, there in calls.items() if there]
+    # A program of its own: a library that is loaded once more from a file of another content may
+    # be the old one, for the linker knows files by their numbers, which are given again.
+    program = _PROGRAM.format(
+        header=next(file.name for file in files if file.suffix == ".h"),
+        n=described.n_features,
+        calls="\n".join(_CALL.format(function=f"{prefix}_{name}") for name in called),
+    )
     with tempfile.TemporaryDirectory() as folder:
-        shared = Path(folder) / "model.so"
-        flags = ["-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC"]
+        main, executable = Path(folder) / "main.c", Path(folder) / "main"
+        main.write_text(program)
+        flags = ["-std=c99", "-O2", "-ffp-contract=off", f"-I{files[0].parent}"]
         done = subprocess.run(
-            [compiler, *flags, "-o", shared, files[0], "-lm"], capture_output=True, text=True
+            [compiler, *flags, "-o", executable, main, files[0], "-lm"],
+            capture_output=True,
+            text=True,
         )
         if done.returncode:
             raise RuntimeError(f"{compiler} does not compile {files[0]}:\n{done.stderr}")
-        loaded = ctypes.CDLL(str(shared))
-        scores = ranks = None
-        pointers = [row.ctypes.data_as(ctypes.c_void_p) for row in rows]
-        if described.scoring.form != "classes":
-            score = getattr(loaded, f"{prefix}_score")
-            score.restype = ctypes.c_double
-            scores = np.array([score(pointer) for pointer in pointers])
-        if described.n_ranks:
-            rank = getattr(loaded, f"{prefix}_rank")
-            ranks = np.array([rank(pointer) for pointer in pointers], dtype=np.int64)
+        ran = subprocess.run([executable], input=rows.tobytes(), capture_output=True)
+    if ran.returncode:
+        raise RuntimeError(f"the program of {files[0]} ended with status {ran.returncode}")
+    table = np.frombuffer(ran.stdout).reshape(len(rows), len(called))
+    found = dict(zip(called, table.T, strict=True))
+    scores = found.get("score")
+    ranks = found["rank"].astype(np.int64) if "rank" in found else None
     return f"C ({compiler})", (scores, ranks)
 
 
