@@ -336,7 +336,7 @@ def test_importances_leave_unused_features_out(ax):
     rc.plotting.plot_importances(model, ax=ax)
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == sorted(model.feature_importances_[used], reverse=True)
-    assert ax.get_yticklabels()[0].get_text() == "feature 1"
+    assert ax.get_yticklabels()[0].get_text() == "column 1"
     ax.clear()
     found = rc.explain.global_importance(model, X, qid=qid)
     found.plot(ax=ax, max_features=1)
@@ -353,7 +353,7 @@ def test_weights_by_rank(ax):
     X = RNG.normal(size=(120, 4))
     y = np.digitize(X[:, 2], [-0.5, 0.5])
     rc.plotting.plot_weights(rc.PRank(random_state=0).fit(X, y), ax=ax)
-    assert ax.get_yticklabels()[0].get_text() == "feature 2"
+    assert ax.get_yticklabels()[0].get_text() == "column 2"
     for learner, labels in (
         (rc.CuSumRank(random_state=0), ["0 | 1", "1 | 2"]),
         (rc.MulticlassPerceptron(random_state=0), ["0", "1", "2"]),
@@ -374,7 +374,7 @@ def test_contributions_share_an_axis():
     model = rc.RankBoost(20).fit(X, y, qid=qid)
     axes = rc.plotting.plot_contributions(model, X)
     assert len({ax.get_ylim() for ax in axes}) == 1
-    assert {ax.get_xlabel() for ax in axes} <= {f"feature {j}" for j in range(4)}
+    assert {ax.get_xlabel() for ax in axes} <= {f"column {j}" for j in range(4)}
     used = np.flatnonzero(model.feature_importances_)
     assert len(axes) <= used.size
     assert not any("missing" in ax.get_legend_handles_labels()[1] for ax in axes)

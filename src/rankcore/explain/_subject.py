@@ -66,7 +66,7 @@ class Subject:
             return [*map(str, self.learner.feature_names_in_)]
         if self.front is not None and hasattr(self.front, "feature_names_in_"):
             return [*map(str, self.front.get_feature_names_out())]
-        return [f"feature {j}" for j in range(d)]
+        return [f"column {j}" for j in range(d)]
 
     @property
     def name(self) -> str:

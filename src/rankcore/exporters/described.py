@@ -55,7 +55,7 @@ class Described:
         if self.names is None:
             raise ValueError(
                 f"{target} refers to features by name; this {self.learner} was fitted without: "
-                f"give feature_names, {self.n_features} of them"
+                f"give feature_names (on the command line --names FILE), {self.n_features} of them"
             )
         return self.names
 

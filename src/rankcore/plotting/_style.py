@@ -73,7 +73,7 @@ def names_of(learner: Any, n_features: int) -> list[str]:
     """Names of a learner's features, or their numbers."""
     names = getattr(learner, "feature_names_in_", None)
     if names is None:
-        return [f"feature {j}" for j in range(n_features)]
+        return [f"column {j}" for j in range(n_features)]
     return [*map(str, names)]
 
 
