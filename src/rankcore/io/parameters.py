@@ -11,6 +11,7 @@ from rankcore._core.model_spec import Specified
 from rankcore._core.public_names import HOME
 from rankcore._core.random_state import decode_generator, encode_generator
 from rankcore.io.scaled import scaled_pipeline, split_scaler
+from rankcore.ordinal._held_out import is_frozen
 
 
 def check_params(model: Any) -> None:
@@ -75,7 +76,7 @@ def encode_param(name: str, value: Any) -> Any:
 
 def _encode_estimator(whole: Any) -> dict[str, Any]:
     """An estimator that is a parameter, not fitted; of a frozen one only that it is one."""
-    if type(whole).__name__ == "FrozenEstimator":
+    if is_frozen(whole):
         return {"frozen": "estimator"}
     scaler, learner = split_scaler(whole)
     check_learner(learner)
