@@ -166,13 +166,15 @@ cdef class Members:
     n_members : int
     scale, strict
         As in ``PRankState``.
+    before : int, default=0
+        Members of the ensemble before these, a multiple of 4: who draws what depends on it.
     """
 
     cdef double[:, :, ::1] weights, thresholds, weight_sums
     cdef int64_t[:, :, ::1] steps, step_sums
     cdef int64_t[:, ::1] seen
     cdef int64_t[::1] survived
-    cdef int64_t n_members
+    cdef int64_t n_members, before
     cdef double scale
     cdef bint strict
 
@@ -188,10 +190,13 @@ cdef class Members:
         int64_t n_members,
         double scale,
         bint strict,
+        int64_t before=0,
     ):
         cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = steps.shape[1]
         if (
             tasks < 1
+            or before < 0
+            or before % 4
             or width < 4
             or width % 4
             or weights.shape[1] < 1
@@ -212,7 +217,8 @@ cdef class Members:
         self.weights, self.weight_sums = weights, weight_sums
         self.steps, self.thresholds, self.step_sums = steps, thresholds, step_sums
         self.seen, self.survived = seen, survived
-        self.n_members, self.scale, self.strict = n_members, scale, strict
+        self.n_members, self.before = n_members, before
+        self.scale, self.strict = scale, strict
 
     cdef void place(self, int64_t member, int64_t last, Tile *tile, rc_lanes *m) noexcept nogil:
         """Point to the members from one on, as many as are in its tile."""
@@ -331,7 +337,7 @@ def learn_members(
     with nogil:
         while member < last:
             members.place(member, last, &tile, &m)
-            lesson.first = member
+            lesson.first = members.before + member
             lesson.n = max(0, min(m.n, members.n_members - member))
             if fetch:
                 rc_lane_fetch(m.weights, X.n_features, m.n, width)

@@ -21,6 +21,7 @@ class Members:
         n_members: int,
         scale: float,
         strict: bool,
+        before: int = 0,
     ) -> None: ...
 
 def learn_members(

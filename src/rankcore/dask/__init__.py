@@ -4,6 +4,8 @@ Needs ``pip install 'rankcore[dask]'``. ``fit`` takes dask arrays, dataframes, l
 blocks or paths; ``predict`` returns lazy collections; ``to_local()`` the ordinary estimator.
 
 `RankBoost` and `BipartiteRankBoost` sum over shards exactly: the model does not depend on them.
+The members of `OAPBPM`, `OAPBagging` and `OAPVoting` are divided among workers, and are those of
+memory.
 
 A pass of the others is one of iterative parameter mixing [1]_: every shard goes on from the same
 model with the same kernel as in memory, and the models are averaged. What every example or success
@@ -18,15 +20,19 @@ References
 
 from rankcore.boosting import bipartite, rankboost
 from rankcore.dask._estimators import DistributedClassifier, DistributedRanker
+from rankcore.dask._ensembles import DistributedEnsemble
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._exact import ExactRanker
-from rankcore.ordinal import baselines, cusum, prank
+from rankcore.ordinal import baselines, cusum, oap, prank
 from rankcore.ranking import perceptron
 
 __all__ = [
     "BipartiteRankBoost",
     "CuSumRank",
     "MulticlassPerceptron",
+    "OAPBPM",
+    "OAPBagging",
+    "OAPVoting",
     "PRank",
     "PairwisePerceptron",
     "RankBoost",
@@ -90,6 +96,44 @@ class MulticlassPerceptron(DistributedClassifier, baselines.MulticlassPerceptron
     """
 
     _local = baselines.MulticlassPerceptron
+
+
+class OAPBPM(DistributedEnsemble, oap.OAPBPM):  # type: ignore[misc]
+    """`rankcore.OAPBPM` on a Dask cluster.
+
+    Parameters
+    ----------
+    As for `rankcore.OAPBPM`.
+
+    Notes
+    -----
+    Members are divided among the workers, each of which has all rows: the model is that of memory,
+    to the bit.
+    """
+
+    _local = oap.OAPBPM
+
+
+class OAPBagging(DistributedEnsemble, oap.OAPBagging):  # type: ignore[misc]
+    """`rankcore.OAPBagging` on a Dask cluster, in the manner of `OAPBPM`.
+
+    Parameters
+    ----------
+    As for `rankcore.OAPBagging`.
+    """
+
+    _local = oap.OAPBagging
+
+
+class OAPVoting(DistributedEnsemble, oap.OAPVoting):  # type: ignore[misc]
+    """`rankcore.OAPVoting` on a Dask cluster, in the manner of `OAPBPM`.
+
+    Parameters
+    ----------
+    As for `rankcore.OAPVoting`.
+    """
+
+    _local = oap.OAPVoting
 
 
 class PairwisePerceptron(DistributedRanker, perceptron.PairwisePerceptron):  # type: ignore[misc]

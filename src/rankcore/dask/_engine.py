@@ -13,7 +13,7 @@ except ModuleNotFoundError as error:
         f"rankcore.dask needs {error.name}: pip install 'rankcore[dask]'", name=error.name
     ) from error
 
-__all__ = ["Client", "KilledWorker", "delayed", "get_client", "n_threads_of", "release"]
+__all__ = ["Client", "KilledWorker", "delayed", "get_client", "n_threads_of", "n_workers_of", "release"]
 
 delayed: Any = _delayed  # without types
 
@@ -21,6 +21,11 @@ delayed: Any = _delayed  # without types
 def n_threads_of(client: Any) -> int:
     """Threads of all workers of a client, at least 1."""
     return max(1, sum(client.nthreads().values()))
+
+
+def n_workers_of(client: Any) -> int:
+    """Workers of a client, at least 1."""
+    return max(1, len(client.nthreads()))
 
 
 def release(futures: Iterable[Any]) -> None:

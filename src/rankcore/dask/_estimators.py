@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from secrets import token_hex
 from typing import Any, ClassVar, Self
 
@@ -13,6 +15,10 @@ from rankcore._core.params import check_flag, check_option
 from rankcore.dask._engine import Client, delayed, get_client, n_threads_of, release
 from rankcore.dask._mixing import MIXINGS, Run, fit_ordinal, fit_pairwise
 from rankcore.dask._shards import Finding, look, pieces_of, shards_of
+
+# Of a model that is not fitted, the run, what is known of each shard, and a table of the columns:
+# a fitted copy of the model.
+Learn = Callable[[Any, Run, list[Finding], Any], Any]
 
 
 class Distributed:
@@ -39,13 +45,11 @@ class Distributed:
         qid: Any,
         client: Client | None,
         n_shards: int | None,
-        mixing: str,
         regroup: bool,
         n_features: int | None,
         zero_based: bool,
-        classes: Any = None,
+        learn: Learn,
     ) -> Self:
-        check_option(mixing, "mixing", MIXINGS)
         check_flag(regroup, "regroup")
         engine: Any = client or get_client()
         if n_shards is None:
@@ -81,24 +85,13 @@ class Distributed:
                     for shard, number in zip(run.shards, run.numbers, strict=True)
                 ]
                 findings = [_widened(finding, n_features) for finding in findings]
-            fitted = self._mixed(model, run, findings, form, classes, mixing)
+            fitted = learn(model, run, findings, form)
         except BaseException:
             release([*run.futures, *run.shards, *held])
             raise
         del held
         self.__dict__ = dict(vars(fitted))
         return self
-
-    def _mixed(
-        self,
-        model: Any,
-        run: Run,
-        findings: list[Finding],
-        form: Any,
-        classes: Any,
-        mixing: str,
-    ) -> Any:
-        raise NotImplementedError
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
         """What a method gives for each block, as a collection of the kind of X."""
@@ -212,20 +205,9 @@ class DistributedClassifier(Distributed):
         RuntimeError
             If workers are lost again and again.
         """
-        return self._fit_on(
-            X, y, None, client, n_shards, mixing, False, n_features, zero_based, classes
-        )
-
-    def _mixed(
-        self,
-        model: Any,
-        run: Run,
-        findings: list[Finding],
-        form: Any,
-        classes: Any,
-        mixing: str,
-    ) -> Any:
-        return fit_ordinal(model, run, findings, form, classes, mixing)
+        check_option(mixing, "mixing", MIXINGS)
+        learn = partial(fit_ordinal, classes=classes, mixing=mixing)
+        return self._fit_on(X, y, None, client, n_shards, False, n_features, zero_based, learn)
 
     def predict(self, X: Any) -> Any:
         """The predicted labels, as a lazy collection of the kind of X."""
@@ -280,18 +262,9 @@ class DistributedRanker(Distributed):
         RuntimeError
             If workers are lost again and again.
         """
-        return self._fit_on(X, y, qid, client, n_shards, mixing, regroup, n_features, zero_based)
-
-    def _mixed(
-        self,
-        model: Any,
-        run: Run,
-        findings: list[Finding],
-        form: Any,
-        classes: Any,
-        mixing: str,
-    ) -> Any:
-        return fit_pairwise(model, run, findings, form, mixing)
+        check_option(mixing, "mixing", MIXINGS)
+        learn = partial(fit_pairwise, mixing=mixing)
+        return self._fit_on(X, y, qid, client, n_shards, regroup, n_features, zero_based, learn)
 
     def predict(self, X: Any) -> Any:
         """Scores, as a lazy collection of the kind of X."""

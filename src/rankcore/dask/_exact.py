@@ -52,18 +52,9 @@ class ExactRanker(Distributed):
         RuntimeError
             If workers are lost again and again.
         """
-        return self._fit_on(X, y, qid, client, n_shards, "uniform", regroup, n_features, zero_based)
-
-    def _mixed(
-        self,
-        model: Any,
-        run: Run,
-        findings: list[Finding],
-        form: Any,
-        classes: Any,
-        mixing: str,
-    ) -> Any:
-        return fit_stumps(model, run, findings, form)
+        return self._fit_on(
+            X, y, qid, client, n_shards, regroup, n_features, zero_based, self._learn
+        )
 
     def predict(self, X: Any) -> Any:
         """Scores, as a lazy collection of the kind of X."""

@@ -106,18 +106,11 @@ def fit_ordinal(
     """
     model._check_params()
     n_features = findings[0].n_features
-    labels = np.unique(np.concatenate([finding.labels for finding in findings]))
-    known = check_classes(classes) if classes is not None else find_classes(labels)
-    weights = None
-    if model.class_weight is not None:
-        model._check_weighable()
-        counts = np.zeros(known.size, dtype=np.int64)
-        for finding in findings:
-            counts[encode(finding.labels, known)] += finding.counts
-        weights = class_weights(model.class_weight, counts, known)
+    known = classes_of(findings, classes)
+    weights = class_weights_of(model, findings, known)
     base = model._new_state(n_features, known.size)
     n_rows = sum(finding.n_rows for finding in findings)
-    fix_scale(base, model._lengths, lambda: _mean_square(findings, n_rows))
+    fix_scale_of(base, model, findings)
     fitted = model._shadow(form, known, base, n_features)
     generator = as_generator(model.random_state)
     log = LearnerState(settings={})
@@ -161,15 +154,39 @@ def fit_ordinal(
     return fitted
 
 
-def _mean_square(findings: Sequence[Finding], n_rows: int) -> float:
-    """As `mean_square_length` of all rows together."""
-    shift = max(finding.squares[1] for finding in findings)
-    total = sum(np.ldexp(total, 2 * (one - shift)) for total, one in _squares(findings))
-    return power_of_two(float(total) / n_rows, 2 * shift)
+def classes_of(findings: Sequence[Finding], classes: Any) -> NDArray[Any]:
+    """Every label, lowest rank first: those given, or all that the shards have."""
+    if classes is not None:
+        return check_classes(classes)
+    return find_classes(np.unique(np.concatenate([finding.labels for finding in findings])))
 
 
-def _squares(findings: Sequence[Finding]) -> list[tuple[float, int]]:
-    return [finding.squares for finding in findings]
+def class_weights_of(
+    model: Any, findings: Sequence[Finding], known: NDArray[Any]
+) -> NDArray[np.float64] | None:
+    """The weight of a row of each class; None if all weigh the same."""
+    if model.class_weight is None:
+        return None
+    model._check_weighable()
+    counts = np.zeros(known.size, dtype=np.int64)
+    for finding in findings:
+        counts[encode(finding.labels, known)] += finding.counts
+    return class_weights(model.class_weight, counts, known)
+
+
+def fix_scale_of(state: OnlineState, model: Any, findings: Sequence[Finding]) -> None:
+    """Fix an automatic scale: that of the rows of all shards together."""
+    n_rows = sum(finding.n_rows for finding in findings)
+
+    def mean_square() -> float:
+        shift = max(finding.squares[1] for finding in findings)
+        total = sum(
+            np.ldexp(total, 2 * (one - shift))
+            for total, one in (finding.squares for finding in findings)
+        )
+        return power_of_two(float(total) / n_rows, 2 * shift)
+
+    fix_scale(state, model._lengths, mean_square)
 
 
 def _generators(generator: np.random.Generator, n: int) -> list[np.random.Generator]:

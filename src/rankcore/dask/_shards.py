@@ -162,13 +162,14 @@ def _as_shard(piece: Any) -> Shard | None:
 def _joined(pieces: Sequence[Any], number: int) -> Shard | None:
     """One shard of several pieces, in their order; an error names it."""
     try:
-        return _join(pieces)
+        return join([_as_shard(piece) for piece in pieces])
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
 
 
-def _join(pieces: Sequence[Any]) -> Shard | None:
-    parts = [part for part in map(_as_shard, pieces) if part is not None]
+def join(shards: Sequence[Shard | None]) -> Shard | None:
+    """The rows of several shards as one; None if all are empty."""
+    parts = [part for part in shards if part is not None]
     if len(parts) <= 1:
         return parts[0] if parts else None
     blocks = [part.X for part in parts]

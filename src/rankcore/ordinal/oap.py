@@ -166,31 +166,40 @@ class OAP(ThresholdClassifier):
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
-        n, others = state.settings["n_estimators"], state.others
-        scale = scale_of(state)
-        weights = state.by_feature["weights"]
-        lines = math.ceil(n / LANES)
+        reached, moved = self._move_members(state, rows, ranks, order, start, stop)
+        if reached < stop:
+            return reached
+        mean = Mean(
+            state.by_feature["mean"],
+            state.others["totals"],
+            state.others["mean_thresholds"],
+            moved,
+            scale_of(state),
+            state.settings["n_estimators"],
+        )
+        return learn(mean, rows, ranks, order, None, start, stop, state.counts, marks, losses)
+
+    def _move_members(
+        self,
+        state: OnlineState,
+        rows: Rows,
+        ranks: np.ndarray,
+        order: np.ndarray | None,
+        start: int,
+        stop: int,
+    ) -> tuple[int, np.ndarray]:
+        """Let the members learn; the first position not learned, and what moves the mean."""
+        others, n_tasks = state.others, state.others["totals"].size
+        lines = math.ceil(state.settings["n_estimators"] / LANES)
         n_jobs = min(n_threads(self.n_jobs), lines)
         edges = (np.linspace(0, lines, n_jobs + 1).astype(int) * LANES).tolist()
-        edges[-1] = len(weights) * weights.shape[2]
-
-        bound = kernels.Members(
-            weights,
-            state.by_feature.get("weights_sums"),
-            others["steps"],
-            others["thresholds"],
-            others.get("steps_sums"),
-            others["seen"],
-            others["survived"],
-            n,
-            scale,
-            self.tie == "strict",
-        )
+        edges[-1] = others["survived"].size
+        bound = self._bind_members(state, state.settings["n_estimators"])
         cumulative = least_draws(state.settings) if state.weights is None else state.weights
         t, seed = state.t, int(others["seed"][0])
 
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
-            moved = np.zeros((stop - start, others["totals"].size), dtype=np.int32)
+            moved = np.zeros((stop - start, n_tasks), dtype=np.int32)
             reached = kernels.learn_members(
                 bound, rows, ranks, order, start, stop, t, seed, cumulative, first, last, moved
             )
@@ -201,16 +210,26 @@ class OAP(ThresholdClassifier):
         else:
             with signals_held(), ThreadPoolExecutor(n_jobs) as pool:
                 results = shared_out(pool, learn_some, edges[:-1], edges[1:])
-        reached = min(reached for reached, _ in results)
-        if reached < stop:
-            return reached
         moved = results[0][1]
         for _, more in results[1:]:
             moved += more
-        mean = Mean(
-            state.by_feature["mean"], others["totals"], others["mean_thresholds"], moved, scale, n
+        return min(reached for reached, _ in results), moved
+
+    def _bind_members(self, state: OnlineState, n: int, before: int = 0) -> kernels.Members:
+        """The arrays of n members as the kernel takes them; ``before`` them are others."""
+        return kernels.Members(
+            state.by_feature["weights"],
+            state.by_feature.get("weights_sums"),
+            state.others["steps"],
+            state.others["thresholds"],
+            state.others.get("steps_sums"),
+            state.others["seen"],
+            state.others["survived"],
+            n,
+            scale_of(state),
+            self.tie == "strict",
+            before,
         )
-        return learn(mean, rows, ranks, order, None, start, stop, state.counts, marks, losses)
 
 
 class OAPBPM(OAP):

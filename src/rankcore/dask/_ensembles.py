@@ -1,0 +1,56 @@
+"""Ensembles whose members are divided among workers: their public face."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+from rankcore._core.concurrency import learns
+from rankcore.dask._engine import Client, get_client, n_threads_of
+from rankcore.dask._estimators import DistributedClassifier
+from rankcore.dask._members import fit_members
+
+
+class DistributedEnsemble(DistributedClassifier):
+    """An online ensemble of ordered labels on a cluster. Not public."""
+
+    @learns
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        *,
+        client: Client | None = None,
+        n_blocks: int | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+    ) -> Self:
+        """Learn from scratch; the model is that of memory, to the bit.
+
+        Parameters
+        ----------
+        X, y, classes, client, n_features, zero_based
+            As for `PRank.fit`. All rows must fit into the memory of a worker.
+        n_blocks : int, optional
+            Blocks that the members are divided into, of 8 or a multiple of it; by default one for
+            each thread of the workers. The model does not depend on it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters. The estimator stays as it was.
+        RuntimeError
+            If workers are lost again and again.
+        """
+        engine: Any = client or get_client()
+        if n_blocks is None:
+            n_blocks = n_threads_of(engine)
+        if not isinstance(n_blocks, int) or n_blocks < 1:
+            raise ValueError(f"n_blocks must be an integer from 1 on; found {n_blocks!r}")
+        learn = partial(fit_members, classes=classes, n_blocks=n_blocks)
+        return self._fit_on(X, y, None, engine, None, False, n_features, zero_based, learn)
