@@ -1,5 +1,7 @@
 """Ensembles whose members are divided among workers: the model of memory, to the bit."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -36,7 +38,7 @@ def rows():
 def parts(*arrays, n=3):
     """Lists of delayed blocks."""
     edges = np.linspace(0, arrays[0].shape[0], n + 1).astype(int)
-    return [[delayed(one[a:b]) for a, b in zip(edges, edges[1:], strict=False)] for one in arrays]
+    return [[delayed(one[a:b]) for a, b in pairwise(edges)] for one in arrays]
 
 
 def saved(model, tmp_path):

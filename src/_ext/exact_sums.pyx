@@ -1,4 +1,4 @@
-"""Sums by bin that do not depend on the order of the rows: of integers.
+"""Sums by bin or by feature that do not depend on the order of the rows: of integers.
 
 Numbers are multiplied by a power of two and rounded to 64-bit integers, once for each row; sums of
 integers are exact, so that shards of the rows can be summed anywhere and in any order.
@@ -8,7 +8,9 @@ from libc.math cimport ldexp, rint
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
+from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport Binned, binned_of
+from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
 
 
 cdef extern from "_histograms.h" nogil:
@@ -146,3 +148,69 @@ def bin_sums(
                     for i in range(binned.n_bins[f + lane] + 1):
                         sums[bounds[f + lane] + i] = lanes[lane * RC_CODES + i]
                 f += width
+
+
+def feature_sums(
+    object rows not None,
+    const int64_t[::1] docs not None,
+    const double[::1] by not None,
+    const double[::1] scales not None,
+    int64_t[::1] sums not None,
+):
+    """Sum multiples of rows, as integers: ``by[k] * row docs[k]`` over k.
+
+    Parameters
+    ----------
+    rows : Rows
+        In.
+    docs : int64 array, shape (n_docs,)
+        In. Rows.
+    by : float64 array, shape (n_docs,)
+        In. Finite.
+    scales : float64 array, shape (n_features,)
+        In. Powers of two, each of which brings the sum of all magnitudes of its feature to 2**61 at
+        most; nobody checks that.
+    sums : int64 array, shape (n_features,)
+        Out.
+
+    Notes
+    -----
+    Each product is rounded to float64, multiplied and rounded to an integer, halves to even.
+    O(values).
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t k, f, n_docs = docs.shape[0]
+    cdef rc_row x
+    if by.shape[0] != n_docs or scales.shape[0] != X.n_features or sums.shape[0] != X.n_features:
+        raise ValueError("the arrays do not fit the rows")
+    for k in range(n_docs):
+        if not 0 <= docs[k] < X.n_rows:
+            raise ValueError(f"there is no row {docs[k]}")
+    sums[:] = 0
+    with nogil:
+        for k in range(n_docs):
+            if by[k] == 0.0:
+                continue
+            x = rc_rows_get(X, docs[k])
+            if x.indices != NULL:
+                for f in range(x.n):
+                    _add(x, f, by[k], scales[x.indices[f]], &sums[x.indices[f]])
+            elif x.dtype == RC_FLOAT32:
+                for f in range(x.n):
+                    sums[f] += <int64_t> rint(
+                        by[k] * <double> (<const float *> x.data)[f] * scales[f]
+                    )
+            else:
+                for f in range(x.n):
+                    sums[f] += <int64_t> rint(by[k] * (<const double *> x.data)[f] * scales[f])
+
+
+cdef inline void _add(
+    rc_row x, int64_t f, double by, double scale, int64_t *total
+) noexcept nogil:
+    cdef double value
+    if x.dtype == RC_FLOAT32:
+        value = (<const float *> x.data)[f]
+    else:
+        value = (<const double *> x.data)[f]
+    total[0] += <int64_t> rint(by * value * scale)

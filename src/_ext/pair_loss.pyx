@@ -243,7 +243,7 @@ def evaluate(
         raise ValueError("an array to be written has the wrong shape")
     if rows is not None:
         X = checked_rows(rows)
-        if gradient is None or gradient.shape[0] != X.n_features:
+        if gradient is not None and gradient.shape[0] != X.n_features:
             raise ValueError("the gradient must have one number for each feature")
     with nogil:
         roomy = _allocate(&room, pairs, first, last, 1)
@@ -270,7 +270,7 @@ def evaluate(
                     &room, &graded, &scores[start], &margins[0], &factors[0], margins.shape[0],
                     &slopes[start], &curvatures[start], &sums[q, 0, 0],
                 )
-            if X != NULL:
+            if X != NULL and gradient is not None:
                 rc_add_docs(X, &pairs.docs[start], &slopes[start], n, &gradient[0])
         free(room.block)
     if not roomy:
@@ -322,7 +322,7 @@ def curve(
         raise ValueError("the arrays must have one number for each document")
     if rows is not None:
         X = checked_rows(rows)
-        if product is None or product.shape[0] != X.n_features:
+        if product is not None and product.shape[0] != X.n_features:
             raise ValueError("the product must have one number for each feature")
     with nogil:
         roomy = _allocate(&room, pairs, first, last, 1)
@@ -346,7 +346,7 @@ def curve(
                     &room, &graded, &scores[start], &z[start], &margins[0], &factors[0],
                     margins.shape[0], &curvatures[start], &out[start],
                 )
-            if X != NULL:
+            if X != NULL and product is not None:
                 rc_add_docs(X, &pairs.docs[start], &out[start], n, &product[0])
         free(room.block)
     if not roomy:

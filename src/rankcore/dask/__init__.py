@@ -3,9 +3,9 @@
 Needs ``pip install 'rankcore[dask]'``. ``fit`` takes dask arrays, dataframes, lists of delayed
 blocks or paths; ``predict`` returns lazy collections; ``to_local()`` the ordinary estimator.
 
-`RankBoost` and `BipartiteRankBoost` sum over shards exactly: the model does not depend on them.
-The members of `OAPBPM`, `OAPBagging` and `OAPVoting` are divided among workers, and are those of
-memory.
+`RankBoost`, `BipartiteRankBoost` and `RankSVM` sum over shards exactly: the model does not depend
+on them. The members of `OAPBPM`, `OAPBagging` and `OAPVoting` are divided among workers, and are
+those of memory.
 
 A pass of the others is one of iterative parameter mixing [1]_: every shard goes on from the same
 model with the same kernel as in memory, and the models are averaged. What every example or success
@@ -19,23 +19,26 @@ References
 """
 
 from rankcore.boosting import bipartite, rankboost
-from rankcore.dask._estimators import DistributedClassifier, DistributedRanker
+from rankcore.dask._boosting import fit_stumps
 from rankcore.dask._ensembles import DistributedEnsemble
+from rankcore.dask._estimators import DistributedClassifier, DistributedRanker
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._exact import ExactRanker
+from rankcore.dask._svm import fit_ranksvm
 from rankcore.ordinal import baselines, cusum, oap, prank
-from rankcore.ranking import perceptron
+from rankcore.ranking import perceptron, svm
 
 __all__ = [
+    "OAPBPM",
     "BipartiteRankBoost",
     "CuSumRank",
     "MulticlassPerceptron",
-    "OAPBPM",
     "OAPBagging",
     "OAPVoting",
     "PRank",
     "PairwisePerceptron",
     "RankBoost",
+    "RankSVM",
     "WidrowHoff",
     "evaluate",
 ]
@@ -163,6 +166,7 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
     """
 
     _local = rankboost.RankBoost
+    _learn = staticmethod(fit_stumps)
     _nan = True
 
 
@@ -179,4 +183,23 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
     """
 
     _local = bipartite.BipartiteRankBoost
+    _learn = staticmethod(fit_stumps)
     _nan = True
+
+
+class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
+    """`rankcore.RankSVM` on a Dask cluster, linear.
+
+    Parameters
+    ----------
+    As for `rankcore.RankSVM`; ``kernel`` is None and ``warm_start`` False.
+
+    Notes
+    -----
+    Each evaluation, and each product with second derivatives, asks all shards for sums of 64-bit
+    integers: the model is the same to the bit for any shards. It lies above the minimum by ``tol``
+    at most, as that of memory does, whose sums round otherwise.
+    """
+
+    _local = svm.RankSVM
+    _learn = staticmethod(fit_ranksvm)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,9 @@ from rankcore.boosting._shared_rounds import SharedRounds, run_rounds
 from rankcore.boosting._stump_shard import Move, StumpShard, Sums, added
 from rankcore.boosting._value_groups import Cuts, ValueGroups
 from rankcore.dask._mixing import Run
-from rankcore.dask._shards import Finding, Shard, check_queries
+from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
+from rankcore.dask._sums import each, joined
 from rankcore.ranking._pairs import Pairing, make_pairing
-
-# Results of shards that are joined by one task, or by the client.
-JOINED = 8
 
 
 @dataclass(frozen=True)
@@ -65,10 +62,10 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
     _check_kind(model)
     n_features = findings[0].n_features
     labels = np.unique(np.concatenate([finding.labels for finding in findings]))
-    in_queries = _in_queries(findings)
+    of_queries = in_queries(findings)
     upper = _upper_label(model, labels)
-    split = not in_queries and upper is not None
-    if not in_queries and not split and len(findings) > 1:
+    split = not of_queries and upper is not None
+    if not of_queries and not split and len(findings) > 1:
         raise ValueError(
             f"without qid all rows are of one query, which {len(findings)} shards have parts of: "
             f"that takes two different labels, and there are {labels.size}; give qid, or "
@@ -79,7 +76,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
         run.submit(pick, shard, upper, split, number, what=f"documents-shard-{number}")
         for shard, number in zip(run.shards, run.numbers, strict=True)
     ]
-    sizes = run.gather(_each(run, documents, size_of, "size"))
+    sizes = run.gather(each(run, documents, size_of, "size"))
     n_winning = sum(size.n_winning for size in sizes)
     n_losing = sum(size.n_losing for size in sizes)
     n_pairs = n_winning * n_losing if split else sum(size.n_pairs for size in sizes)
@@ -88,7 +85,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
             "nothing to learn from: no query has two documents of different label; was the right "
             "qid given?"
         )
-    groups = joined(run, _each(run, documents, values_of, "values"), ValueGroups.joined, "values")
+    groups = joined(run, each(run, documents, values_of, "values"), ValueGroups.joined, "values")
     zero_missing = model.missing == "zero"
     cuts = run.submit(cut, groups, int(model.max_bins), zero_missing, what="thresholds")
     balanced = model.balance == "query"
@@ -153,13 +150,6 @@ def _check_kind(model: Any) -> None:
             raise ValueError(f"a fit on shards requires {what}")
 
 
-def _in_queries(findings: Sequence[Finding]) -> bool:
-    given = [finding.queries is not None for finding in findings]
-    if any(given) and not all(given):
-        raise ValueError("some blocks have query ids and others none; expected one in all or none")
-    return all(given)
-
-
 def _upper_label(model: Any, labels: NDArray[Any]) -> float | None:
     """The least label of the documents that are better, if there are two kinds."""
     if hasattr(model, "rel"):
@@ -167,26 +157,6 @@ def _upper_label(model: Any, labels: NDArray[Any]) -> float | None:
             return float(model.rel)
         return float(labels[1]) if labels.size > 1 else np.inf
     return float(labels[1]) if labels.size == 2 else None
-
-
-def _each(run: Run, held: Sequence[Any], function: Any, what: str) -> list[Any]:
-    return [
-        run.submit(function, one, what=f"{what}-shard-{number}")
-        for one, number in zip(held, run.numbers, strict=True)
-    ]
-
-
-def joined(run: Run, tasks: Sequence[Any], function: Any, what: str) -> Any:
-    """One task whose result is that of all these, joined by a tree of tasks."""
-    level = 0
-    while len(tasks) > 1:
-        edges = [*range(0, len(tasks), JOINED), len(tasks)]
-        level += 1
-        tasks = [
-            run.submit(function, list(tasks[a:b]), what=f"{what}-joined-{level}-{at}")
-            for at, (a, b) in enumerate(pairwise(edges))
-        ]
-    return tasks[0]
 
 
 # ------------------------------------------------------------------------------ tasks

@@ -13,7 +13,15 @@ except ModuleNotFoundError as error:
         f"rankcore.dask needs {error.name}: pip install 'rankcore[dask]'", name=error.name
     ) from error
 
-__all__ = ["Client", "KilledWorker", "delayed", "get_client", "n_threads_of", "n_workers_of", "release"]
+__all__ = [
+    "Client",
+    "KilledWorker",
+    "delayed",
+    "get_client",
+    "n_threads_of",
+    "n_workers_of",
+    "release",
+]
 
 delayed: Any = _delayed  # without types
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from rankcore._core.concurrency import learns
-from rankcore.dask._boosting import fit_stumps
 from rankcore.dask._engine import Client
-from rankcore.dask._estimators import Distributed
-from rankcore.dask._mixing import Run
-from rankcore.dask._shards import Finding
+from rankcore.dask._estimators import Distributed, Learn
 
 
 class ExactRanker(Distributed):
     """A learner of queries that sums over shards. Not public."""
+
+    _learn: ClassVar[Any]
 
     @learns
     def fit(
@@ -37,8 +36,8 @@ class ExactRanker(Distributed):
         X, y, client, n_shards, n_features, zero_based
             As for `PRank.fit`.
         qid, regroup
-            As for `PairwisePerceptron.fit`. Without qid all rows are of one query, which may have
-            rows in several shards if there are two labels.
+            As for `PairwisePerceptron.fit`. Without qid all rows are of one query; for
+            boosting it may have rows in several shards if there are two labels.
 
         Returns
         -------
@@ -52,9 +51,8 @@ class ExactRanker(Distributed):
         RuntimeError
             If workers are lost again and again.
         """
-        return self._fit_on(
-            X, y, qid, client, n_shards, regroup, n_features, zero_based, self._learn
-        )
+        learn: Learn = type(self)._learn
+        return self._fit_on(X, y, qid, client, n_shards, regroup, n_features, zero_based, learn)
 
     def predict(self, X: Any) -> Any:
         """Scores, as a lazy collection of the kind of X."""

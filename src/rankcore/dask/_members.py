@@ -288,7 +288,7 @@ def follow_members(
 ) -> OnlineState:
     """The mean after a pass."""
     rows, ranks = as_rows(whole.X), encode(whole.y, model.classes_)
-    moved = np.sum(moves, axis=0, dtype=np.int32)
+    moved: Moved = np.asarray(np.sum(moves, axis=0, dtype=np.int32))
     learner, state = copy(model), deepcopy(mean)
     learner._state = state
 

@@ -257,3 +257,11 @@ def check_queries(findings: Sequence[Finding]) -> None:
             f"be whole in one ({same.size} are not): cut the collection between queries, or give "
             "regroup=True, which moves rows between workers"
         )
+
+
+def in_queries(findings: Sequence[Finding]) -> bool:
+    """Whether shards have query ids; raise ValueError if only some have."""
+    given = [finding.queries is not None for finding in findings]
+    if any(given) and not all(given):
+        raise ValueError("some blocks have query ids and others none; expected one in all or none")
+    return all(given)

@@ -52,6 +52,12 @@ class Terms:
         factor = C / (2.0 * width)
         return cls(np.array([1.0, 1.0 - width]), np.array([factor, -factor]))
 
+    def same(self, other: Terms) -> bool:
+        """Whether it is the same loss."""
+        return np.array_equal(self.margins, other.margins) and np.array_equal(
+            self.factors, other.factors
+        )
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -66,7 +72,9 @@ class Evaluation:
     sums : ndarray of float64, shape (n_margins, 2)
         Sums of (m - d) and (m - d)^2 over the pairs with d < m.
     pulled : ndarray of float64, shape (n_features,), or None
-        ``slopes`` times rows, if there were rows.
+        ``slopes`` times rows, if there were rows and they were asked for.
+    by_query : ndarray of float64, shape (n_queries, n_margins, 2), or None
+        What ``sums`` are the sums of.
     """
 
     terms: Terms
@@ -76,6 +84,7 @@ class Evaluation:
     loss: float
     sums: Floats
     pulled: Floats | None
+    by_query: Floats | None = None
 
 
 class PairLosses:
@@ -118,7 +127,9 @@ class PairLosses:
         levels, n_levels = _levels(pairing)
         pair_bounds, winners, losers, pair_weights = pairing.listed or (None, None, None, None)
         sizes = np.diff(pairing.bounds)
-        order = np.arange(self.n_docs) - np.repeat(pairing.bounds[:-1], sizes)
+        places = np.arange(self.n_docs) - np.repeat(pairing.bounds[:-1], sizes)
+        self._places = places.astype(np.uint32)
+        self._order = self._places.copy()
         self.kernel = kernels.PairLoss(
             pairing.docs,
             pairing.bounds,
@@ -130,7 +141,7 @@ class PairLosses:
             winners,
             losers,
             pair_weights,
-            order.astype(np.uint32),
+            self._order,
         )
         most = BLOCKS
         if rows is not None:
@@ -146,6 +157,14 @@ class PairLosses:
     def __exit__(self, *_: object) -> None:
         end_threads(self._pool)
 
+    def forget_order(self) -> None:
+        """Sort the next scores from the beginning.
+
+        Sums are then a function of the scores alone: equal scores keep the order that they had in
+        the last evaluation, and it decides how sums are rounded.
+        """
+        self._order[:] = self._places
+
     def evaluate(
         self,
         terms: Terms,
@@ -153,6 +172,7 @@ class PairLosses:
         scores: Floats | None = None,
         rows: Rows | None = None,
         weights: Floats | None = None,
+        pull: bool = True,
     ) -> Evaluation:
         """Loss and derivatives, at given scores or at those of rows times weights.
 
@@ -163,6 +183,8 @@ class PairLosses:
             Needed without rows.
         rows : Rows
         weights : ndarray of float64, shape (n_features,)
+        pull : bool
+            Whether slopes are multiplied by rows, if there are rows.
 
         Returns
         -------
@@ -176,7 +198,7 @@ class PairLosses:
             scores = np.empty(self.n_docs)
         slopes, curvatures = np.empty(self.n_docs), np.empty(self.n_docs)
         sums = np.empty((self.n_queries, terms.margins.size, 2))
-        parts = self._room(rows)
+        parts = self._room(rows) if pull else None
 
         def run(k: int, first: int, last: int) -> None:
             kernels.evaluate(
@@ -200,7 +222,7 @@ class PairLosses:
         pulled = None if parts is None else parts.sum(axis=0)
         if not np.isfinite(loss) or (pulled is not None and not np.isfinite(pulled).all()):
             raise overflow()
-        return Evaluation(terms, scores, slopes, curvatures, loss, total, pulled)
+        return Evaluation(terms, scores, slopes, curvatures, loss, total, pulled, sums)
 
     def curve(
         self,
@@ -209,6 +231,7 @@ class PairLosses:
         z: Floats | None = None,
         rows: Rows | None = None,
         weights: Floats | None = None,
+        pull: bool = True,
     ) -> tuple[Floats, Floats, Floats | None]:
         """Multiply by the second derivatives of the loss by the scores.
 
@@ -221,17 +244,19 @@ class PairLosses:
         rows : Rows
         weights : ndarray of float64, shape (n_features,)
             Or rows times these.
+        pull : bool
+            Whether the product is multiplied by rows, if there are rows.
 
         Returns
         -------
         z, product : ndarray of float64, shape (n_docs,)
         pulled : ndarray of float64, shape (n_features,), or None
-            ``product`` times rows.
+            ``product`` times rows, if it was asked for.
         """
         if z is None:
             z = np.empty(self.n_docs)
         out = np.empty(self.n_docs)
-        parts = self._room(rows)
+        parts = self._room(rows) if pull else None
 
         def run(k: int, first: int, last: int) -> None:
             kernels.curve(

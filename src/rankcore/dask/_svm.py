@@ -1,0 +1,188 @@
+"""The linear ranking SVM on shards, exactly: sums of integers, one optimiser at the client."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from rankcore._core.inputs import as_rows
+from rankcore._core.params import as_generator
+from rankcore._core.queries import group_rows
+from rankcore._core.watch import Watch
+from rankcore.dask._mixing import Run
+from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
+from rankcore.dask._sums import each, joined
+from rankcore.ranking._base import ModelState
+from rankcore.ranking._pairs import make_pairing
+from rankcore.ranking.svm._look import Look
+from rankcore.ranking.svm._losses import Terms
+from rankcore.ranking.svm._models import LinearModel
+from rankcore.ranking.svm._newton import minimise
+from rankcore.ranking.svm._shards import (
+    Floats,
+    PairShard,
+    SharedSpace,
+    Slopes,
+    Words,
+    added_slopes,
+    added_words,
+    joined_shard,
+)
+
+
+class _Linear:
+    """What elements of the space are as models."""
+
+    @staticmethod
+    def model(w: Floats) -> LinearModel:
+        return LinearModel(w)
+
+
+def fit_ranksvm(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
+    """A fitted copy of a `RankSVM`; the rest is as `fit_ordinal`."""
+    begin = perf_counter()
+    _check_kind(model)
+    of_queries = in_queries(findings)
+    if not of_queries and len(findings) > 1:
+        raise ValueError(
+            f"without qid all rows are of one query, which {len(findings)} shards have parts of: "
+            "give qid, or n_shards=1"
+        )
+    check_queries(findings)
+    balanced = model.balance == "query"
+    prepared = [
+        run.submit(prepare, shard, balanced, number, what=f"pairs-shard-{number}")
+        for shard, number in zip(run.shards, run.numbers, strict=True)
+    ]
+    facts = run.gather(each(run, prepared, PairShard.facts, "facts"))
+    run.drop(prepared)
+    useful = [at for at, one in enumerate(facts) if one.sizes.size]
+    if not useful:
+        raise ValueError(
+            "nothing to learn from: no query has two documents of different label; was the right "
+            "qid given?"
+        )
+    largest = max(one.n_in_query for one in facts) if of_queries else 0
+    run.numbers = [run.numbers[at] for at in useful]
+    run.shards = [prepared[at] for at in useful]
+    run.drop(run.shards)
+    asked = Questions(run, [facts[at].sizes.size for at in useful], balanced)
+    space = SharedSpace(
+        [facts[at] for at in useful],
+        asked.slopes,
+        asked.curve,
+        asked.matrix,
+        as_generator(model.random_state),
+    )
+    n_features = findings[0].n_features
+    shadow = model._shadow(form, n_features, largest, ModelState(None, settings={}))
+    problem: Any = _Linear()
+    look = Look(problem, Watch(shadow, [], None), shadow, begin)
+    with (
+        threadpool_limits(limits=1, user_api="blas"),
+        np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
+    ):
+        found = minimise(
+            space, model.C, model.loss, space.zero(), model.tol, int(model.max_iter), look
+        )
+    shadow._take(problem, found)
+    model._warn(found)
+    return shadow
+
+
+def _check_kind(model: Any) -> None:
+    """Raise unless the parameters are of what shards can share."""
+    if model.kernel is not None:
+        raise ValueError(
+            "a fit on shards requires kernel=None, for kernels compare rows of all shards; found "
+            f"{model.kernel!r}"
+        )
+    if model.warm_start:
+        raise ValueError("a fit on shards requires warm_start=False")
+
+
+class Questions:
+    """What the optimiser asks the shards.
+
+    Parameters
+    ----------
+    run : Run
+        Its shards are `PairShard`.
+    n_queries : list of int
+        Of each.
+    balanced : bool
+    """
+
+    def __init__(self, run: Run, n_queries: list[int], balanced: bool) -> None:
+        self._run, self._balanced, self._n_asked = run, balanced, 0
+        self._edges = np.concatenate([[0], np.cumsum(n_queries)])
+        self._sample: tuple[NDArray[np.int64], Any] | None = None
+
+    def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
+        """As `SharedSpace` has it."""
+        found = self._ask(PairShard.slopes, added_slopes, "slopes", weights, terms, exponents)
+        assert isinstance(found, Slopes)
+        return found
+
+    def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
+        """As `SharedSpace` has it."""
+        found = self._ask(PairShard.curve, added_words, "curve", weights, terms, p, exponents)
+        return np.asarray(found)
+
+    def matrix(
+        self, queries: NDArray[np.int64], weights: Floats, terms: Terms
+    ) -> tuple[Floats, float]:
+        """As `SharedSpace` has it: the queries come together once, in a shard of their own."""
+        run = self._run
+        if self._sample is None or not np.array_equal(self._sample[0], queries):
+            self._n_asked += 1
+            parts = []
+            for at, (shard, number) in enumerate(zip(run.shards, run.numbers, strict=True)):
+                first, last = self._edges[at], self._edges[at + 1]
+                ours = queries[(queries >= first) & (queries < last)] - first
+                if ours.size:
+                    what = f"sample-{self._n_asked}-shard-{number}"
+                    parts.append(run.submit(PairShard.take, shard, ours, what=what))
+            what = f"sample-{self._n_asked}"
+            self._sample = queries, run.submit(joined_shard, parts, self._balanced, what=what)
+        self._n_asked += 1
+        what = f"matrix-{self._n_asked}"
+        (found,) = run.gather(
+            [run.submit(PairShard.matrix, self._sample[1], weights, terms, what=what)]
+        )
+        self._drop()
+        return found[0], found[1]
+
+    def _ask(self, function: Any, add: Any, what: str, *args: Any) -> Any:
+        run = self._run
+        self._n_asked += 1
+        name = f"{what}-{self._n_asked}"
+        tasks = [
+            run.submit(function, one, *args, what=f"{name}-shard-{number}")
+            for one, number in zip(run.shards, run.numbers, strict=True)
+        ]
+        (found,) = run.gather([joined(run, tasks, add, name)])
+        self._drop()
+        return found
+
+    def _drop(self) -> None:
+        sample = [] if self._sample is None else [self._sample[1]]
+        self._run.drop([*self._run.shards, *sample])
+
+
+# ------------------------------------------------------------------------------ tasks
+
+
+def prepare(shard: Shard, balanced: bool, number: int) -> PairShard:
+    """The pairs of a shard."""
+    try:
+        rows = as_rows(shard.X)
+        queries = group_rows(shard.qid, rows.n_rows)
+        pairing = make_pairing(rows.n_rows, shard.y, queries, None)
+        return PairShard(shard.X, pairing, balanced, int(np.diff(queries.bounds).max()))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"shard {number}: {error}") from error

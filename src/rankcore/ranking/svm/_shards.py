@@ -1,0 +1,353 @@
+"""A linear ranking SVM whose queries are in shards: the same model for any shards, to the bit.
+
+What a shard answers is a function of its queries and of the weights it is asked about. Losses are
+summed as fractions, exactly. Gradients and products with second derivatives are summed by feature
+as 64-bit integers: products of a slope and a value, times a power of two that follows from the
+weights alone, rounded. So sums over shards depend neither on how many there are nor on their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import frexp
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from threadpoolctl import threadpool_limits
+
+from rankcore._core.inputs import as_rows
+from rankcore._ext.exact_sums import feature_sums
+from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
+from rankcore.ranking.svm._models import as_matrix
+from rankcore.ranking.svm._newton import Solve
+from rankcore.ranking.svm._spaces import DOCS_PER_FEATURE, MOST_FEATURES, MOST_VALUES, PRODUCTS
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.int64]
+
+# Bits of sums of magnitudes: bounds are exceeded by rounding alone.
+BITS = 60
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a shard before the first evaluation.
+
+    Attributes
+    ----------
+    largest : ndarray of float64, shape (n_features,)
+        The greatest magnitude of each feature.
+    weight : Fraction
+        Of all pairs.
+    sizes : ndarray of int64
+        Documents of each query.
+    n_in_query : int
+        Rows of the largest query.
+    """
+
+    largest: Floats
+    weight: Fraction
+    sizes: NDArray[np.int64]
+    n_in_query: int
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """What a shard says of a loss, or several shards together.
+
+    Attributes
+    ----------
+    sums : tuple of Fraction
+        Sums of (m - d) and (m - d)^2 for each margin m, one after the other.
+    pulled : ndarray of int64, shape (n_features,)
+        Slopes times rows.
+    """
+
+    sums: tuple[Fraction, ...]
+    pulled: Words
+
+
+def added_slopes(parts: Sequence[Slopes]) -> Slopes:
+    """The sums of several shards; in any order, the same."""
+    sums = tuple(sum(some, Fraction()) for some in zip(*(p.sums for p in parts), strict=True))
+    return Slopes(sums, np.sum([part.pulled for part in parts], axis=0))
+
+
+def added_words(parts: Sequence[Words]) -> Words:
+    """The same of second derivatives."""
+    return np.asarray(np.sum(parts, axis=0))
+
+
+def exact_sum(values: Floats) -> Fraction:
+    """The sum of finite numbers without rounding."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.ldexp(mantissas, 53).astype(np.int64)
+    total = Fraction()
+    for exponent in np.unique(exponents).tolist():
+        some = whole[exponents == exponent]
+        # In halves, so that 2**31 numbers fit into 64 bits.
+        n = (int((some >> 27).sum()) << 27) + int((some & (2**27 - 1)).sum())
+        total += Fraction(n) * Fraction(2) ** (exponent - 53)
+    return total
+
+
+class PairShard:
+    """The queries of a shard, and its last evaluation.
+
+    Parameters
+    ----------
+    X : array-like
+    pairing : Pairing
+        Its documents in the order of rows.
+    balanced : bool
+    n_in_query : int
+        Rows of the largest query.
+
+    Notes
+    -----
+    An evaluation is kept only to spare another one at the same weights, as a shard does that has
+    been moved to another process.
+    """
+
+    def __init__(self, X: Any, pairing: Pairing, balanced: bool, n_in_query: int = 0) -> None:
+        self._X, self._pairing, self._balanced = X, pairing, balanced
+        self._n_in_query = n_in_query
+        self.__setstate__({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_X", "_pairing", "_balanced", "_n_in_query")
+        return {name: vars(self)[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._rows = as_rows(self._X)
+        self._losses = PairLosses(self._pairing, self._balanced)
+        self._at: tuple[Floats, Evaluation] | None = None
+        self._lock = Lock()
+
+    def __sizeof__(self) -> int:
+        return sum(array.nbytes for array in self._rows.arrays) + 100 * self._losses.n_docs
+
+    def facts(self) -> Facts:
+        """What is to be known first."""
+        values = as_matrix(self._rows)
+        greatest, least = values.max(axis=0), values.min(axis=0)
+        if hasattr(greatest, "toarray"):
+            greatest, least = greatest.toarray(), least.toarray()
+        largest = np.maximum(np.ravel(greatest), -np.ravel(least)).astype(np.float64)
+        weight = exact_sum(self._losses.weights)
+        return Facts(largest, weight, np.diff(self._pairing.bounds), self._n_in_query)
+
+    def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
+        """Losses, and slopes times rows times two to the power of exponents."""
+        with self._lock:
+            at = self._evaluate(weights, terms)
+            assert at.by_query is not None
+            by_margin = at.by_query.reshape(self._losses.n_queries, 2 * terms.margins.size)
+            sums = tuple(exact_sum(one) for one in by_margin.T)
+            return Slopes(sums, self._pull(at.slopes, exponents))
+
+    def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
+        """Second derivatives of the loss at weights times p, as `slopes`."""
+        with self._lock:
+            at = self._evaluate(weights, terms)
+            with np.errstate(over="ignore", invalid="ignore"):
+                _, product, _ = self._losses.curve(at, rows=self._rows, weights=p, pull=False)
+            return self._pull(product, exponents)
+
+    def matrix(self, weights: Floats, terms: Terms) -> tuple[Floats, float]:
+        """All second derivatives of the loss by the weights, and the weight of all pairs."""
+        # A sum of BLAS may depend on the number of its threads.
+        with (
+            self._lock,
+            threadpool_limits(limits=1, user_api="blas"),
+            np.errstate(over="ignore", invalid="ignore"),  # an error at the client
+        ):
+            at, n = self._evaluate(weights, terms), self._losses.n_queries
+            found = self._losses.curve_rows(at, self._rows, np.arange(n))
+            return found, float(self._losses.weights.sum())
+
+    def take(self, queries: NDArray[np.int64]) -> tuple[Any, Pairing]:
+        """Some of the queries, ascending: their rows, and their pairs of these."""
+        pairing, sizes = self._pairing, np.diff(self._pairing.bounds)
+        kept = np.zeros(sizes.size, dtype=bool)
+        kept[queries] = True
+        of_docs = np.repeat(kept, sizes)
+        docs = pairing.docs[of_docs]
+        part = Pairing(
+            np.arange(docs.size),
+            np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
+            pairing.labels[of_docs],
+            None,
+            None,
+            pairing.n_pairs[kept],
+            pairing.weights[kept],
+            np.arange(queries.size),
+        )
+        return as_matrix(self._rows)[docs], part
+
+    def _evaluate(self, weights: Floats, terms: Terms) -> Evaluation:
+        if self._at is not None:
+            kept, at = self._at
+            if np.array_equal(kept, weights) and at.terms.same(terms):
+                return at
+        self._at = None
+        self._losses.forget_order()
+        with np.errstate(over="ignore", invalid="ignore"):
+            at = self._losses.evaluate(terms, rows=self._rows, weights=weights, pull=False)
+        self._at = weights.copy(), at
+        return at
+
+    def _pull(self, by: Floats, exponents: NDArray[np.intc]) -> Words:
+        if not np.isfinite(by).all():
+            raise overflow()
+        words = np.empty(self._rows.n_features, dtype=np.int64)
+        feature_sums(self._rows, self._pairing.docs, by, np.ldexp(1.0, exponents), words)
+        return words
+
+
+def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairShard:
+    """A shard of what was taken from others."""
+    from scipy.sparse import issparse, vstack
+
+    blocks = [X for X, _ in parts]
+    X = vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
+    pairings = [pairing for _, pairing in parts]
+    sizes = np.concatenate([np.diff(one.bounds) for one in pairings])
+    pairing = Pairing(
+        np.arange(X.shape[0]),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([one.labels for one in pairings]),
+        None,
+        None,
+        np.concatenate([one.n_pairs for one in pairings]),
+        np.concatenate([one.weights for one in pairings]),
+        np.arange(sizes.size),
+    )
+    return PairShard(X, pairing, balanced)
+
+
+class SharedSpace:
+    """Weights of features, where no scores are: elements stand for the scores that they give.
+
+    Parameters
+    ----------
+    facts : list of Facts
+        Of all shards.
+    slopes : callable
+        Takes weights, terms and exponents: `Slopes` of all shards.
+    curve : callable
+        Takes weights, terms, p and exponents: words of all shards.
+    matrix : callable
+        Takes numbers of queries, weights and terms: second derivatives of these, summed in their
+        order, and the weight of their pairs.
+    generator : numpy Generator
+        As for `FeatureSpace`.
+
+    Notes
+    -----
+    As scores are linear in weights, the method is that of memory: what it adds to scores it adds to
+    weights, and the slope along a step is the product of gradient and step. An evaluation where a
+    step ends is kept, so that there is one for each length that is tried.
+    """
+
+    def __init__(
+        self,
+        facts: Sequence[Facts],
+        slopes: Callable[[Floats, Terms, NDArray[np.intc]], Slopes],
+        curve: Callable[[Floats, Terms, Floats, NDArray[np.intc]], Words],
+        matrix: Callable[[NDArray[np.int64], Floats, Terms], tuple[Floats, float]],
+        generator: np.random.Generator,
+    ) -> None:
+        self._slopes, self._curve, self._matrix = slopes, curve, matrix
+        self._largest = np.max([one.largest for one in facts], axis=0)
+        self._weight = float(sum((one.weight for one in facts), Fraction()))
+        d, sizes = self._largest.size, np.concatenate([one.sizes for one in facts])
+        order = generator.permutation(sizes.size)
+        self._order = order[sizes[order] * d <= MOST_VALUES] if d <= MOST_FEATURES else order[:0]
+        self._sizes = np.cumsum(sizes[self._order])
+        self._wanted = DOCS_PER_FEATURE * d
+        self._last: tuple[Floats, Evaluation] | None = None
+
+    def zero(self) -> Floats:
+        """No weight for any feature."""
+        return np.zeros(self._largest.size)
+
+    def dot(self, u: Floats, v: Floats) -> float:
+        """Inner product."""
+        return float(u @ v)
+
+    def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
+        """The loss of weights, and the gradient of the objective."""
+        at = self.along(w, terms)
+        return at, w + at.slopes
+
+    def along(self, scores: Floats, terms: Terms) -> Evaluation:
+        """The loss of the scores that weights give; slopes are those by the weights."""
+        if self._last is not None:
+            kept, at = self._last
+            if np.array_equal(kept, scores) and at.terms.same(terms):
+                return at
+        exponents = self._exponents(2.0 * self._weight * self._steepest(scores, terms))
+        found = self._slopes(scores, terms, exponents)
+        sums = np.array([float(one) for one in found.sums]).reshape(-1, 2)
+        loss = float(terms.factors @ sums[:, 1])
+        pulled = np.ldexp(found.pulled.astype(np.float64), -exponents)
+        at = Evaluation(terms, scores, pulled, np.empty(0), loss, sums, pulled)
+        self._last = scores.copy(), at
+        return at
+
+    def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
+        """p, and the second derivatives of the loss times p."""
+        # Of a pair at most this, times the difference of two products with p, for both documents.
+        bend = 2.0 * float(np.abs(at.terms.factors).max())
+        exponents = self._exponents(4.0 * self._weight * bend * self._reach(p))
+        words = self._curve(at.scores, at.terms, p, exponents)
+        return p, np.ldexp(words.astype(np.float64), -exponents)
+
+    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
+        """As that of `FeatureSpace`, of the same queries."""
+        if not self._order.size:
+            return None
+        if products > PRODUCTS:
+            self._wanted *= 2
+        sample = np.sort(self._order[: int(np.searchsorted(self._sizes, self._wanted)) + 1])
+        matrix, sampled = self._matrix(sample, at.scores, at.terms)
+        if not sampled > 0.0:
+            return None
+        matrix = matrix * (self._weight / sampled)
+        matrix += matrix.T
+        matrix *= 0.5
+        matrix[np.diag_indices_from(matrix)] += 1.0
+        if not np.isfinite(matrix).all():
+            raise overflow()
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return lambda r: cho_solve(factor, r, check_finite=False)
+
+    def _reach(self, w: Floats) -> float:
+        """No less than the magnitude of any score that weights give."""
+        return float(np.abs(w) @ self._largest)
+
+    def _steepest(self, w: Floats, terms: Terms) -> float:
+        """No less than the slope of the loss of any pair, of weight 1, by its difference."""
+        factor = 2.0 * float(np.abs(terms.factors).max())
+        if terms.margins.size == 2:  # two parabolas of opposite sign
+            return factor * float(terms.margins[0] - terms.margins[1])
+        return factor * (float(terms.margins[0]) + 2.0 * self._reach(w))
+
+    def _exponents(self, bound: float) -> NDArray[np.intc]:
+        """Powers of two for features: sums of magnitudes of rows times at most this in all."""
+        found = np.zeros(self._largest.size, dtype=np.intc)
+        for f, largest in enumerate(self._largest.tolist()):
+            if largest > 0 and bound > 0:
+                power = frexp(largest)[1] + frexp(bound)[1]
+                found[f] = min(max(BITS - power, -1000), 1000)
+        if not np.isfinite(bound):
+            raise overflow()
+        return found
