@@ -6,14 +6,14 @@
 import os
 import pickle
 import tempfile
-import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import rankcore as rc
-from benchmarks.measure import machine, show
+from benchmarks.measure import machine, seconds_between, show
 from rankcore.datasets import make_ordinal
 
 N_BLOCKS = 4
@@ -60,15 +60,17 @@ def run(repeat: int) -> None:
             return rd.PRank(max_iter=n, random_state=0).fit(X, y, n_shards=2)
 
         shards(1)  # workers read their blocks and import what they need
-        one, two = per_pass(local, repeat), per_pass(shards, repeat)
+        one, two = 2 * [np.inf]
+        for _ in range(repeat):  # in turn, so that a busy moment hits both alike
+            one = min(one, seconds_between(partial(local, 6)))
+            two = min(two, seconds_between(partial(shards, 6)))
         tiny = [dask.delayed(sp.csr_array(whole[0][:10, :50]))] * 2
         labels = [dask.delayed(np.array([1, 2] * 5))] * 2
 
         def empty(n: int) -> Any:
             return rd.PRank(max_iter=n, random_state=0).fit(tiny, labels, n_shards=2)
 
-        empty(1)
-        overhead = per_pass(empty, max(repeat, 3))
+        overhead = seconds_between(partial(empty, 50))
         size = len(pickle.dumps(local(1), protocol=5))
     show(
         [
@@ -81,19 +83,6 @@ def run(repeat: int) -> None:
     )
     print("\nnegated rank loss after each pass, of the first quarter of other rows")
     quality(whole[0], whole[1])
-
-
-def per_pass(fit: Any, repeat: int) -> float:
-    """Median seconds of one more pass: of fits of 6 passes and of 1."""
-    seconds = []
-    for _ in range(repeat):
-        times = []
-        for n in [1, 6]:
-            start = time.perf_counter()
-            fit(n)
-            times.append(time.perf_counter() - start)
-        seconds.append((times[1] - times[0]) / 5)
-    return float(np.median(seconds))
 
 
 def quality(X: Any, y: Any) -> None:

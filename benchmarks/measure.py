@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from rankcore.progress import Progress, watch
+
 
 def medians(repeat: int, **tasks: Callable[[], Any]) -> dict[str, float]:
     """Median seconds of each task, all timed in turn so that a busy moment hits them alike."""
@@ -21,6 +23,19 @@ def medians(repeat: int, **tasks: Callable[[], Any]) -> dict[str, float]:
             task()
             seconds[name].append(time.perf_counter() - start)
     return {name: float(np.median(times)) for name, times in seconds.items()}
+
+
+def seconds_between(fit: Callable[[], Any]) -> float:
+    """Median seconds from the end of a pass or round to that of the next, in one fit."""
+    ends = []
+
+    def note(now: Progress) -> None:
+        if now.n_epochs and now.done == now.total:
+            ends.append(time.perf_counter())
+
+    with watch(note):
+        fit()
+    return float(np.median(np.diff(ends)))
 
 
 def processor_seconds(repeat: int, **tasks: Callable[[], Any]) -> dict[str, float]:

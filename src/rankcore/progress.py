@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,53 @@ def watch(callback: Callable[[Progress], None]) -> Iterator[None]:
         yield
     finally:
         _watcher.reset(token)
+
+
+@contextmanager
+def bar(console: Any = None) -> Iterator[None]:
+    """Show a bar of any fit in this context, in memory or on a cluster, with the time left.
+
+    Parameters
+    ----------
+    console : rich.console.Console, optional
+        By default standard error; nothing is shown where that is not a terminal.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without Rich, which ``pip install 'rankcore[cli]'`` brings.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> with rc.progress.bar():
+    ...     _ = rc.PRank(max_iter=2).fit(np.eye(3), [1, 2, 3])
+    """
+    try:
+        from rich.console import Console
+        from rich.progress import Progress as Bars
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "a progress bar needs rich: pip install 'rankcore[cli]'", name=error.name
+        ) from error
+    console = console or Console(stderr=True)
+    bars = Bars(console=console, transient=True, disable=not console.is_terminal)
+
+    def show(now: Progress) -> None:
+        task = bars.tasks[0].id if bars.tasks else bars.add_task("", total=None)
+        done, total = now.done, now.total
+        if now.n_epochs:
+            done, total = (now.epoch - 1) * now.total + now.done, now.n_epochs * now.total
+        if bars.tasks[0].total != total:  # another fit, or reading has ended
+            bars.reset(task, total=total)
+        figure = f"{now.measure} {now.value:.4g}" if now.n_epochs else f"{now.value:,.0f} rows"
+        bars.update(task, completed=done, description=figure)
+
+    if bars.disable:
+        yield  # some releases of Rich write an empty line when a disabled bar ends
+        return
+    with bars, watch(show):
+        yield
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from rankcore.boosting._stump_shard import Move, StumpShard, Sums, added
 from rankcore.boosting._value_groups import Cuts, ValueGroups
 from rankcore.dask._mixing import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
-from rankcore.dask._sums import each, joined
+from rankcore.dask._sums import asked, each, joined
 from rankcore.ranking._pairs import Pairing, make_pairing
 
 
@@ -85,7 +85,8 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
             "nothing to learn from: no query has two documents of different label; was the right "
             "qid given?"
         )
-    groups = joined(run, each(run, documents, values_of, "values"), ValueGroups.joined, "values")
+    values = each(run, documents, values_of, "values")
+    (groups,) = joined(run, values, ValueGroups.joined, "values")
     zero_missing = model.missing == "zero"
     cuts = run.submit(cut, groups, int(model.max_bins), zero_missing, what="thresholds")
     balanced = model.balance == "query"
@@ -102,13 +103,9 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
     def ask(function: Callable[..., Sums], what: str, *args: Any) -> Sums:
         nonlocal n_asked
         n_asked += 1
-        tasks = [
-            run.submit(function, one, *args, what=f"{what}-{n_asked}-shard-{number}")
-            for one, number in zip(prepared, run.numbers, strict=True)
-        ]
-        parts = run.gather([joined(run, tasks, added, f"{what}-{n_asked}")])
+        found: Sums = asked(run, prepared, function, added, f"{what}-{n_asked}", *args)
         run.drop([*prepared, cuts])
-        return parts[0]
+        return found
 
     def look_all(moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
         return ask(StumpShard.look, "round", tuple(moves), exponents, by_bin)

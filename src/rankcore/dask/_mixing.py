@@ -65,6 +65,19 @@ class Run:
         self.futures.append(future)
         return future
 
+    def submit_all(self, function: Any, *columns: Sequence[Any], what: Sequence[str]) -> list[Any]:
+        """Tasks, one for each item of the columns, in one message; kept until `drop`."""
+        keys = [f"{self.name}-{one}-{self.token}" for one in what]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            futures = self.client.map(function, *columns, key=keys)
+        self.futures.extend(futures)
+        return list(futures)
+
+    def of_shards(self, what: str) -> list[str]:
+        """What tasks of each shard are called."""
+        return [f"{what}-shard-{number}" for number in self.numbers]
+
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Results; an error names the shard and the cause."""
         with self.watched():
@@ -126,22 +139,19 @@ def fit_ordinal(
     for epoch in passes(model, log, "rank loss"):
         fitted._state = base
         held = run.submit(hold, fitted, what=f"model-{epoch}")
-        following = [
-            run.submit(next_visits, order, what=f"order-{epoch}-shard-{number}")
-            for order, number in zip(orders, run.numbers, strict=False)
-        ]
-        tasks = [
-            run.submit(
-                learn_ordinal,
-                shard,
-                following[at] if following else None,
-                held,
-                weights,
-                number,
-                what=f"epoch-{epoch}-shard-{number}",
-            )
-            for at, (shard, number) in enumerate(zip(run.shards, run.numbers, strict=True))
-        ]
+        following = orders
+        if orders:
+            following = run.submit_all(next_visits, orders, what=run.of_shards(f"order-{epoch}"))
+        n = len(run.shards)
+        tasks = run.submit_all(
+            learn_ordinal,
+            run.shards,
+            following or [None] * n,
+            [held] * n,
+            [weights] * n,
+            run.numbers,
+            what=run.of_shards(f"epoch-{epoch}"),
+        )
         states = run.gather(tasks)
         run.drop(following)
         orders = following
@@ -313,10 +323,9 @@ def fit_pairwise(model: Any, run: Run, findings: list[Finding], form: Any, mixin
     for epoch in range(1, model.max_iter + 1):
         fitted._state = base
         held = run.submit(hold, fitted, what=f"model-{epoch}")
-        tasks = [
-            run.submit(learn_pairs, one, held, order, number, what=f"epoch-{epoch}-shard-{number}")
-            for one, order, number in zip(prepared, orders, run.numbers, strict=True)
-        ]
+        what = run.of_shards(f"epoch-{epoch}")
+        columns = prepared, [held] * len(prepared), orders, run.numbers
+        tasks = run.submit_all(learn_pairs, *columns, what=what)
         results = run.gather(tasks)
         run.drop(prepared)
         orders = [order for _, order in results]

@@ -12,22 +12,27 @@ from rankcore.dask._mixing import Run
 JOINED = 8
 
 
-def each(run: Run, held: Sequence[Any], function: Any, what: str) -> list[Any]:
-    """A function of what is held of each shard."""
-    return [
-        run.submit(function, one, what=f"{what}-shard-{number}")
-        for one, number in zip(held, run.numbers, strict=True)
-    ]
+def each(run: Run, held: Sequence[Any], function: Any, what: str, *args: Any) -> list[Any]:
+    """A function of what is held of each shard, and of these."""
+    columns = [[one] * len(held) for one in args]
+    return run.submit_all(function, held, *columns, what=run.of_shards(what))
 
 
-def joined(run: Run, tasks: Sequence[Any], function: Any, what: str) -> Any:
-    """One task whose result is that of all these, joined by a tree of tasks."""
+def joined(run: Run, tasks: Sequence[Any], function: Any, what: str, most: int = 1) -> list[Any]:
+    """Tasks, ``most`` of them at most, whose results are those of all these joined by a tree."""
     level = 0
-    while len(tasks) > 1:
+    while len(tasks) > most:
         edges = [*range(0, len(tasks), JOINED), len(tasks)]
         level += 1
         tasks = [
             run.submit(function, list(tasks[a:b]), what=f"{what}-joined-{level}-{at}")
             for at, (a, b) in enumerate(pairwise(edges))
         ]
-    return tasks[0]
+    return list(tasks)
+
+
+def asked(run: Run, held: Sequence[Any], function: Any, add: Any, what: str, *args: Any) -> Any:
+    """What all shards answer together; the client joins a few answers, for a task takes longer."""
+    tasks = each(run, held, function, what, *args)
+    parts = run.gather(joined(run, tasks, add, what, JOINED))
+    return parts[0] if len(parts) == 1 else add(parts)

@@ -15,7 +15,7 @@ from rankcore._core.queries import group_rows
 from rankcore._core.watch import Watch
 from rankcore.dask._mixing import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
-from rankcore.dask._sums import each, joined
+from rankcore.dask._sums import asked, each
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import make_pairing
 from rankcore.ranking.svm._look import Look
@@ -158,14 +158,9 @@ class Questions:
         return found[0], found[1]
 
     def _ask(self, function: Any, add: Any, what: str, *args: Any) -> Any:
-        run = self._run
         self._n_asked += 1
         name = f"{what}-{self._n_asked}"
-        tasks = [
-            run.submit(function, one, *args, what=f"{name}-shard-{number}")
-            for one, number in zip(run.shards, run.numbers, strict=True)
-        ]
-        (found,) = run.gather([joined(run, tasks, add, name)])
+        found = asked(self._run, self._run.shards, function, add, name, *args)
         self._drop()
         return found
 

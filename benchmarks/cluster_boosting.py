@@ -1,0 +1,134 @@
+"""RankBoost on a Dask cluster of this machine, beside one thread and a peer on the same cluster.
+
+L is 2,000 queries of 120 documents to learn from and 500 to measure, of 136 features and five
+labels; ``RANKCORE_CLUSTER_QUERIES`` makes it smaller, ``RANKCORE_CLUSTER_ROUNDS`` sets the rounds
+(60).
+"""
+
+import os
+import tempfile
+import time
+from functools import partial
+from importlib.util import find_spec
+from itertools import pairwise
+
+import numpy as np
+
+import rankcore as rc
+from benchmarks.measure import machine, seconds_between, show
+from rankcore.datasets import make_letor
+from rankcore.metrics import ndcg_score
+
+N_SHARDS = 4
+N_DOCS = 120
+
+
+def run(repeat: int) -> None:
+    """Measure and print."""
+    import dask
+    from distributed import Client
+
+    import rankcore.dask as rd
+
+    print(machine())
+    n_queries = int(os.environ.get("RANKCORE_CLUSTER_QUERIES", "2000"))
+    n_rounds = int(os.environ.get("RANKCORE_CLUSTER_ROUNDS", "60"))
+    X, y, qid = make_letor(n_queries * 5 // 4, random_state=0)
+    X = X.astype(np.float32)
+    n = n_queries * N_DOCS
+    train, test = slice(n), slice(n, None)
+    whole = X[train], y[train], qid[train]
+    edges = [n_queries * k // N_SHARDS * N_DOCS for k in range(N_SHARDS + 1)]
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client,
+    ):
+        paths = [f"{folder}/{name}.npy" for name in ("X", "y", "qid")]
+        for path, one in zip(paths, whole, strict=True):
+            np.save(path, one)
+        read = dask.delayed(rows_of, pure=True)
+        shards = [[read(path, a, b) for a, b in pairwise(edges)] for path in paths]
+        tiny = [[read(path, 0, 2 * N_DOCS)] for path in paths]
+
+        def on(parts, n_parts, rounds=n_rounds):
+            bX, by, bq = parts
+            return rd.RankBoost(rounds).fit(bX, by, qid=bq, n_shards=n_parts)
+
+        def alone(search):
+            model = rc.RankBoost(n_rounds, search=search)
+            return model.fit(whole[0], whole[1], qid=whole[2])
+
+        on(shards, N_SHARDS, 2)  # workers import what they need
+        tasks = {
+            "shards": partial(on, shards, N_SHARDS),
+            "auto": partial(alone, "auto"),
+            "plain": partial(alone, "plain"),
+            "tiny": partial(on, tiny, 1),
+        }
+        rounds = dict.fromkeys(tasks, np.inf)
+        for _ in range(repeat):  # in turn, so that a busy moment hits them alike
+            for name, task in tasks.items():
+                rounds[name] = min(rounds[name], seconds_between(task))
+        model = on(shards, N_SHARDS).to_local()
+        once = on(shards, 2).to_local()
+        peer = lightgbm_on(client, shards, n_rounds, X[test]) if find_spec("lightgbm") else None
+        start = time.perf_counter()
+        on(shards, N_SHARDS)
+        seconds = time.perf_counter() - start
+
+    def ndcg(scores):
+        return f"{ndcg_score(y[test], scores, qid=qid[test], k=10):.4f}"
+
+    def ratio(name):
+        return f"{rounds[name] / rounds['shards']:.2f} times"
+
+    same = model.estimators_.tolist() == once.estimators_.tolist()
+    rows = [
+        ("a round in 4 shards on 2 workers", f"{rounds['shards'] * 1e3:.1f} ms", ""),
+        ("a round of one thread, plain search", f"{rounds['plain'] * 1e3:.1f} ms", ""),
+        ("faster than one thread, plain search", ratio("plain"), ""),
+        ("faster than one thread, columns spared", ratio("auto"), "at least 1.4"),
+        ("a round of 240 rows in one shard", f"{rounds['tiny'] * 1e3:.1f} ms", "under 15 ms"),
+        ("4 and 2 shards", "equal to the bit" if same else "DIFFERENT", "equal"),
+        (f"{n_rounds} rounds, binning included", f"{seconds:.1f} s", ""),
+        ("NDCG@10", ndcg(model.predict(X[test])), ""),
+    ]
+    if peer is not None:
+        rows += [
+            (f"LightGBM, two leaves, {n_rounds} rounds, same cluster", f"{peer[0]:.1f} s", ""),
+            ("its NDCG@10", ndcg(peer[1]), ""),
+        ]
+    show(rows)
+
+
+def rows_of(path, start, stop):
+    """Some rows of an array in a file."""
+    return np.ascontiguousarray(np.load(path, mmap_mode="r")[start:stop])
+
+
+def lightgbm_on(client, shards, n_rounds, held_out):
+    """Seconds of LightGBM's ranker on the same blocks, and its scores."""
+    import dask.array as da
+    from lightgbm import DaskLGBMRanker
+
+    bX, by, _ = shards
+    sizes = [block.shape[0].compute() for block in bX]
+    X = da.concatenate(
+        [
+            da.from_delayed(b, (n, held_out.shape[1]), held_out.dtype)
+            for b, n in zip(bX, sizes, strict=True)
+        ]
+    )
+    y = da.concatenate([da.from_delayed(b, (n,), np.int64) for b, n in zip(by, sizes, strict=True)])
+    groups = da.concatenate(
+        [da.from_array(np.full(n // N_DOCS, N_DOCS), chunks=n // N_DOCS) for n in sizes]
+    )
+    params = {"num_leaves": 2, "n_estimators": n_rounds, "verbose": -1}
+    seconds = []
+    for _ in range(2):  # the first starts what it needs
+        model = DaskLGBMRanker(client=client, **params)
+        start = time.perf_counter()
+        model.fit(X, y, group=groups)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), model.to_local().predict(held_out)

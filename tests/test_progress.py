@@ -1,0 +1,64 @@
+"""A bar in the terminal while a fit runs."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore.progress import bar, watch
+
+X, Y = np.eye(4), [1, 2, 3, 1]
+
+
+def shown(fit, **options):
+    """What a terminal is sent while a function runs."""
+    rich = pytest.importorskip("rich.console", reason="needs the cli extra")
+    console = rich.Console(file=io.StringIO(), width=90, **options)
+    with bar(console):
+        fit()
+    return console.file.getvalue()
+
+
+def test_a_bar_follows_fits_to_their_end():
+    def fit():
+        rc.PRank(max_iter=3, shuffle=False).fit(X, Y)
+        rc.RankBoost(5).fit(X, Y)
+
+    text = shown(fit, force_terminal=True)
+    assert "rank loss" in text
+    assert "bound on the training error" in text
+    assert "100%" in text
+
+
+def test_a_bar_of_a_cluster():
+    pytest.importorskip("distributed", reason="needs the dask extra")
+    from dask import delayed
+    from distributed import Client
+
+    import rankcore.dask as rd
+
+    with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
+        blocks = [delayed(X)], [delayed(np.array(Y))]
+        model = rd.PRank(max_iter=3)
+        text = shown(lambda: model.fit(*blocks, client=client), force_terminal=True)
+    assert "rank loss" in text
+    assert "100%" in text
+
+
+def test_nothing_is_shown_where_there_is_no_terminal():
+    seen = []
+
+    def fit():
+        rc.PRank(max_iter=2).fit(X, Y)
+
+    with watch(seen.append):  # whoever watched before goes on
+        assert shown(fit, force_terminal=False) == ""
+    assert len(seen) == 2
+
+
+def test_without_rich_an_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'rankcore\[cli\]'"), bar():
+        pass
