@@ -183,6 +183,25 @@ def test_sums_by_feature_are_those_of_integers(kind):
         feature_sums(as_rows(given), docs, by, scales[:6], sums)
 
 
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(-(2.0**60), 2.0**60),
+            st.integers(-(2**53), 2**53).map(lambda n: n / 2),  # ties
+            st.integers(-(2**60), 2**60).map(float),
+            st.floats(-3, 3),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_numbers_are_rounded_to_the_nearest_integer(values):
+    X = np.array([values])
+    sums = np.empty(len(values), dtype=np.int64)
+    feature_sums(as_rows(X), np.zeros(1, dtype=np.int64), np.ones(1), np.ones(len(values)), sums)
+    assert sums.tolist() == [round(value) for value in values]
+
+
 def pair_shard(X, y, qid, n_in_query=0):
     queries = group_rows(qid, len(y))
     return PairShard(X, make_pairing(len(y), y, queries, None), True, n_in_query)

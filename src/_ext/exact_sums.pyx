@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport Binned, binned_of
-from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
+from rankcore.core cimport rc_row, rc_rows, rc_rows_get
 
 
 cdef extern from "_histograms.h" nogil:
@@ -21,6 +21,10 @@ cdef extern from "_histograms.h" nogil:
     void rc_sum_lanes_of_integers(
         const uint8_t **columns, const int64_t *values, int64_t n, int64_t *sums
     ) noexcept
+
+cdef extern from "_exact_sums.h" nogil:
+    void rc_add_nearest(rc_row x, double by, const double *scale, int64_t *sums) noexcept
+
 
 # Beyond this a number is refused: sums shall stay within 64 bits.
 cdef enum:
@@ -179,8 +183,7 @@ def feature_sums(
     O(values).
     """
     cdef const rc_rows *X = checked_rows(rows)
-    cdef int64_t k, f, n_docs = docs.shape[0]
-    cdef rc_row x
+    cdef int64_t k, n_docs = docs.shape[0]
     if by.shape[0] != n_docs or scales.shape[0] != X.n_features or sums.shape[0] != X.n_features:
         raise ValueError("the arrays do not fit the rows")
     for k in range(n_docs):
@@ -189,28 +192,5 @@ def feature_sums(
     sums[:] = 0
     with nogil:
         for k in range(n_docs):
-            if by[k] == 0.0:
-                continue
-            x = rc_rows_get(X, docs[k])
-            if x.indices != NULL:
-                for f in range(x.n):
-                    _add(x, f, by[k], scales[x.indices[f]], &sums[x.indices[f]])
-            elif x.dtype == RC_FLOAT32:
-                for f in range(x.n):
-                    sums[f] += <int64_t> rint(
-                        by[k] * <double> (<const float *> x.data)[f] * scales[f]
-                    )
-            else:
-                for f in range(x.n):
-                    sums[f] += <int64_t> rint(by[k] * (<const double *> x.data)[f] * scales[f])
-
-
-cdef inline void _add(
-    rc_row x, int64_t f, double by, double scale, int64_t *total
-) noexcept nogil:
-    cdef double value
-    if x.dtype == RC_FLOAT32:
-        value = (<const float *> x.data)[f]
-    else:
-        value = (<const double *> x.data)[f]
-    total[0] += <int64_t> rint(by * value * scale)
+            if by[k] != 0.0:
+                rc_add_nearest(rc_rows_get(X, docs[k]), by[k], &scales[0], &sums[0])

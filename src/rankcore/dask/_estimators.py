@@ -26,6 +26,8 @@ class Distributed:
 
     _local: ClassVar[type]
     _nan: ClassVar[bool] = False
+    # Whether what is learned depends on the lengths of rows.
+    _by_length: ClassVar[bool] = True
 
     def to_local(self) -> Any:
         """The same model as an ordinary estimator, which can be saved and go on learning."""
@@ -67,7 +69,14 @@ class Distributed:
                 held = engine.compute(wanted)
                 found = run.gather(
                     [
-                        run.submit(look, shard, number, self._nan, what=f"look-shard-{number}")
+                        run.submit(
+                            look,
+                            shard,
+                            number,
+                            self._nan,
+                            self._by_length,
+                            what=f"look-shard-{number}",
+                        )
                         for number, shard in enumerate(held)
                     ]
                 )

@@ -14,6 +14,7 @@ from rankcore.dask._estimators import Distributed, Learn
 class ExactRanker(Distributed):
     """A learner of queries that sums over shards. Not public."""
 
+    _by_length = False
     _learn: ClassVar[Any]
 
     @learns

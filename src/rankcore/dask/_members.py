@@ -41,8 +41,6 @@ from rankcore.progress import Progress, report
 # Arrays of members: by tile, or by member.
 BY_TILE = ("weights", "weights_sums", "steps", "steps_sums", "thresholds")
 BY_MEMBER = ("seen", "survived")
-# Examples that members learn at a time.
-EXAMPLES = 4096
 
 Moved = NDArray[np.int32]
 
@@ -254,8 +252,9 @@ def learn_block(
     moved = np.zeros((n, model.classes_.size - 1), dtype=np.int32)
     lanes = block.first - block.before, block.last - block.before
     seed = int(state.others["seed"][0])
-    for start in range(0, n, EXAMPLES):
-        stop = min(start + EXAMPLES, n)
+    block_rows = model._block_rows(rows, model._state)
+    for start in range(0, n, block_rows):
+        stop = min(start + block_rows, n)
         reached = kernels.learn_members(
             bound,
             rows,

@@ -215,10 +215,10 @@ def _split_by_query(piece: Any, n_shards: int) -> list[Shard | None]:
     return found
 
 
-def look(shard: Shard | None, number: int, nan: bool = False) -> Finding | None:
+def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding | None:
     """What is to be known of a shard before learning; None if it is empty.
 
-    With ``nan``, values may be missing, and the lengths of rows are not looked at.
+    With ``nan``, values may be missing; with ``lengths``, those of rows are looked at.
     """
     if shard is None:
         return None
@@ -235,7 +235,7 @@ def look(shard: Shard | None, number: int, nan: bool = False) -> Finding | None:
         rows.n_features,
         labels,
         counts,
-        (0.0, 0) if nan else square_lengths(rows),
+        square_lengths(rows) if lengths else (0.0, 0),
         queries,
         sum(array.nbytes for array in rows.arrays),
     )
