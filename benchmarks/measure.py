@@ -49,6 +49,20 @@ def processor_seconds(repeat: int, **tasks: Callable[[], Any]) -> dict[str, floa
     return {name: min(times) for name, times in seconds.items()}
 
 
+def worker_seconds(client: Any, task: Callable[[], Any]) -> float:
+    """Processor time that a task takes of the busiest worker of a Dask client."""
+    before = client.run(time.process_time)
+    task()
+    after = client.run(time.process_time)
+    return max(after[name] - before[name] for name in before)
+
+
+def seconds_each(seconds: Callable[[int], float], n: int) -> float:
+    """Seconds of one of n further passes or rounds, of a function of their number."""
+    first = seconds(1)
+    return (seconds(n + 1) - first) / n
+
+
 def peak_bytes(task: Callable[[], Any]) -> int:
     """Most memory that Python and NumPy held at a time beyond what they held before."""
     tracemalloc.start()
