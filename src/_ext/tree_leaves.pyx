@@ -120,6 +120,54 @@ def divide(
     return found
 
 
+cdef int64_t _count_firing(
+    const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
+    const int32_t[::1] rows,
+) noexcept nogil:
+    cdef int64_t i, firing = 0, missing = binned.n_bins[feature]
+    codes += feature * binned.n_rows
+    for i in range(rows.shape[0]):
+        firing += _fires(codes[rows[i]], bin, missing, side, NULL)
+    return firing
+
+
+def count_firing(
+    object columns not None,
+    int64_t feature,
+    int64_t bin,
+    uint8_t side,
+    const int32_t[::1] rows not None,
+):
+    """Count the rows of a leaf where a split of a dense column fires.
+
+    Parameters
+    ----------
+    columns, feature, bin, side, rows
+        As for `divide`; rows stay as they are.
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    O(n).
+    """
+    cdef const Binned *binned = binned_of(columns)
+    cdef int64_t i, found = 0
+    cdef bint fits = binned.bounds == NULL and 0 <= feature < binned.n_features and side <= 1
+    for i in range(rows.shape[0] if fits else 0):
+        fits = fits and 0 <= rows[i] < binned.n_rows
+    if not fits:
+        raise ValueError("the rows do not fit the columns")
+    with nogil:
+        if binned.width == 1:
+            found = _count_firing(binned, <const uint8_t *> binned.codes, feature, bin, side, rows)
+        else:
+            found = _count_firing(binned, <const int32_t *> binned.codes, feature, bin, side, rows)
+    return found
+
+
 def label(const int32_t[::1] rows not None, int32_t leaf, int32_t[::1] leaf_of not None):
     """Write the leaf of some rows.
 

@@ -15,6 +15,9 @@ def divide(
     spare_rows: NDArray[np.int32],
     spare_words: NDArray[np.uint64],
 ) -> int: ...
+def count_firing(
+    columns: Columns, feature: int, bin: int, side: int, rows: NDArray[np.int32]
+) -> int: ...
 def label(rows: NDArray[np.int32], leaf: int, leaf_of: NDArray[np.int32]) -> None: ...
 def weigh(
     leaf_of: NDArray[np.int32],
