@@ -239,15 +239,11 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="do not fit the cells"):
         tree_histograms.sum_cells(np.zeros(11, np.int64), rows[:0], beyond, words, words)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, None, fires, beyond, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, words, *spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 2, 1, 0, None, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 2, 1, 0, None, 0, fires, rows, words, *spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, fires, fires, rows, words, *spare)
-    with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.count_firing(columns, 2, 1, 0, rows)
-    with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.count_firing(columns, 0, 1, 0, beyond)
+        tree_leaves.divide(columns, 0, 1, 0, fires, 0, fires, rows, words, *spare)
     with pytest.raises(ValueError, match="no such rows"):
         tree_leaves.label(beyond, 0, rows.copy())
     mass, leaves = np.ones(10), np.zeros(10, np.int32)

@@ -9,14 +9,12 @@ def divide(
     bin: int,
     side: int,
     of_code: NDArray[np.uint8] | None,
+    least: int,
     fires: NDArray[np.uint8],
     rows: NDArray[np.int32],
     words: NDArray[np.uint64],
     spare_rows: NDArray[np.int32],
     spare_words: NDArray[np.uint64],
-) -> int: ...
-def count_firing(
-    columns: Columns, feature: int, bin: int, side: int, rows: NDArray[np.int32]
 ) -> int: ...
 def label(rows: NDArray[np.int32], leaf: int, leaf_of: NDArray[np.int32]) -> None: ...
 def weigh(

@@ -128,10 +128,11 @@ class TreeGrower:
             self._push(heap, root)
         while heap and len(leaves) < self.rules.max_leaf_nodes:
             leaf = heappop(heap)[-1]
-            if not self._leaves_enough(leaf):
+            children = self._split(tree, leaf, len(leaves))
+            if not children:
+                self._count(leaf)
                 self._push(heap, leaf)
                 continue
-            children = self._split(tree, leaf, len(leaves))
             leaves[leaf.number] = children[0]
             leaves.append(children[1])
             if len(leaves) < self.rules.max_leaf_nodes:
@@ -196,17 +197,15 @@ class TreeGrower:
         worth = tree_splits.worth(leaf.word, own, leaf.low, leaf.high)
         leaf.gain = leaf.cut.worth - worth if leaf.cut.worth > 0 else -1.0
 
-    def _leaves_enough(self, leaf: Leaf) -> bool:
-        """Whether a leaf's cut leaves each child enough rows; if not, it takes the next best.
+    def _count(self, leaf: Leaf) -> None:
+        """Take the next best cut of a leaf instead of one that leaves a child too few rows.
 
         Rows are counted only where a leaf is about to be split: the cuts that leave enough are
         worth no more than the best one, so that until then its gain is a bound.
         """
-        if self.rules.min_samples_leaf == 1:
-            return True
         cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
         best, here = cuts.index(leaf.cut), slice(leaf.start, leaf.stop)
-        if self._shards[best].leaves_enough(
+        self._shards[best].count(
             leaf,
             leaf.found[best],
             self._rows[here],
@@ -215,10 +214,8 @@ class TreeGrower:
             self.rules,
             self._leaf_of,
             self._row_words,
-        ):
-            return True
+        )
         self._take_best(leaf)
-        return False
 
     def _look_at(
         self, job: int, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None
@@ -247,18 +244,21 @@ class TreeGrower:
         return (one, other) if one.stop - one.start <= other.stop - other.start else (other, one)
 
     def _split(self, tree: Grown, leaf: Leaf, number: int) -> list[Leaf]:
-        """Divide the rows of a leaf; returns both children."""
+        """Divide the rows of a leaf; returns both children, none if one would have too few rows."""
         cut, node = leaf.cut, len(tree.features)
-        fires = None
-        if cut.feature in self.binning.categories:
-            fires = self._find_set(leaf)
+        if cut.bin == tree_splits.BOUNDED:
+            return []
+        fires = self._find_set(leaf) if cut.feature in self.binning.categories else None
+        here, least = (leaf.start, leaf.stop), self.rules.min_samples_leaf
+        first = self._divide(cut, fires, least, self._rows, self._words, *here)
+        if first < 0:
+            return []
+        middle, rest = leaf.start + first, leaf.rest[0]
+        if self._rest.size:
+            rest += self._divide(cut, fires, 0, self._rest, self._rest_words, *leaf.rest)
+        if fires is not None:
             others = np.flatnonzero(fires[:-1] != cut.side)
             tree.sets[node] = self.binning.categories[cut.feature][others]
-        here = (leaf.start, leaf.stop)
-        middle = leaf.start + self._divide(cut, fires, self._rows, self._words, *here)
-        rest = leaf.rest[0]
-        if self._rest.size:
-            rest += self._divide(cut, fires, self._rest, self._rest_words, *leaf.rest)
         if leaf.parent >= 0:
             tree.children[leaf.parent][leaf.side] = node
         tree.features.append(cut.feature)
@@ -302,6 +302,7 @@ class TreeGrower:
         self,
         cut: Cut,
         fires: NDArray[np.uint8] | None,
+        least: int,
         rows: NDArray[np.int32],
         words: NDArray[np.uint64],
         start: int,
@@ -314,6 +315,7 @@ class TreeGrower:
             cut.bin,
             cut.side,
             fires,
+            least,
             self._fires,
             rows[here],
             words[here],

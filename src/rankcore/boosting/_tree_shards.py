@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._ext import tree_histograms, tree_leaves, tree_splits
+from rankcore._ext import tree_histograms, tree_splits
 from rankcore.boosting._binning import Binning
 
 # Sparse columns of fewer entries per bin have one sum, which bounds what their cuts are worth.
@@ -76,8 +76,7 @@ class Rules:
         return max(self.min_pair_weight * scale, 1.0)
 
 
-@dataclass
-class Found:
+class Found(NamedTuple):
     """The best cut of a leaf by each of some columns.
 
     Attributes
@@ -86,14 +85,11 @@ class Found:
         Of both children; negative if there is no cut; a bound if the bin says so.
     bins : ndarray of int32, sides : ndarray of uint8
         As of `Cut`.
-    counted : set of int
-        Places of columns whose cut leaves each child enough rows.
     """
 
     worths: NDArray[np.float64]
     bins: NDArray[np.int32]
     sides: NDArray[np.uint8]
-    counted: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -296,7 +292,7 @@ class Shard:
         feature = int(self.features[at])
         return Cut(float(found.worths[at]), feature, int(found.bins[at]), int(found.sides[at]))
 
-    def leaves_enough(
+    def count(
         self,
         leaf: Leaf,
         found: Found,
@@ -306,35 +302,26 @@ class Shard:
         rules: Rules,
         leaf_of: NDArray[np.int32],
         row_words: NDArray[np.uint64],
-    ) -> bool:
-        """Whether the best cut leaves each child enough rows; if not, its column has another one.
+    ) -> None:
+        """Replace the best cut by the best one of its column that leaves each child enough rows.
 
         Parameters
         ----------
         leaf : Leaf
         found : Found
-            Of the leaf. The best cut of the column that leaves enough rows takes the place of one
-            that does not; it is worth no more.
+            In and out. Of the leaf.
         rows, words : ndarray
             Of the leaf.
         scale, rules, leaf_of, row_words
             As for `search`.
         """
-        at, cut = int(found.worths.argmax()), self.best(found)
-        walked = self._whole is not None and self._whole[at] and cut.bin != tree_splits.BOUNDED
-        if walked or at in found.counted:
-            return True
-        categorical = self._categorical is not None and bool(self._categorical[cut.feature])
-        if self._cells is None and not categorical:
-            firing = tree_leaves.count_firing(self.columns, cut.feature, cut.bin, cut.side, rows)
-            if min(firing, rows.size - firing) >= rules.min_samples_leaf:
-                return True
-        found.counted.add(at)
+        at = int(found.worths.argmax())
+        feature = int(self.features[at])
         found.worths[at], found.bins[at], found.sides[at] = tree_splits.search_counted(
             self.columns,
-            cut.feature,
-            0 if rules.signs is None else int(rules.signs[cut.feature]),
-            categorical,
+            feature,
+            0 if rules.signs is None else int(rules.signs[feature]),
+            self._categorical is not None and bool(self._categorical[feature]),
             rows,
             words,
             leaf.word,
@@ -350,7 +337,6 @@ class Shard:
             self._room,
             self._counts,
         )
-        return False
 
 
 def share_columns(binning: Binning, n_jobs: int) -> list[NDArray[np.int32]]:
