@@ -14,9 +14,9 @@
 /* Rows ahead whose codes are asked for: those of a deep leaf are far apart. */
 enum { RC_ROWS_AHEAD = 24 };
 
-/* Columns side by side in a block. A row of 16 codes is a quarter of a line of the cache, which comes
- * whole: rows that are far apart cost half of what they do with 8. The sums of 16 columns just fit
- * the first-level cache; those of 24 do not, and take half as long again. */
+/* Columns side by side in a block. A row of 16 codes is a quarter of a line of the cache, which
+ * comes whole: rows that are far apart cost half of what they do with 8. The sums of 16 columns
+ * just fit the first-level cache; those of 24 do not, and take half as long again. */
 enum { RC_TREE_LANES = 16, RC_EIGHT = 8 };
 
 /* Eight codes of a row in one word, and the sums of each code apart. Byte order only decides which
@@ -37,7 +37,21 @@ static inline void rc_add_eight_(const uint8_t *codes, uint64_t weight, uint64_t
 
 /* sums[lane * RC_CODES + code] += weights[i] for the codes of row rows[i]. A function for each
  * width, so that the distances are constants. */
-#define RC_DEFINE_SUM_BLOCK_(NAME, WIDTH)                                                          static inline void NAME(const uint8_t *codes, const int32_t *rows, const uint64_t *weights,                             int64_t n, uint64_t *sums)                                             {                                                                                                  const int follow = n > 0 && (int64_t)rows[n - 1] - rows[0] == n - 1;                           int64_t i;                                                                                     int lane;                                                                                      for (i = 0; i < n; i++) {                                                                          const uint8_t *const row = codes + (int64_t)rows[i] * (WIDTH);                                 if (!follow && i + RC_ROWS_AHEAD < n)                                                              RC_FETCH_(codes + (int64_t)rows[i + RC_ROWS_AHEAD] * (WIDTH));                             for (lane = 0; lane < (WIDTH); lane += RC_EIGHT)                                                   rc_add_eight_(row + lane, weights[i], sums + lane * RC_CODES);                         }                                                                                          }
+#define RC_DEFINE_SUM_BLOCK_(NAME, WIDTH)                                                       \
+    static inline void NAME(const uint8_t *codes, const int32_t *rows, const uint64_t *weights, \
+                            int64_t n, uint64_t *sums)                                          \
+    {                                                                                           \
+        const int follow = n > 0 && (int64_t)rows[n - 1] - rows[0] == n - 1;                    \
+        int64_t i;                                                                              \
+        int lane;                                                                               \
+        for (i = 0; i < n; i++) {                                                               \
+            const uint8_t *const row = codes + (int64_t)rows[i] * (WIDTH);                      \
+            if (!follow && i + RC_ROWS_AHEAD < n)                                               \
+                RC_FETCH_(codes + (int64_t)rows[i + RC_ROWS_AHEAD] * (WIDTH));                  \
+            for (lane = 0; lane < (WIDTH); lane += RC_EIGHT)                                    \
+                rc_add_eight_(row + lane, weights[i], sums + lane * RC_CODES);                  \
+        }                                                                                       \
+    }
 
 RC_DEFINE_SUM_BLOCK_(rc_sum_sixteen_, RC_TREE_LANES)
 RC_DEFINE_SUM_BLOCK_(rc_sum_eight_, RC_EIGHT)
