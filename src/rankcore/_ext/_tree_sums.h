@@ -19,12 +19,14 @@ enum { RC_ROWS_AHEAD = 24 };
  * just fit the first-level cache; those of 24 do not, and take half as long again. */
 enum { RC_TREE_LANES = 16, RC_EIGHT = 8 };
 
-/* Eight codes of a row in one word, and the sums of each code apart. Byte order only decides which
- * column is read first. */
+/* Eight codes of a row in one word, the first in its lowest byte, and the sums of each apart. */
 static inline void rc_add_eight_(const uint8_t *codes, uint64_t weight, uint64_t *sums)
 {
     uint64_t word;
     memcpy(&word, codes, sizeof word);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
     sums[0 * RC_CODES + (word & 255)] += weight;
     sums[1 * RC_CODES + (word >> 8 & 255)] += weight;
     sums[2 * RC_CODES + (word >> 16 & 255)] += weight;
