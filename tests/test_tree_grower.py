@@ -238,14 +238,12 @@ def test_kernels_refuse_what_does_not_fit():
         )
     with pytest.raises(ValueError, match="do not fit the cells"):
         tree_histograms.sum_cells(np.zeros(11, np.int64), rows[:0], beyond, words, words)
-    with pytest.raises(ValueError, match="differ in length"):
-        tree_histograms.subtract(words, words[:9])
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, None, fires, beyond, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, words, *spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 2, 1, 0, None, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 2, 1, 0, None, 0, fires, rows, words, *spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, fires, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, fires, 0, fires, rows, words, *spare)
     with pytest.raises(ValueError, match="no such rows"):
         tree_leaves.label(beyond, 0, rows.copy())
     mass, leaves = np.ones(10), np.zeros(10, np.int32)
@@ -256,12 +254,21 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="do not fit the rows"):
         tree_leaves.weigh(leaves, mass, mass, fires[:9], *np.empty((3, 1)))
     room = np.empty(80, np.uint64), np.empty(80)
-    out = np.empty(2), np.empty(2, np.int32), np.empty(2, np.uint8)
-    with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_splits.search(
-            columns, features, np.array([0, 11, 22]), None, None, None, None, words, 1, 0.0,
-            1.0, -np.inf, np.inf, None, 0, None, 10, 1, *room, np.empty(20, np.int32), *out,
-        )  # fmt: skip
+    out = np.empty((1, 2)), np.empty((1, 2), np.int32), np.empty((1, 2), np.uint8)
+    leaf = np.array([(1, 10, -np.inf, np.inf, 0, 0)], dtype=_tree_shards.LEAF)
+    less = np.array([(1, 10, -np.inf, np.inf, 0, 1)], dtype=_tree_shards.LEAF)
+    enough = np.ones(22, np.uint64)
+    for sums, other, leaves in (
+        (words, None, leaf),
+        (enough, words, leaf),
+        (enough, None, less),
+        (enough, enough, leaf.repeat(2)),
+    ):
+        with pytest.raises(ValueError, match="do not fit the columns"):
+            tree_splits.search(
+                columns, features, np.array([0, 11, 22]), None, None, None, None, sums, other,
+                leaves, 0.0, 1.0, None, None, 1, *room, np.empty(20, np.int32), *out,
+            )  # fmt: skip
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_splits.search_counted(
             columns, 0, 0, False, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0, None,

@@ -26,8 +26,9 @@ cdef extern from "_places.h" nogil:
     ) noexcept
 
 cdef enum:
-    # Values a bin from which on the thresholds of a column are kept: little beside the codes.
-    KEPT = 64
+    # Values per bin from which on the thresholds of a column are kept: half a byte per value, no
+    # more. One of fewer values is found again within tens of microseconds.
+    KEPT = 16
 
 ENTRIES_KEPT = KEPT
 

@@ -4,8 +4,8 @@ What a row wins and loses with are rounded to integers, two in a word, once per 
 (`_tree_sums.h`). Sums of integers do not depend on the order of the rows, nor on how columns are
 shared by threads, and the sums of a leaf less those of one child are those of the other, exactly.
 
-Dense columns of byte codes are laid out anew, eight codes of a row side by side: a leaf's rows are
-far apart, and one access serves eight columns. Sparse columns are laid out by rows, a histogram
+Dense columns of byte codes are laid out anew, 16 codes of a row side by side: a leaf's rows are
+far apart, and one access serves 16 columns. Sparse columns are laid out by rows, a histogram
 place per entry; zeros are never touched.
 """
 
@@ -17,15 +17,17 @@ from rankcore._ext._columns cimport Binned, binned_of, code_t
 
 cdef extern from "_tree_sums.h" nogil:
     enum:
-        RC_LANES
+        RC_TREE_LANES
+        RC_EIGHT
         RC_CODES
 
-    void rc_sum_blocks(
-        const uint8_t *codes, const int32_t *rows, const uint64_t *weights, int64_t n,
+    void rc_sum_block(
+        const uint8_t *codes, int width, const int32_t *rows, const uint64_t *weights, int64_t n,
         uint64_t *sums
     ) noexcept
 
-LANES = RC_LANES
+# Blocks have a multiple of this many columns.
+LANES = RC_EIGHT
 CODES = RC_CODES
 
 
@@ -82,25 +84,26 @@ def lay_out(
     const int32_t[::1] features not None,
     uint8_t[::1] blocks not None,
 ):
-    """Put the codes of dense columns side by side, LANES columns in a block.
+    """Put the codes of dense columns side by side, 16 columns in a block, 8 or 16 in the last.
 
     Parameters
     ----------
     columns : Columns
         In. Dense, of one-byte codes.
-    features : int32 array
+    features : int32 array, shape (m,)
         In. Which ones.
     blocks : uint8 array
-        Out. LANES codes of each row, block after block; codes beyond the last column are 0.
+        Out. The codes of each row, block after block; of m columns, rounded up to a multiple of
+        LANES. Codes beyond the last column are 0.
     """
     cdef const Binned *binned = binned_of(columns)
     cdef const uint8_t *codes = <const uint8_t *> binned.codes
     cdef const uint8_t *column
     cdef uint8_t *out
-    cdef int64_t i, j, b, start, n = binned.n_rows, m = features.shape[0]
-    cdef int64_t n_blocks = (m + RC_LANES - 1) // RC_LANES
+    cdef int64_t i, j, width, start, n = binned.n_rows, m = features.shape[0], first = 0
+    cdef int64_t padded = (m + RC_EIGHT - 1) // RC_EIGHT * RC_EIGHT
     cdef int64_t step = 4096
-    if binned.width != 1 or binned.bounds != NULL or blocks.shape[0] != n_blocks * n * RC_LANES:
+    if binned.width != 1 or binned.bounds != NULL or blocks.shape[0] != padded * n:
         raise ValueError("the columns are not dense, of one byte, or do not fit the blocks")
     for j in range(m):
         if not 0 <= features[j] < binned.n_features:
@@ -108,17 +111,19 @@ def lay_out(
     if blocks.shape[0] == 0:
         return
     with nogil:
-        if m % RC_LANES:
-            memset(&blocks[(n_blocks - 1) * n * RC_LANES], 0, n * RC_LANES)
-        for b in range(n_blocks):
-            out = &blocks[b * n * RC_LANES]
+        while first < padded:
+            width = min(RC_TREE_LANES, padded - first)
+            out = &blocks[first * n]
+            if first + width > m:
+                memset(out, 0, width * n)
             start = 0
             while start < n:  # as much at a time as stays in the cache
-                for j in range(RC_LANES * b, min(RC_LANES * (b + 1), m)):
+                for j in range(first, min(first + width, m)):
                     column = codes + features[j] * n
                     for i in range(start, min(start + step, n)):
-                        out[i * RC_LANES + j - RC_LANES * b] = column[i]
+                        out[i * width + j - first] = column[i]
                 start += step
+            first += width
 
 
 def sum_blocks(
@@ -141,27 +146,31 @@ def sum_blocks(
     words : uint64 array, shape (n,)
         In. Their words.
     sums : uint64 array
-        Out. CODES each column.
+        Out. CODES for each column, those beyond the last included.
 
     Notes
     -----
     O(n * columns).
     """
-    cdef int64_t b, n = rows.shape[0], size = n_rows * RC_LANES
-    cdef int64_t n_blocks = blocks.shape[0] // size if size else 0
+    cdef int64_t n = rows.shape[0], first = 0, width
+    cdef int64_t padded = blocks.shape[0] // n_rows if n_rows else 0
     if (
         words.shape[0] != n
-        or blocks.shape[0] != n_blocks * size
-        or sums.shape[0] != n_blocks * RC_LANES * RC_CODES
+        or padded % RC_EIGHT
+        or blocks.shape[0] != padded * n_rows
+        or sums.shape[0] != padded * RC_CODES
         or (n and not 0 <= rows[0] <= rows[n - 1] < n_rows)
     ):
         raise ValueError("the rows, words and sums do not fit the blocks")
+    if padded == 0:
+        return
     with nogil:
-        for b in range(n_blocks):
-            memset(&sums[b * RC_LANES * RC_CODES], 0, RC_LANES * RC_CODES * sizeof(uint64_t))
-            if n:
-                rc_sum_blocks(&blocks[b * size], &rows[0], &words[0], n,
-                              &sums[b * RC_LANES * RC_CODES])
+        memset(&sums[0], 0, padded * RC_CODES * sizeof(uint64_t))
+        while n and first < padded:
+            width = min(RC_TREE_LANES, padded - first)
+            rc_sum_block(&blocks[first * n_rows], <int> width, &rows[0], &words[0], n,
+                         &sums[first * RC_CODES])
+            first += width
 
 
 def sum_columns(
@@ -331,20 +340,3 @@ def sum_cells(
             word = words[i]
             for k in range(bounds[rows[i]], bounds[rows[i] + 1]):
                 sums[cells[k]] += word
-
-
-def subtract(uint64_t[::1] sums not None, const uint64_t[::1] less not None):
-    """Take the sums of one child from those of a leaf: what is left is the other child's.
-
-    Parameters
-    ----------
-    sums : uint64 array
-        In and out.
-    less : uint64 array, same length
-    """
-    cdef int64_t i
-    if sums.shape[0] != less.shape[0]:
-        raise ValueError("the sums differ in length")
-    with nogil:
-        for i in range(sums.shape[0]):
-            sums[i] -= less[i]

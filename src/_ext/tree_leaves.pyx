@@ -1,6 +1,7 @@
 """Rows and the leaves of a tree that grows: where they go, what a leaf wins and loses with."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from rankcore._ext._columns cimport Binned, binned_of, code_t
 from rankcore._ext._leaves cimport check_leaves
@@ -15,37 +16,45 @@ cdef inline bint _fires(
     return side if code == missing else code >= bin
 
 
-cdef int64_t _divide(
+cdef int64_t _mark(
     const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
-    const uint8_t *of_code, uint8_t *fires, int64_t n, int32_t *rows, uint64_t *words,
-    int32_t *other_rows, uint64_t *other_words,
+    const uint8_t *of_code, uint8_t *fires, int64_t n, const int32_t *rows,
 ) noexcept nogil:
-    cdef int64_t i, k, left = 0, right = 0, missing = binned.n_bins[feature]
-    cdef bint goes
+    """Note for each row in turn, or of sparse columns by row, whether it fires; how many do."""
+    cdef int64_t i, k, firing = 0, missing = binned.n_bins[feature]
     cdef uint8_t implied
     if binned.bounds == NULL:
         codes += feature * binned.n_rows
-    else:
-        # First as if no row had an entry: other rows may hold anything.
-        implied = _fires(binned.zero_bin[feature], bin, missing, side, of_code)
         for i in range(n):
-            fires[rows[i]] = implied
-        for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
-            fires[binned.rows[k]] = _fires(codes[k], bin, missing, side, of_code)
+            fires[i] = _fires(codes[rows[i]], bin, missing, side, of_code)
+            firing += fires[i]
+        return firing
+    # First as if no row had an entry: other rows may hold anything.
+    implied = _fires(binned.zero_bin[feature], bin, missing, side, of_code)
     for i in range(n):
-        if binned.bounds != NULL:
-            goes = fires[rows[i]]
-        else:
-            goes = _fires(codes[rows[i]], bin, missing, side, of_code)
+        fires[rows[i]] = implied
+    for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
+        fires[binned.rows[k]] = _fires(codes[k], bin, missing, side, of_code)
+    for i in range(n):
+        firing += fires[rows[i]]
+    return firing
+
+
+cdef void _part(
+    const uint8_t *fires, bint by_row, int64_t n, int32_t *rows, uint64_t *words,
+    int32_t *other_rows, uint64_t *other_words,
+) noexcept nogil:
+    cdef int64_t i, left = 0, right = 0
+    cdef bint goes
+    for i in range(n):
+        goes = fires[rows[i] if by_row else i]
         # Both are written, one is kept: there is no branch to mispredict.
         other_rows[right] = rows[left] = rows[i]
         other_words[right] = words[left] = words[i]
         right += goes
         left += not goes
-    for i in range(right):
-        rows[left + i] = other_rows[i]
-        words[left + i] = other_words[i]
-    return left
+    memcpy(rows + left, other_rows, right * sizeof(int32_t))
+    memcpy(words + left, other_words, right * sizeof(uint64_t))
 
 
 def divide(
@@ -54,6 +63,7 @@ def divide(
     int64_t bin,
     uint8_t side,
     const uint8_t[::1] of_code,
+    int64_t least,
     uint8_t[::1] fires not None,
     int32_t[::1] rows not None,
     uint64_t[::1] words not None,
@@ -72,8 +82,10 @@ def divide(
         and where the value is missing if 1.
     of_code : uint8 array, shape (n_bins + 1,), or None
         In. Whether each bin fires, and the missing, instead of ``bin`` and ``side``.
+    least : int
+        In. Rows of each part, at least.
     fires : uint8 array, shape (n_rows,)
-        Scratch, for sparse columns.
+        Scratch.
     rows : int32 array, shape (n,)
         In and out. Both parts stay in order.
     words : uint64 array, shape (n,)
@@ -84,7 +96,7 @@ def divide(
     Returns
     -------
     int
-        How many rows come first.
+        How many rows come first; -1 if a part would have too few, then nothing has moved.
 
     Notes
     -----
@@ -92,32 +104,37 @@ def divide(
     """
     cdef const Binned *binned = binned_of(columns)
     cdef const uint8_t *table = NULL
-    cdef int64_t i, n = rows.shape[0], found = 0
+    cdef int64_t i, n = rows.shape[0], firing = 0
+    cdef uint32_t greatest = 0
     cdef bint fits = (
         0 <= feature < binned.n_features
         and side <= 1
         and (of_code is None or of_code.shape[0] == binned.n_bins[feature] + 1)
         and fires.shape[0] == binned.n_rows
+        and n <= binned.n_rows
         and words.shape[0] == n
         and spare_rows.shape[0] >= n
         and spare_words.shape[0] >= n
     )
-    for i in range(n if fits else 0):
-        fits = fits and 0 <= rows[i] < binned.n_rows
-    if not fits:
+    for i in range(n):  # a negative one is a great one
+        greatest = max(greatest, <uint32_t> rows[i])
+    if not fits or (n and greatest >= binned.n_rows):
         raise ValueError("the rows do not fit the columns")
     if n == 0:
-        return 0
+        return 0 if least <= 0 else -1
     if of_code is not None:
         table = &of_code[0]
     with nogil:
         if binned.width == 1:
-            found = _divide(binned, <const uint8_t *> binned.codes, feature, bin, side, table,
-                            &fires[0], n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
+            firing = _mark(binned, <const uint8_t *> binned.codes, feature, bin, side, table,
+                           &fires[0], n, &rows[0])
         else:
-            found = _divide(binned, <const int32_t *> binned.codes, feature, bin, side, table,
-                            &fires[0], n, &rows[0], &words[0], &spare_rows[0], &spare_words[0])
-    return found
+            firing = _mark(binned, <const int32_t *> binned.codes, feature, bin, side, table,
+                           &fires[0], n, &rows[0])
+        if min(firing, n - firing) >= least:
+            _part(&fires[0], binned.bounds != NULL, n, &rows[0], &words[0], &spare_rows[0],
+                  &spare_words[0])
+    return n - firing if min(firing, n - firing) >= least else -1
 
 
 def label(const int32_t[::1] rows not None, int32_t leaf, int32_t[::1] leaf_of not None):

@@ -127,6 +127,91 @@ cdef rc_split _walk(
     return _best(categorical, sums, counts, n - 1, made, n_rows, least_rows, sums + n, worths)
 
 
+cdef packed struct Leaf:
+    uint64_t word
+    int64_t n_rows
+    double low
+    double high
+    int32_t number
+    uint8_t is_less
+
+ctypedef struct Search:
+    const Binned *binned
+    int64_t m
+    const int32_t *features
+    const int64_t *offsets
+    const uint8_t *whole
+    const uint8_t *allowed
+    const int8_t *signs
+    const uint8_t *categorical
+    double l2
+    double least
+    int64_t least_rows
+    const int32_t *leaf_of
+    const uint64_t *row_words
+    uint64_t *scratch
+    double *room
+    int32_t *counts
+
+
+cdef inline bint _is_set(const Search *s, int64_t feature) noexcept nogil:
+    return s.categorical != NULL and s.categorical[feature]
+
+
+cdef void _search(
+    const Search *s, const Leaf *leaf, const uint64_t *sums, double *worths, int32_t *bins,
+    uint8_t *sides,
+) noexcept nogil:
+    """The best cut of a leaf by each column."""
+    cdef int64_t i, b, f, n
+    cdef rc_leaf made
+    cdef rc_split found
+    cdef const uint64_t *here
+    cdef double best = 0.0
+    made.word = leaf.word
+    made.l2 = s.l2
+    made.least = s.least
+    made.low = leaf.low
+    made.high = leaf.high
+    for i in range(s.m):
+        worths[i] = -1.0
+        bins[i] = -1
+        sides[i] = 0
+        if s.allowed != NULL and not s.allowed[i]:
+            continue
+        f = s.features[i]
+        here = sums + s.offsets[i]
+        if s.whole != NULL and s.whole[i]:
+            # One side of a cut has no rows but those with an entry.
+            if here[0] and s.binned.bounds[f + 1] - s.binned.bounds[f] >= s.least_rows:
+                worths[i] = RAISED * rc_most_worth(here[0], leaf.word, s.l2)
+                bins[i] = UNSEEN
+            continue
+        n = s.binned.n_bins[f] + 1
+        if s.binned.bounds != NULL:
+            for b in range(n):
+                s.scratch[b] = here[b]
+            here = s.scratch
+            _imply(s.binned, f, leaf.word, s.scratch)
+        made.sign = 0 if _is_set(s, f) or s.signs == NULL else s.signs[f]
+        found = _best(_is_set(s, f), here, NULL, n - 1, &made, 0, 0, s.scratch + n, s.room)
+        worths[i] = found.gain
+        bins[i] = found.bin
+        sides[i] = found.side
+        best = max(best, found.gain)
+    for i in range(s.m if s.whole != NULL else 0):
+        if bins[i] != UNSEEN or worths[i] < best:
+            continue
+        f = s.features[i]
+        made.sign = 0 if _is_set(s, f) or s.signs == NULL else s.signs[f]
+        found = _walk(s.binned, f, _is_set(s, f), s.leaf_of, leaf.number, s.row_words, &made,
+                      leaf.n_rows, s.least_rows, s.scratch, s.room, s.counts)
+        worths[i] = found.gain
+        bins[i] = found.bin
+        sides[i] = found.side
+        best = max(best, found.gain)
+
+
 def search(
     object columns not None,
     const int32_t[::1] features not None,
@@ -135,25 +220,22 @@ def search(
     const uint8_t[::1] allowed,
     const int8_t[::1] signs,
     const uint8_t[::1] categorical,
-    const uint64_t[::1] sums not None,
-    uint64_t word,
+    uint64_t[::1] sums not None,
+    const uint64_t[::1] less,
+    const Leaf[::1] leaves not None,
     double l2,
     double least,
-    double low,
-    double high,
     const int32_t[::1] leaf_of,
-    int32_t leaf,
     const uint64_t[::1] row_words,
-    int64_t n_leaf,
     int64_t least_rows,
     uint64_t[::1] scratch not None,
     double[::1] room not None,
     int32_t[::1] counts not None,
-    double[::1] worths not None,
-    int32_t[::1] bins not None,
-    uint8_t[::1] sides not None,
+    double[:, ::1] worths not None,
+    int32_t[:, ::1] bins not None,
+    uint8_t[:, ::1] sides not None,
 ):
-    """Find the best cut of a leaf by each of some columns.
+    """Find the best cut of a leaf, or of the children of one, by each of some columns.
 
     Parameters
     ----------
@@ -172,115 +254,93 @@ def search(
     categorical : uint8 array, shape (n_features,), or None
         In. By column, whether any set of its bins may fire. Their signs do not matter.
     sums : uint64 array
-        In. Words of the rows of the leaf by bin; of sparse columns, of the entries only.
-    word : int
-        In. Sum of the words of all rows of the leaf.
+        In and out. Words of the rows of the leaf by bin; of sparse columns, of the entries only.
+        Less those of one child if there are any: what is left is the other child's.
+    less : uint64 array, as long, or None
+        In. The sums of one child.
+    leaves : array of records, shape (n,)
+        In. Those to look at: ``word``, the sum of the words of its rows, ``n_rows``, how many,
+        ``low`` and ``high``, the range of the values of its children, ``number`` in leaf_of, and
+        ``is_less``, whether its sums are in ``less``.
     l2, least : float
         In. In units of the words: what is added to W + L, and the least W + L of a child.
-    low, high : float
-        In. Range of the values of the children.
     leaf_of : int32 array, shape (n_rows,)
         In. For ``whole``: the leaf of each row,
-    leaf : int
-        In. the number of this one,
     row_words : uint64 array, shape (n_rows,)
         In. the word of each row,
-    n_leaf, least_rows : int
-        In. rows of the leaf, and of a child at least: other columns do not look at these.
+    least_rows : int
+        In. rows of a child at least: other columns do not look at these.
     scratch : uint64 array, room : float64 array, counts : int32 array
         Five and two times the most bins of a column and one more, and as many.
-    worths : float64 array, shape (m,)
+    worths : float64 array, shape (n, m)
         Out. Of both children together; negative if the column has no cut; or a bound on it,
-    bins : int32 array, shape (m,)
+    bins : int32 array, shape (n, m)
         Out. BOUNDED if it is a bound, and less than the worth of another column. Of categories, how
         many fire.
-    sides : uint8 array, shape (m,)
+    sides : uint8 array, shape (n, m)
         Out. Whether the split fires where the value is missing.
 
     Notes
     -----
-    O(sums), and O(entries) of some columns.
+    O(n * sums), and O(entries) of some columns. All in one call: threads that meet between calls
+    wait for each other.
     """
-    cdef const Binned *binned = binned_of(columns)
-    cdef int64_t i, b, f, n, m = features.shape[0]
+    cdef Search s
+    s.binned = binned_of(columns)
+    s.m = features.shape[0]
+    cdef int64_t i, n
     cdef bint fits = (
-        offsets.shape[0] == m + 1
+        offsets.shape[0] == s.m + 1
+        and (less is None or less.shape[0] == sums.shape[0])
         and (whole is None or (
-            whole.shape[0] == m
+            whole.shape[0] == s.m
             and leaf_of is not None
-            and leaf_of.shape[0] == binned.n_rows
+            and leaf_of.shape[0] == s.binned.n_rows
             and row_words is not None
-            and row_words.shape[0] == binned.n_rows
-            and binned.bounds != NULL
+            and row_words.shape[0] == s.binned.n_rows
+            and s.binned.bounds != NULL
         ))
-        and (allowed is None or allowed.shape[0] == m)
-        and (signs is None or signs.shape[0] == binned.n_features)
-        and (categorical is None or categorical.shape[0] == binned.n_features)
-        and worths.shape[0] == m
-        and bins.shape[0] == m
-        and sides.shape[0] == m
+        and (allowed is None or allowed.shape[0] == s.m)
+        and (signs is None or signs.shape[0] == s.binned.n_features)
+        and (categorical is None or categorical.shape[0] == s.binned.n_features)
+        and worths.shape[0] == bins.shape[0] == sides.shape[0] == leaves.shape[0]
+        and worths.shape[1] == bins.shape[1] == sides.shape[1] == s.m
     )
-    for i in range(m if fits else 0):
-        fits = fits and 0 <= features[i] < binned.n_features
+    for i in range(leaves.shape[0]):
+        fits = fits and (less is not None or not leaves[i].is_less)
+    for i in range(s.m if fits else 0):
+        fits = fits and 0 <= features[i] < s.binned.n_features
         if fits:
-            n = binned.n_bins[features[i]] + 1
+            n = s.binned.n_bins[features[i]] + 1
             fits = scratch.shape[0] >= 5 * n and room.shape[0] >= 2 * n and counts.shape[0] >= n
             if whole is not None and whole[i]:
                 n = 1
             fits = fits and 0 <= offsets[i] and offsets[i] + n <= sums.shape[0]
     if not fits:
         raise ValueError("the arrays do not fit the columns")
-    cdef rc_leaf made
-    cdef rc_split found
-    cdef const uint64_t *here
-    cdef bint is_set = False
-    cdef double best = 0.0
-    made.word = word
-    made.l2 = l2
-    made.least = least
-    made.low = low
-    made.high = high
+    if s.m == 0 or leaves.shape[0] == 0 or s.binned.n_rows == 0:
+        return
+    s.features = &features[0]
+    s.offsets = &offsets[0]
+    s.whole = &whole[0] if whole is not None else NULL
+    s.allowed = &allowed[0] if allowed is not None else NULL
+    s.signs = &signs[0] if signs is not None else NULL
+    s.categorical = &categorical[0] if categorical is not None else NULL
+    s.l2 = l2
+    s.least = least
+    s.least_rows = least_rows
+    s.leaf_of = &leaf_of[0] if whole is not None else NULL
+    s.row_words = &row_words[0] if whole is not None else NULL
+    s.scratch = &scratch[0]
+    s.room = &room[0]
+    s.counts = &counts[0]
     with nogil:
-        for i in range(m):
-            worths[i] = -1.0
-            bins[i] = -1
-            sides[i] = 0
-            if allowed is not None and not allowed[i]:
-                continue
-            f = features[i]
-            here = &sums[offsets[i]]
-            if whole is not None and whole[i]:
-                # One side of a cut has no rows but those with an entry.
-                if here[0] and binned.bounds[f + 1] - binned.bounds[f] >= least_rows:
-                    worths[i] = RAISED * rc_most_worth(here[0], word, l2)
-                    bins[i] = UNSEEN
-                continue
-            n = binned.n_bins[f] + 1
-            if binned.bounds != NULL:
-                for b in range(n):
-                    scratch[b] = here[b]
-                here = &scratch[0]
-                _imply(binned, f, word, &scratch[0])
-            is_set = categorical is not None and categorical[f]
-            made.sign = 0 if is_set or signs is None else signs[f]
-            found = _best(is_set, here, NULL, n - 1, &made, 0, 0, &scratch[n], &room[0])
-            worths[i] = found.gain
-            bins[i] = found.bin
-            sides[i] = found.side
-            best = max(best, found.gain)
-        if whole is not None:
-            for i in range(m):
-                if bins[i] != UNSEEN or worths[i] < best:
-                    continue
-                f = features[i]
-                is_set = categorical is not None and categorical[f]
-                made.sign = 0 if is_set or signs is None else signs[f]
-                found = _walk(binned, f, is_set, &leaf_of[0], leaf, &row_words[0], &made, n_leaf,
-                              least_rows, &scratch[0], &room[0], &counts[0])
-                worths[i] = found.gain
-                bins[i] = found.bin
-                sides[i] = found.side
-                best = max(best, found.gain)
+        if less is not None:
+            for i in range(sums.shape[0]):
+                sums[i] -= less[i]
+        for i in range(leaves.shape[0]):
+            _search(&s, &leaves[i], &less[0] if leaves[i].is_less else &sums[0],
+                    &worths[i, 0], &bins[i, 0], &sides[i, 0])
 
 
 cdef void _count_dense(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -44,11 +44,18 @@ def shared_out(
 ) -> list[Any]:
     """What a function gives for each item, in turn; some milliseconds' worth of work.
 
-    Signals wait until it is done. A handler that raises between two steps of the pool could leave
-    a lock of it taken, for which the whole process would wait for ever.
+    The calling thread takes the first item, which spares it a wait to be woken. Signals wait until
+    all are done. A handler that raises between two steps of the pool could leave a lock of it
+    taken, for which the whole process would wait for ever.
     """
     with signals_held():
-        return list(pool.map(run, *items))
+        first, *others = zip(*items, strict=True)
+        running = [pool.submit(run, *item) for item in others]
+        try:
+            result = run(*first)
+        finally:
+            wait(running)  # they write where the caller reads
+        return [result, *(one.result() for one in running)]
 
 
 def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> None:
@@ -71,7 +78,7 @@ def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> 
     with signals_held(), ThreadPoolExecutor(n_jobs) as pool:
         for first in range(0, len(items), _AT_ONCE * n_jobs):
             raise_signals()
-            shared_out(pool, run, items[first : first + _AT_ONCE * n_jobs])
+            list(pool.map(run, items[first : first + _AT_ONCE * n_jobs]))
 
 
 def end_threads(pool: ThreadPoolExecutor | None) -> None:

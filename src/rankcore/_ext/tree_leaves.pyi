@@ -9,6 +9,7 @@ def divide(
     bin: int,
     side: int,
     of_code: NDArray[np.uint8] | None,
+    least: int,
     fires: NDArray[np.uint8],
     rows: NDArray[np.int32],
     words: NDArray[np.uint64],

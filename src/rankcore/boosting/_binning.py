@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.threads import for_each
 from rankcore._ext import columns as kernels
 from rankcore._ext.columns import Columns
 from rankcore._ext.rows import Rows
@@ -62,6 +63,8 @@ class Binning(Bins):
     categorical : dict of int to str, optional
         Columns that hold numbers of categories, each of which has a bin, and what errors call them.
         Numbers below 0 are missing.
+    n_jobs : int
+        Threads, which share the columns. The bins do not depend on it.
 
     Attributes
     ----------
@@ -82,6 +85,7 @@ class Binning(Bins):
         max_bins: int | None,
         zero_missing: bool,
         categorical: Mapping[int, str] | None = None,
+        n_jobs: int = 1,
     ) -> None:
         self.rows, self.taken = rows, taken
         self.categories: dict[int, NDArray[np.int64]] = {}
@@ -103,11 +107,13 @@ class Binning(Bins):
         self.has_missing = np.empty(d, dtype=np.uint8)
         # Where the thresholds of a column begin among those kept; -1 if they are not.
         self._places = np.empty(d, dtype=np.int64)
-        kept: list[NDArray[np.float64]] = []
-        n_kept = 0
-        for first, last in _blocks(bounds):
+        blocks = list(_blocks(bounds))
+        kept: list[NDArray[np.float64]] = [np.empty(0)] * len(blocks)
+
+        def encode(number: int) -> None:
+            first, last = blocks[number]
             part = slice(bounds[first], bounds[last])
-            thresholds = self._encode(
+            kept[number] = self._encode(
                 slice(first, last),
                 bounds[first : last + 1] - bounds[first],
                 codes[part],
@@ -115,9 +121,12 @@ class Binning(Bins):
                 max_bins or 2**30,
                 zero_missing,
             )
+
+        for_each(encode, range(len(blocks)), n_jobs)
+        n_kept = 0
+        for (first, last), thresholds in zip(blocks, kept, strict=True):
             here = self._places[first:last]
             here += np.where(here >= 0, n_kept, 0)
-            kept.append(thresholds)
             n_kept += thresholds.size
         self._thresholds = np.concatenate(kept)
         self.columns = Columns(

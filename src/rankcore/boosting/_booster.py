@@ -40,6 +40,8 @@ class Rounds:
         Whether queries weigh alike at first.
     categorical : dict of int to str, optional
         Columns of categories, see `Binning`.
+    n_jobs : int
+        Threads.
 
     Attributes
     ----------
@@ -56,6 +58,7 @@ class Rounds:
         max_bins: int | None,
         balanced: bool,
         categorical: Mapping[int, str] | None = None,
+        n_jobs: int = 1,
     ) -> None:
         self.state = state
         n = pairing.docs.size
@@ -64,7 +67,9 @@ class Rounds:
             self._binning = rows.binned(pairing.docs, max_bins or MAX_BINS, state.zero_missing)
             scores = np.zeros(n)
         else:
-            self._binning = Binning(rows, pairing.docs, max_bins, state.zero_missing, categorical)
+            self._binning = Binning(
+                rows, pairing.docs, max_bins, state.zero_missing, categorical, n_jobs
+            )
             scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             steps = pairing.steps(balanced)

@@ -56,7 +56,7 @@ class StumpRounds(Rounds):
         n_jobs: int,
     ) -> None:
         self.step, self._rate = step, learning_rate
-        super().__init__(rows, pairing, state, max_bins=max_bins, balanced=balanced)
+        super().__init__(rows, pairing, state, max_bins=max_bins, balanced=balanced, n_jobs=n_jobs)
         n_pairs = int(pairing.n_pairs[pairing.visited()].sum())
         self._smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
         self._search: Search

@@ -73,7 +73,7 @@ class Search:
         # Columns of more codes than a byte has are read one by one.
         lanes = stumps.LANES if self._room == stumps.CODES else 1
         self._scratch = [np.empty(lanes * self._room) for _ in range(n_jobs)]
-        self._pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
+        self._pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 else None
 
     def close(self) -> None:
         """End the threads."""

@@ -90,6 +90,7 @@ class TreeRounds(Rounds):
             max_bins=max_bins,
             balanced=balanced,
             categorical=categorical,
+            n_jobs=n_jobs,
         )
         self._rules, self._sampling = rules, sampling
         self._rate, self._line_search = learning_rate, line_search

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankcore._core.threads import end_threads, shared_out
 from rankcore._ext import tree_histograms, tree_leaves, tree_splits
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._tree_shards import Cut, Leaf, Rules, Shard, share_columns
+from rankcore.boosting._tree_shards import Cut, Found, Leaf, Rules, Shard, share_columns
 
 # A split gains something if it gains more than this share of the weight of its rows: less is
 # rounding.
@@ -71,7 +71,7 @@ class TreeGrower:
     def __init__(self, binning: Binning, rules: Rules, n_jobs: int) -> None:
         self.binning, self.rules = binning, rules
         self._shards = [Shard(binning, part) for part in share_columns(binning, n_jobs)]
-        self._pool = ThreadPoolExecutor(len(self._shards)) if len(self._shards) > 1 else None
+        self._pool = ThreadPoolExecutor(len(self._shards) - 1) if len(self._shards) > 1 else None
         n = binning.taken.size
         self._all = np.arange(n, dtype=np.int32)
         self._fires = np.empty(n, dtype=np.uint8)
@@ -129,6 +129,10 @@ class TreeGrower:
         while heap and len(leaves) < self.rules.max_leaf_nodes:
             leaf = heappop(heap)[-1]
             children = self._split(tree, leaf, len(leaves))
+            if not children:
+                self._count(leaf)
+                self._push(heap, leaf)
+                continue
             leaves[leaf.number] = children[0]
             leaves.append(children[1])
             if len(leaves) < self.rules.max_leaf_nodes:
@@ -157,7 +161,7 @@ class TreeGrower:
         return (
             (rules.max_depth is None or leaf.depth < rules.max_depth)
             and leaf.stop - leaf.start >= 2 * rules.min_samples_leaf
-            and leaf.mass >= 2 * max(rules.min_pair_weight * self._scale, 1.0)
+            and leaf.mass >= 2 * rules.least(self._scale)
         )
 
     def _free(self, leaf: Leaf) -> None:
@@ -175,45 +179,64 @@ class TreeGrower:
             jobs = range(len(self._shards))
             parts = shared_out(self._pool, lambda job: self._look_at(job, leaves, split), jobs)
         if split is None:
-            leaves[0].sums = [sums[0] for sums, _ in parts]
+            leaves[0].sums = [sums for sums, _ in parts]
         else:
             # The sums of the parent have become those of its greater child.
             small, large = self._by_size(split[1])
             large.sums, split[0].sums = split[0].sums, []
-            small.sums = [sums[0] for sums, _ in parts]
-        own = self.rules.l2_leaf * self._scale
+            small.sums = [sums for sums, _ in parts]
         for i, leaf in enumerate(leaves):
-            leaf.cut = max((cuts[i] for _, cuts in parts), key=lambda cut: cut.worth)
-            worth = tree_splits.worth(leaf.word, own, leaf.low, leaf.high)
-            leaf.gain = leaf.cut.worth - worth if leaf.cut.worth > 0 else -1.0
+            leaf.found = [found[i] for _, found in parts]
+            self._take_best(leaf)
+
+    def _take_best(self, leaf: Leaf) -> None:
+        """Take the best of what was found; of equal ones that of the first column."""
+        cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
+        leaf.cut = max(cuts, key=lambda cut: cut.worth)
+        own = self.rules.l2_leaf * self._scale
+        worth = tree_splits.worth(leaf.word, own, leaf.low, leaf.high)
+        leaf.gain = leaf.cut.worth - worth if leaf.cut.worth > 0 else -1.0
+
+    def _count(self, leaf: Leaf) -> None:
+        """Take the next best cut of a leaf instead of one that leaves a child too few rows.
+
+        Rows are counted only where a leaf is about to be split: the cuts that leave enough are
+        worth no more than the best one, so that until then its gain is a bound.
+        """
+        cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
+        best, here = cuts.index(leaf.cut), slice(leaf.start, leaf.stop)
+        self._shards[best].count(
+            leaf,
+            leaf.found[best],
+            self._rows[here],
+            self._words[here],
+            self._scale,
+            self.rules,
+            self._leaf_of,
+            self._row_words,
+        )
+        self._take_best(leaf)
 
     def _look_at(
         self, job: int, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None
-    ) -> tuple[list[NDArray[np.uint64]], list[Cut]]:
+    ) -> tuple[NDArray[np.uint64], list[Found]]:
         """What one thread does."""
         shard = self._shards[job]
-        first = leaves[0] if split is None else self._by_size(split[1])[0]
-        here = slice(first.start, first.stop)
-        sums = shard.sum(self._rows[here], self._words[here])
-        if split is not None:
-            tree_histograms.subtract(split[0].sums[job], sums)
-        cuts = []
-        for leaf in leaves:
-            of_leaf = sums if leaf is first else split[0].sums[job]  # type: ignore[index]
-            there = slice(leaf.start, leaf.stop)
-            cuts.append(
-                shard.best(
-                    leaf,
-                    of_leaf,
-                    self._rows[there],
-                    self._words[there],
-                    self._scale,
-                    self.rules,
-                    self._leaf_of,
-                    self._row_words,
-                )
-            )
-        return [sums], cuts
+        small = None if split is None else self._by_size(split[1])[0]
+        here = leaves[0] if small is None else small
+        new = shard.sum(self._rows[here.start : here.stop], self._words[here.start : here.stop])
+        sums, less = (new, None) if split is None else (split[0].sums[job], new)
+        found = shard.search(
+            leaves,
+            sums,
+            less,
+            small,
+            self._scale,
+            self.rules,
+            self._leaf_of,
+            self._row_words,
+        )
+        return new, found
 
     @staticmethod
     def _by_size(leaves: list[Leaf]) -> tuple[Leaf, Leaf]:
@@ -221,18 +244,21 @@ class TreeGrower:
         return (one, other) if one.stop - one.start <= other.stop - other.start else (other, one)
 
     def _split(self, tree: Grown, leaf: Leaf, number: int) -> list[Leaf]:
-        """Divide the rows of a leaf; returns both children."""
+        """Divide the rows of a leaf; returns both children, none if one would have too few rows."""
         cut, node = leaf.cut, len(tree.features)
-        fires = None
-        if cut.feature in self.binning.categories:
-            fires = self._find_set(leaf)
+        if cut.bin == tree_splits.BOUNDED:
+            return []
+        fires = self._find_set(leaf) if cut.feature in self.binning.categories else None
+        here, least = (leaf.start, leaf.stop), self.rules.min_samples_leaf
+        first = self._divide(cut, fires, least, self._rows, self._words, *here)
+        if first < 0:
+            return []
+        middle, rest = leaf.start + first, leaf.rest[0]
+        if self._rest.size:
+            rest += self._divide(cut, fires, 0, self._rest, self._rest_words, *leaf.rest)
+        if fires is not None:
             others = np.flatnonzero(fires[:-1] != cut.side)
             tree.sets[node] = self.binning.categories[cut.feature][others]
-        here = (leaf.start, leaf.stop)
-        middle = leaf.start + self._divide(cut, fires, self._rows, self._words, *here)
-        rest = leaf.rest[0]
-        if self._rest.size:
-            rest += self._divide(cut, fires, self._rest, self._rest_words, *leaf.rest)
         if leaf.parent >= 0:
             tree.children[leaf.parent][leaf.side] = node
         tree.features.append(cut.feature)
@@ -276,6 +302,7 @@ class TreeGrower:
         self,
         cut: Cut,
         fires: NDArray[np.uint8] | None,
+        least: int,
         rows: NDArray[np.int32],
         words: NDArray[np.uint64],
         start: int,
@@ -288,6 +315,7 @@ class TreeGrower:
             cut.bin,
             cut.side,
             fires,
+            least,
             self._fires,
             rows[here],
             words[here],

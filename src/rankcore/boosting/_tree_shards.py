@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +16,17 @@ from rankcore.boosting._binning import Binning
 ENTRIES_PER_BIN = 4
 # Sums are numbered by 32-bit integers in the lists of sparse rows.
 MAX_SUMS = 2**31 - 1
+# A leaf as `tree_splits.search` knows it.
+LEAF = np.dtype(
+    [
+        ("word", np.uint64),
+        ("n_rows", np.int64),
+        ("low", np.float64),
+        ("high", np.float64),
+        ("number", np.int32),
+        ("is_less", np.uint8),
+    ]
+)
 
 
 class Cut(NamedTuple):
@@ -59,6 +71,26 @@ class Rules:
     l2_leaf: float = 0.0
     signs: NDArray[np.int8] | None = None
 
+    def least(self, scale: float) -> float:
+        """The least W + L of a leaf, in units of the words."""
+        return max(self.min_pair_weight * scale, 1.0)
+
+
+class Found(NamedTuple):
+    """The best cut of a leaf by each of some columns.
+
+    Attributes
+    ----------
+    worths : ndarray of float64, shape (n_columns,)
+        Of both children; negative if there is no cut; a bound if the bin says so.
+    bins : ndarray of int32, sides : ndarray of uint8
+        As of `Cut`.
+    """
+
+    worths: NDArray[np.float64]
+    bins: NDArray[np.int32]
+    sides: NDArray[np.uint8]
+
 
 @dataclass
 class Leaf:
@@ -80,7 +112,10 @@ class Leaf:
         Range of its value.
     sums : list of arrays
         Of each shard.
+    found : list of Found
+        Of each shard.
     cut : Cut
+        The best of them; whether it leaves each child enough rows is not known.
     gain : float
         What the cut is worth more than the leaf.
     """
@@ -96,6 +131,7 @@ class Leaf:
     low: float = -np.inf
     high: float = np.inf
     sums: list[NDArray[np.uint64]] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
     cut: Cut = field(default_factory=Cut)
     gain: float = -1.0
 
@@ -147,10 +183,10 @@ class Shard:
             self._cells, self._whole = self._list_cells(whole), whole
         elif binning.narrow:
             lanes = tree_histograms.LANES
-            n_blocks = -(-features.size // lanes)
-            self._blocks = np.empty(n_blocks * self._n_rows * lanes, dtype=np.uint8)
+            padded = -(-features.size // lanes) * lanes
+            self._blocks = np.empty(padded * self._n_rows, dtype=np.uint8)
             tree_histograms.lay_out(self.columns, features, self._blocks)
-            size = n_blocks * lanes * tree_histograms.CODES
+            size = padded * tree_histograms.CODES
         self._size = size
         most = int(n_bins.max()) + 1
         self._scratch = np.empty(5 * most, dtype=np.uint64)
@@ -184,36 +220,45 @@ class Shard:
             )
         return sums
 
-    def best(
+    def search(
         self,
-        leaf: Leaf,
+        leaves: Sequence[Leaf],
         sums: NDArray[np.uint64],
-        rows: NDArray[np.int32],
-        words: NDArray[np.uint64],
+        less: NDArray[np.uint64] | None,
+        small: Leaf | None,
         scale: float,
         rules: Rules,
         leaf_of: NDArray[np.int32],
         row_words: NDArray[np.uint64],
-    ) -> Cut:
-        """The best cut of a leaf by these columns; of equal ones by the first.
+    ) -> list[Found]:
+        """The best cut of leaves by each of these columns; rows are not counted.
 
         Parameters
         ----------
-        leaf : Leaf
+        leaves : sequence of Leaf
+            The root, or children of one leaf.
         sums : ndarray of uint64
-            From `sum`.
-        rows, words : ndarray
-            Of the leaf.
+            Of the root, or of the children's parent: they become those of one child.
+        less : ndarray of uint64 or None
+            The sums of the other child,
+        small : Leaf or None
+            which is this one.
         scale : float
             Units of the words in a weight of 1.
         rules : Rules
         leaf_of, row_words : ndarray, shape (n_rows,)
             Leaf and word of each row; of use if columns are sparse.
         """
-        n = self.features.size
-        worths, bins = np.empty(n), np.empty(n, dtype=np.int32)
-        sides = np.empty(n, dtype=np.uint8)
-        l2, least = rules.l2_leaf * scale, max(rules.min_pair_weight * scale, 1.0)
+        records = np.array(
+            [
+                (leaf.word, leaf.stop - leaf.start, leaf.low, leaf.high, leaf.number, leaf is small)
+                for leaf in leaves
+            ],
+            dtype=LEAF,
+        )
+        shape = len(leaves), self.features.size
+        worths, bins = np.empty(shape), np.empty(shape, dtype=np.int32)
+        sides = np.empty(shape, dtype=np.uint8)
         tree_splits.search(
             self.columns,
             self.features,
@@ -223,15 +268,12 @@ class Shard:
             rules.signs,
             self._categorical,
             sums,
-            leaf.word,
-            l2,
-            least,
-            leaf.low,
-            leaf.high,
+            less,
+            records,
+            rules.l2_leaf * scale,
+            rules.least(scale),
             leaf_of,
-            leaf.number,
             row_words,
-            rows.size,
             rules.min_samples_leaf,
             self._scratch,
             self._room,
@@ -240,39 +282,61 @@ class Shard:
             bins,
             sides,
         )
-        # Where entries were walked through, rows were counted.
-        seen = None if self._whole is None else self._whole * (bins != tree_splits.BOUNDED)
-        counted: set[int] = set()
-        while True:
-            at = int(worths.argmax())
-            if not worths[at] > 0:
-                return Cut()
-            feature = int(self.features[at])
-            if rules.min_samples_leaf == 1 or at in counted or (seen is not None and seen[at]):
-                return Cut(float(worths[at]), feature, int(bins[at]), int(sides[at]))
-            # Rows are counted where it matters: a cut that leaves each child enough of them is
-            # worth no more than the best one of the column.
-            counted.add(at)
-            worths[at], bins[at], sides[at] = tree_splits.search_counted(
-                self.columns,
-                feature,
-                0 if rules.signs is None else int(rules.signs[feature]),
-                self._categorical is not None and bool(self._categorical[feature]),
-                rows,
-                words,
-                leaf.word,
-                l2,
-                least,
-                rules.min_samples_leaf,
-                leaf.low,
-                leaf.high,
-                leaf_of,
-                leaf.number,
-                row_words,
-                self._scratch,
-                self._room,
-                self._counts,
-            )
+        return [Found(*of_leaf) for of_leaf in zip(worths, bins, sides, strict=True)]
+
+    def best(self, found: Found) -> Cut:
+        """The best of what was found; of equal ones that of the first column."""
+        at = int(found.worths.argmax())
+        if not found.worths[at] > 0:
+            return Cut()
+        feature = int(self.features[at])
+        return Cut(float(found.worths[at]), feature, int(found.bins[at]), int(found.sides[at]))
+
+    def count(
+        self,
+        leaf: Leaf,
+        found: Found,
+        rows: NDArray[np.int32],
+        words: NDArray[np.uint64],
+        scale: float,
+        rules: Rules,
+        leaf_of: NDArray[np.int32],
+        row_words: NDArray[np.uint64],
+    ) -> None:
+        """Replace the best cut by the best one of its column that leaves each child enough rows.
+
+        Parameters
+        ----------
+        leaf : Leaf
+        found : Found
+            In and out. Of the leaf.
+        rows, words : ndarray
+            Of the leaf.
+        scale, rules, leaf_of, row_words
+            As for `search`.
+        """
+        at = int(found.worths.argmax())
+        feature = int(self.features[at])
+        found.worths[at], found.bins[at], found.sides[at] = tree_splits.search_counted(
+            self.columns,
+            feature,
+            0 if rules.signs is None else int(rules.signs[feature]),
+            self._categorical is not None and bool(self._categorical[feature]),
+            rows,
+            words,
+            leaf.word,
+            rules.l2_leaf * scale,
+            rules.least(scale),
+            rules.min_samples_leaf,
+            leaf.low,
+            leaf.high,
+            leaf_of,
+            leaf.number,
+            row_words,
+            self._scratch,
+            self._room,
+            self._counts,
+        )
 
 
 def share_columns(binning: Binning, n_jobs: int) -> list[NDArray[np.int32]]:
@@ -281,7 +345,8 @@ def share_columns(binning: Binning, n_jobs: int) -> list[NDArray[np.int32]]:
     work = np.ones(features.size) if binning.n_entries is None else binning.n_entries + 256.0
     ends = np.cumsum(work)
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_jobs) / n_jobs)
-    if binning.n_entries is None:  # whole blocks
+    if binning.n_entries is None:
+        # Whole blocks; the first thread, which need not be woken, takes more where they are odd.
         lanes = tree_histograms.LANES
-        cuts = np.round(cuts / lanes).astype(np.int64) * lanes
+        cuts = np.ceil(cuts / lanes).astype(np.int64) * lanes
     return [part for part in np.split(features, cuts) if part.size]

@@ -208,7 +208,7 @@ class OAP(ThresholdClassifier):
         if n_jobs == 1:
             results = [learn_some(0, edges[-1])]
         else:
-            with signals_held(), ThreadPoolExecutor(n_jobs) as pool:
+            with signals_held(), ThreadPoolExecutor(n_jobs - 1) as pool:
                 results = shared_out(pool, learn_some, edges[:-1], edges[1:])
         moved = results[0][1]
         for _, more in results[1:]:

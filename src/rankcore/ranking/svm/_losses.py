@@ -149,7 +149,7 @@ class PairLosses:
         cuts = np.searchsorted(pairing.bounds, np.linspace(0, self.n_docs, most + 1)[1:-1])
         edges = np.unique(np.concatenate([[0], cuts, [self.n_queries]])).tolist()
         self._parts = list(pairwise(edges))
-        self._pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 and len(self._parts) > 1 else None
+        self._pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 and len(self._parts) > 1 else None
 
     def __enter__(self) -> PairLosses:
         return self
