@@ -21,7 +21,7 @@ References
 from rankcore.boosting import bipartite, rankboost
 from rankcore.dask._boosting import fit_stumps
 from rankcore.dask._ensembles import DistributedEnsemble
-from rankcore.dask._estimators import DistributedClassifier, DistributedRanker
+from rankcore.dask._estimators import DistributedClassifier, DistributedRanker, Learn
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._exact import ExactRanker
 from rankcore.dask._svm import fit_ranksvm
@@ -166,7 +166,10 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
     """
 
     _local = rankboost.RankBoost
-    _learn = staticmethod(fit_stumps)
+
+    def _learn(self) -> Learn:
+        return fit_stumps
+
     _nan = True
 
 
@@ -183,7 +186,10 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
     """
 
     _local = bipartite.BipartiteRankBoost
-    _learn = staticmethod(fit_stumps)
+
+    def _learn(self) -> Learn:
+        return fit_stumps
+
     _nan = True
 
 
@@ -202,4 +208,6 @@ class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
     """
 
     _local = svm.RankSVM
-    _learn = staticmethod(fit_ranksvm)
+
+    def _learn(self) -> Learn:
+        return fit_ranksvm

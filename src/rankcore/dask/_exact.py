@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,7 +15,10 @@ class ExactRanker(Distributed):
     """A learner of queries that sums over shards. Not public."""
 
     _by_length = False
-    _learn: ClassVar[Any]
+
+    def _learn(self) -> Learn:
+        """What fits a model on shards."""
+        raise NotImplementedError
 
     @learns
     def fit(
@@ -52,8 +55,9 @@ class ExactRanker(Distributed):
         RuntimeError
             If workers are lost again and again.
         """
-        learn: Learn = type(self)._learn
-        return self._fit_on(X, y, qid, client, n_shards, regroup, n_features, zero_based, learn)
+        return self._fit_on(
+            X, y, qid, client, n_shards, regroup, n_features, zero_based, self._learn()
+        )
 
     def predict(self, X: Any) -> Any:
         """Scores, as a lazy collection of the kind of X."""
