@@ -15,14 +15,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankcore.datasets import dump_letor, load_letor, open_rows, row_cache, streams, text_rows
+from rankcore.datasets import dump_letor, file_rows, load_letor, open_rows, row_cache, streams
 from rankcore.datasets.text_rows import reading_options, text_parts
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Blocks of few values, so that small data have many."""
-    for module in (text_rows, row_cache):
+    for module in (file_rows, row_cache):
         monkeypatch.setattr(module, "BLOCK_VALUES", 100)
 
 
@@ -283,7 +283,7 @@ def test_a_stream_is_kept_while_its_rows_are_used(queries):
     [
         ("nothing-*.txt", "no file matches nothing"),
         ([], "at least one file"),
-        (["."], "is a directory, and not a row cache"),
+        (["."], "is a directory, and no row cache; it has no Parquet files"),
     ],
 )
 def test_sources_that_are_none(source, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,8 +44,31 @@ QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of Parquet files, as `rankcore.datasets.open_rows` takes them.
+
+    Attributes
+    ----------
+    label, query : str or None
+    features : list of str or None
+    labelled : bool
+        Whether there must be labels.
+    """
+
+    label: str | None = None
+    query: str | None = None
+    features: list[str] | None = None
+    labelled: bool = True
+
+
 def read_data(
-    data: str, zero_based: bool, n_features: int | None, expected: str, bar: ProgressBar
+    data: str,
+    zero_based: bool,
+    n_features: int | None,
+    expected: str,
+    bar: ProgressBar,
+    columns: Columns | None = None,
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Rows, labels and queries (or None) of a file; ``expected`` names who sets the features."""
     from rankcore.cli import svmlight
@@ -55,6 +79,7 @@ def read_data(
         n_features=n_features,
         expected=expected,
         report=bar.reading,
+        columns=columns,
     )[:3]
 
 
@@ -85,7 +110,13 @@ def read_many(
 
 
 def load_both(
-    models: list[Path], data: str, zero_based: bool, quiet: bool, *, docid: bool = False
+    models: list[Path],
+    data: str,
+    zero_based: bool,
+    quiet: bool,
+    *,
+    docid: bool = False,
+    labelled: bool = True,
 ) -> tuple[list[tuple[Any, Any]], np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Models, each with the rows of a file on its scale; labels, queries and ids, or None."""
     import rankcore
@@ -100,6 +131,10 @@ def load_both(
             f"{' and '.join(map(str, models))} have different numbers of features: "
             f"{', '.join(map(str, sorted(widths)))}"
         )
+    names = [_take_names(one) for one in loaded]
+    for model, one in zip(models, names, strict=True):
+        if one is not None and names[0] is not None and one != names[0]:
+            raise ValueError(f"{models[0]} and {model} have features of different names")
     with progress_bar(quiet) as bar:
         X, y, qid, ids = svmlight.read(
             data,
@@ -108,9 +143,19 @@ def load_both(
             expected=str(models[0]),
             report=bar.reading,
             docid=docid,
+            columns=Columns(features=names[0], labelled=labelled),
         )
     both = [(learned, X if scaler is None else scaled(scaler, X)) for scaler, learned in loaded]
     return both, y, qid, ids
+
+
+def _take_names(loaded: tuple[Any, Any]) -> list[str] | None:
+    """Names of the features of a scaler and a learner, which no longer ask for them."""
+    names = None
+    for one in loaded:
+        found = None if one is None else vars(one).pop("feature_names_in_", None)
+        names = names if found is None else list(map(str, found))
+    return names
 
 
 def ranks_queries(learned: Any) -> bool:

@@ -25,7 +25,7 @@ class Surveyor:
     def __init__(self, n_features: int | None) -> None:
         self._n_features = n_features
         self._counts: Counter[float] = Counter()
-        self._n_rows = self._n_columns = 0
+        self._n_rows = self._n_columns = self._n_values = 0
         self._sizes = np.zeros(n_features or 1)
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
@@ -35,6 +35,7 @@ class Surveyor:
         for label, count in zip(found.tolist(), counts.tolist(), strict=True):
             self._counts[label] += count
         self._n_rows += labels.size
+        self._n_values += values.size
         if values.size == 0:
             return
         sizes = np.abs(values)
@@ -70,6 +71,7 @@ class Surveyor:
         return Survey(
             self._n_rows,
             n_features,
+            self._n_values,
             labels,
             counts,
             power_of_two(self._square / self._n_rows, 2 * self._shift),

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
+from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from rankcore._core.blocks import Pauses, RowBlocks, check_blocks_alone, whole_rows
 from rankcore._core.concurrency import changing, learns, raise_signals, reads
-from rankcore._core.fitted import as_more_rows
+from rankcore._core.fitted import as_more_rows, keep_names
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
 from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.params import as_generator, check_flag, check_real
@@ -291,9 +291,9 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         if isinstance(X, RowBlocks) and self._walks_blocks:
             check_blocks_alone(y=y, sample_weight=sample_weight)
             return self._fit_blocks(X, classes, (eval_set, eval_X, eval_y), callbacks)
-        X, y, _ = whole_rows(X, y, None)
         self._check_params()
-        rows, ranks, known = self._first_examples(X, y, classes)
+        all_rows, y, _ = whole_rows(X, y, None)
+        rows, ranks, known = self._first_examples(all_rows, y, classes)
         warn_of_scales(rows, type(self).__name__)
         weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=True)
         if weights is not None:
@@ -447,7 +447,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         shadow.__dict__.pop("feature_names_in_", None)
         # Names are found by a plain estimator, so that no attribute of a user's class is set alone.
         named = BaseEstimator()
-        validate_data(named, X, skip_check_array=True, reset=True)
+        keep_names(named, X)
         fitted = {"n_features_in_": n_features, "classes_": classes, "_state": state}
         shadow.__dict__ |= {**vars(named), **fitted}
         return shadow

@@ -70,7 +70,7 @@ def predict(
     if with_input and data == "-":
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
     ((learned, X),), _, qid, ids = load_both(
-        [model], data, zero_based, quiet, docid=run is not None
+        [model], data, zero_based, quiet, docid=run is not None, labelled=False
     )
     if run is not None:
         _write_run(run, learned, X, needed_queries(qid, data), ids, tag or model.stem)
