@@ -20,7 +20,7 @@ QUERIES = ("qid", "query", "query_id")
 # Column of document ids, for runs.
 DOCID = "docid"
 # Values that are decoded together: a call for each column costs as much as some thousand values.
-DECODED_VALUES = 4 * BLOCK_VALUES
+DECODED_VALUES = 2 * BLOCK_VALUES
 # Bytes of a column that are read from the file at a time, so that memory does not depend on how
 # long its row groups are.
 BUFFER = 1 << 16
@@ -155,7 +155,11 @@ class ParquetRows(FileRows):
         """A file, to read with a buffer for each column."""
         parquet = import_module("pyarrow.parquet")
         try:
-            return closing(parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False))
+            return closing(
+                parquet.ParquetFile(
+                    path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True
+                )
+            )
         except self._arrow.ArrowInvalid as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -245,7 +249,9 @@ class ParquetRows(FileRows):
         columns = []
         for name in self.columns:
             column, kind = batch.column(name), batch.column(name).type
-            if arrow.types.is_boolean(kind) or arrow.types.is_decimal(kind):
+            if arrow.types.is_float16(kind):  # which Arrow does not cast
+                column = arrow.array(column.to_numpy(zero_copy_only=False).astype(np.float32))
+            elif arrow.types.is_boolean(kind) or arrow.types.is_decimal(kind):
                 column = column.cast(arrow.float64())
             elif not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
                 raise ValueError(

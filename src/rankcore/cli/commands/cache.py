@@ -1,4 +1,4 @@
-"""``rankcore cache``: text files as a directory of arrays that is mapped into memory."""
+"""``rankcore cache``: text or Parquet files as a directory of arrays that is mapped into memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rankcore.cli.files import JsonOption, ManyDataArgument, QuietOption, ZeroBasedOption
+from rankcore.cli.streaming import ColumnsOption, LabelOption, QidOption, split
 from rankcore.cli.terminal import print_facts, progress_bar
 
 
@@ -26,6 +27,9 @@ def cache(
     float32: Annotated[
         bool, typer.Option("--float32", help="Keep values in 4 bytes instead of 8.")
     ] = False,
+    label: LabelOption = None,
+    query: QidOption = None,
+    columns: ColumnsOption = None,
     zero_based: ZeroBasedOption = False,
     features: Annotated[
         int | None,
@@ -61,6 +65,9 @@ def cache(
                 zero_based=zero_based,
                 dtype="float32" if float32 else "float64",
                 cache=output,
+                label=label,
+                qid=query,
+                columns=split(columns),
             )
     known = rows.survey()
     facts = {
