@@ -82,7 +82,7 @@ def test_models_are_those_of_a_frame_in_memory(model, kind, path, frame, small):
 
 
 @pytest.mark.parametrize(
-    "model", [rc.RankBoost(5), rc.RankBoost(3, max_leaf_nodes=4), rc.RankSVM()]
+    "model", [rc.RankBoost(5), rc.RankBoost(3, max_leaf_nodes=4), rc.RankSVM(random_state=0)]
 )
 def test_learners_of_all_rows_take_a_cache(model, path, frame, small):
     with pytest.raises(ValueError, match="requires a row cache"):

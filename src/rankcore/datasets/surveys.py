@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from rankcore._core.blocks import Survey
 from rankcore._core.numbers import power_of_two
+from rankcore._ext.survey import raise_sizes, sum_squares
+
+# 2 ** -LEAST_SHIFT and its products with what float64 has are float64.
+LEAST_SHIFT = -1000
 
 
 class Surveyor:
@@ -38,23 +42,18 @@ class Surveyor:
         self._n_values += values.size
         if values.size == 0:
             return
-        sizes = np.abs(values)
-        if np.isnan(sizes).any():
-            sizes[np.isnan(sizes)] = 0
         largest = int(columns.max())
         self._n_columns = max(self._n_columns, largest + 1)
         if largest >= self._sizes.size:
             grown = np.zeros(max(largest + 1, 2 * self._sizes.size))
             grown[: self._sizes.size] = self._sizes
             self._sizes = grown
-        np.maximum.at(self._sizes, columns, sizes)
-        greatest = float(sizes.max())
-        if greatest > 0:  # scaled, so that no square leaves float64
-            shift = max(self._shift, math.frexp(greatest)[1])
-            scaled = np.ldexp(sizes.astype(np.float64, copy=False), -shift)
-            self._square = math.ldexp(self._square, 2 * (self._shift - shift)) + float(
-                scaled @ scaled
-            )
+        greatest = raise_sizes(columns, values, self._sizes)
+        if 0 < greatest < math.inf:  # which learners refuse
+            # Scaled, so that no square leaves float64.
+            shift = max(self._shift, math.frexp(greatest)[1], LEAST_SHIFT)
+            before = math.ldexp(self._square, 2 * (self._shift - shift))
+            self._square = before + sum_squares(values, math.ldexp(1.0, -shift))
             self._shift = shift
 
     def finish(self, in_queries: bool, name: str) -> Survey:
