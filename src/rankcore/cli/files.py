@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
 DataArgument = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="svmlight/LETOR file, also gzip or bzip2; - for stdin."),
+    typer.Argument(
+        metavar="DATA",
+        help="svmlight/LETOR file, also gzip, bzip2 or Zstandard, - for stdin; or Parquet.",
+    ),
 ]
 ManyDataArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA...",
-        help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin. Several are "
-        "joined. A row cache or a pattern in quotes is read a window at a time, as with --stream.",
+        help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin; or Parquet. "
+        "Several are joined. train reads row caches, patterns in quotes and Parquet a window at a "
+        "time, as with --stream.",
     ),
 ]
 ValidOption = Annotated[
@@ -42,6 +46,26 @@ ZeroBasedOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+LabelOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help='Column of labels in Parquet files; by default "label".'),
+]
+QidOption = Annotated[
+    str | None,
+    typer.Option(
+        "--qid",
+        metavar="NAME",
+        help='Column of queries in Parquet files; by default "qid", "query" or "query_id".',
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Columns of features in Parquet files, as in age,price; by default all others.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,11 @@ class Columns:
     query: str | None = None
     features: list[str] | None = None
     labelled: bool = True
+
+    @classmethod
+    def of(cls, label: str | None, query: str | None, features: str | None) -> Columns:
+        """Those that options name."""
+        return cls(label, query, None if features is None else features.split(","))
 
 
 def read_data(
@@ -84,17 +113,22 @@ def read_data(
 
 
 def read_many(
-    data: list[str], zero_based: bool, n_features: int | None, expected: str, bar: ProgressBar
+    data: list[str],
+    zero_based: bool,
+    n_features: int | None,
+    expected: str,
+    bar: ProgressBar,
+    columns: Columns | None = None,
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The same of several files, one after another."""
     if len(data) == 1:
-        return read_data(data[0], zero_based, n_features, expected, bar)
+        return read_data(data[0], zero_based, n_features, expected, bar, columns)
     import numpy as np
     from scipy.sparse import vstack
 
     from rankcore.cli.svmlight import title
 
-    parts = [read_data(one, zero_based, n_features, expected, bar) for one in data]
+    parts = [read_data(one, zero_based, n_features, expected, bar, columns) for one in data]
     bare = [title(one) for one, (_, _, qid) in zip(data, parts, strict=True) if qid is None]
     if bare and len(bare) < len(data):
         raise ValueError(f"{bare[0]} has lines without qid:, and other files have it in all lines")
@@ -116,7 +150,7 @@ def load_both(
     quiet: bool,
     *,
     docid: bool = False,
-    labelled: bool = True,
+    columns: Columns | None = None,
 ) -> tuple[list[tuple[Any, Any]], np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Models, each with the rows of a file on its scale; labels, queries and ids, or None."""
     import rankcore
@@ -143,7 +177,7 @@ def load_both(
             expected=str(models[0]),
             report=bar.reading,
             docid=docid,
-            columns=Columns(features=names[0], labelled=labelled),
+            columns=replace(columns or Columns(), features=names[0]),
         )
     both = [(learned, X if scaler is None else scaled(scaler, X)) for scaler, learned in loaded]
     return both, y, qid, ids

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,25 +46,6 @@ ResumeOption = Annotated[
     bool,
     typer.Option("--resume", help="Go on from MODEL.checkpoint, which an interrupted train left."),
 ]
-LabelOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help='Column of labels in Parquet files; by default "label".'),
-]
-QidOption = Annotated[
-    str | None,
-    typer.Option(
-        "--qid",
-        metavar="NAME",
-        help='Column of queries in Parquet files; by default "qid", "query" or "query_id".',
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Columns of features in Parquet files, as in age,price; by default all others.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -93,7 +74,8 @@ class OnDisk:
     zero_based : bool
     features : int or None
     cache : Path or None
-    classes, label, query, columns : str or None
+    classes : str or None
+    columns : Columns
     scale : str
     held_out : HeldOut or None
     """
@@ -103,9 +85,7 @@ class OnDisk:
     features: int | None = None
     cache: Path | None = None
     classes: str | None = None
-    label: str | None = None
-    query: str | None = None
-    columns: str | None = None
+    columns: Columns = field(default_factory=Columns)
     scale: str = "none"
     held_out: HeldOut | None = None
 
@@ -119,22 +99,15 @@ class OnDisk:
             n_features=self.features,
             zero_based=self.zero_based,
             cache=self.cache,
-            label=self.label,
-            qid=self.query,
-            columns=split(self.columns),
+            label=self.columns.label,
+            qid=self.columns.query,
+            columns=self.columns.features,
         )
 
     def open_held_out(self, bar: ProgressBar) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """The rows to stop by, their labels and their queries or None, in memory."""
         assert self.held_out is not None
-        return read_data(
-            self.held_out.file,
-            self.zero_based,
-            None,
-            "DATA",
-            bar,
-            Columns(self.label, self.query, split(self.columns)),
-        )
+        return read_data(self.held_out.file, self.zero_based, None, "DATA", bar, self.columns)
 
     def labels(self) -> list[Any] | None:
         """The classes of the option."""
@@ -168,15 +141,10 @@ class OnDisk:
             "zero_based": self.zero_based,
             "features": self.features,
             "classes": self.classes,
-            "columns": [self.label, self.query, self.columns],
+            "columns": [self.columns.label, self.columns.query, self.columns.features],
             "scale": self.scale,
             "held_out": held_out,
         }
-
-
-def split(names: str | None) -> list[str] | None:
-    """The names of an option."""
-    return None if names is None else names.split(",")
 
 
 def on_disk(files: list[str]) -> bool:

@@ -204,9 +204,11 @@ class ParquetRows(FileRows):
         wanted = [*self.columns, *(one for one in (self.label, self.qid) if one is not None)]
         for name in wanted:
             if found.count(name) != 1:
+                some = found if len(found) < 9 else [*found[:4], "...", *found[-4:]]
                 raise ValueError(
                     f"{path} has {found.count(name) or 'no'} columns named {name!r}, of which one "
-                    f"is required; it has {', '.join(found)}"
+                    f"is required; it has {', '.join(some)}: name columns of labels and queries "
+                    "(label=, qid=; --label, --qid)"
                 )
         return wanted
 

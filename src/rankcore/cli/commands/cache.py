@@ -10,8 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.files import JsonOption, ManyDataArgument, QuietOption, ZeroBasedOption
-from rankcore.cli.streaming import ColumnsOption, LabelOption, QidOption, split
+from rankcore.cli.files import (
+    Columns,
+    ColumnsOption,
+    JsonOption,
+    LabelOption,
+    ManyDataArgument,
+    QidOption,
+    QuietOption,
+    ZeroBasedOption,
+)
 from rankcore.cli.terminal import print_facts, progress_bar
 
 
@@ -47,6 +55,7 @@ def cache(
         raise typer.BadParameter("give either --output or --check", param_hint="--output")
     start = perf_counter()
     sources: Any = [sys.stdin.buffer if name == "-" else name for name in files]
+    names = Columns.of(label, query, columns)
     if check:
         rows = open_rows(sources)
         if not isinstance(rows, CachedRows):
@@ -65,9 +74,9 @@ def cache(
                 zero_based=zero_based,
                 dtype="float32" if float32 else "float64",
                 cache=output,
-                label=label,
-                qid=query,
-                columns=split(columns),
+                label=names.label,
+                qid=names.query,
+                columns=names.features,
             )
     known = rows.survey()
     facts = {

@@ -9,9 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from rankcore.cli.files import (
+    Columns,
+    ColumnsOption,
     FeaturesOption,
     JsonOption,
+    LabelOption,
     ManyDataArgument,
+    QidOption,
     QuietOption,
     ValidOption,
     ZeroBasedOption,
@@ -36,11 +40,8 @@ from rankcore.cli.scaling import ScaleOption, check_scale, scale_fact, scaled, s
 from rankcore.cli.streaming import (
     CacheOption,
     ClassesOption,
-    ColumnsOption,
     HeldOut,
-    LabelOption,
     OnDisk,
-    QidOption,
     ResumeOption,
     StreamOption,
     on_disk,
@@ -117,9 +118,8 @@ def train(
         if calibrate is not None:
             raise ValueError("--calibrate requires all rows in memory; found a stream")
         stop = None if valid is None else HeldOut(valid, metric, patience)
-        disk = OnDisk(
-            data, zero_based, features, cache, classes, label, query, columns, scale, stop
-        )
+        names = Columns.of(label, query, columns)
+        disk = OnDisk(data, zero_based, features, cache, classes, names, scale, stop)
         train_on_disk(disk, output, choice, resume, quiet, as_json)
         return
 
@@ -151,7 +151,7 @@ def train(
         rows = X if scaler is None else scaled(scaler, X, fit=True)
         if held_out is not None and scaler is not None:
             held_out = (scaled(scaler, held_out[0]), *held_out[1:])
-        names = fit(estimator, rows, y, bar, qid=queries, held_out=held_out)
+        measured = fit(estimator, rows, y, bar, qid=queries, held_out=held_out)
         seconds = perf_counter() - start
         rankcore.save(with_scaler(scaler, estimator), output)
     facts: dict[str, Any] = {"model": learner.name}
@@ -162,6 +162,6 @@ def train(
     if queries is not None:
         facts["queries"] = len(set(queries.tolist()))
     facts |= estimator._fit_summary()
-    if names:
-        facts |= held_out_facts(estimator, names)
+    if measured:
+        facts |= held_out_facts(estimator, measured)
     print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
