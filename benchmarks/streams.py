@@ -8,11 +8,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
+from sklearn.preprocessing import StandardScaler
+
 import rankcore as rc
-from benchmarks.measure import machine, medians, show
-from rankcore.datasets import dump_letor, iter_letor, load_letor, make_letor, open_rows
+from benchmarks.measure import machine, processor_seconds, show
+from rankcore.datasets import LetorData, dump_letor, iter_letor, load_letor, make_letor, open_rows
 
 N_FEATURES = 136
 CLASSES = [0, 1, 2, 3, 4]
@@ -29,6 +34,7 @@ FIT_CACHE = "rc.PRank(max_iter=2).fit(rc.datasets.open_rows({path!r})); "
 def run(repeat: int) -> None:
     """Measure and print."""
     print(machine())
+    warnings.simplefilter("ignore")  # the features differ in scale
     with tempfile.TemporaryDirectory() as folder:
         text, cache = Path(folder) / "rows.txt", Path(folder) / "rows"
         write(text, int(os.environ.get("RANKCORE_STREAM_MB", "200")))
@@ -53,8 +59,15 @@ def write(path: Path, megabytes: int) -> None:
             copy += 1
 
 
+def write_parquet(data: LetorData, path: Path) -> None:
+    """The same rows as a table."""
+    columns = {f"feature {j}": data.X[:, [j]].toarray().ravel() for j in range(N_FEATURES)}
+    table = pyarrow.table({"label": data.y, "qid": data.qid, **columns})
+    pyarrow.parquet.write_table(table, path)
+
+
 def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, str, str]]:
-    """Passes over text and over the cache."""
+    """Passes over text, over the cache and over Parquet, in processor time."""
     data = load_letor(text)
     in_memory = {shuffle: rc.PRank(max_iter=1, shuffle=shuffle) for shuffle in [False, True]}
     rows = open_rows(cache)
@@ -63,13 +76,24 @@ def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, st
     def passes(model: rc.PRank, n: int, *args: object) -> None:
         model.set_params(max_iter=n).fit(*args)
 
-    seconds = medians(
+    table = text.with_name("rows.parquet")
+    write_parquet(data, table)
+
+    def scaled() -> None:
+        rows = open_rows(text, n_features=N_FEATURES, scaler=StandardScaler())
+        passes(in_memory[False], 1, rows)
+
+    seconds = processor_seconds(
         repeat,
         read=lambda: [None for _ in iter_letor(text, n_features=N_FEATURES, docid=False)],
         stream=lambda: rc.PRank(max_iter=1).fit(
             open_rows(text, n_features=N_FEATURES), classes=CLASSES
         ),
         survey=lambda: open_rows(text).survey(),
+        scaled=scaled,
+        ordered=lambda: passes(in_memory[False], 1, open_rows(text)),
+        parquet5=lambda: passes(in_memory[False], 5, open_rows(table)),
+        parquet1=lambda: passes(in_memory[False], 1, open_rows(table)),
         first=lambda: rc.PRank(max_iter=1, shuffle=False).fit(open_rows(cache)),
         # Differences of 5 passes and 1, so that what a fit does once is not counted.
         memory5=lambda: passes(in_memory[False], 5, data.X, data.y),
@@ -84,9 +108,17 @@ def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, st
     ordered = (seconds["cache5"] - seconds["cache1"]) / (seconds["memory5"] - seconds["memory1"])
     shuffled = seconds["cache5s"] - seconds["cache1s"]
     shuffled /= seconds["memory5s"] - seconds["memory1s"]
+    parquet = (seconds["parquet5"] - seconds["parquet1"]) / (
+        seconds["memory5"] - seconds["memory1"]
+    )
     return [
         ("reading alone, iter_letor", f"{size / seconds['read'] / 1e6:.0f} MB/s", ""),
         ("a survey", f"{size / seconds['survey'] / 1e6:.0f} MB/s", ""),
+        (
+            "one pass from text with a survey, standardised / not",
+            f"{seconds['scaled'] / seconds['ordered']:.2f}",
+            "",
+        ),
         (
             "averaged PRank from text / reading alone, in speed",
             f"{seconds['read'] / seconds['stream']:.2f}",
@@ -94,6 +126,7 @@ def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, st
         ),
         ("a pass from the cache / in memory", f"{ordered:.2f}", "at most 2"),
         ("the same, shuffled", f"{shuffled:.2f}", "at most 2"),
+        ("a pass from Parquet / in memory", f"{parquet:.2f}", ""),
         (
             "a first pass, checksums compared / in memory",
             f"{seconds['first'] / seconds['memory1']:.2f}",

@@ -8,6 +8,7 @@ from rankcore._core import blocks
 from rankcore._core.blocks import Pauses
 from rankcore.datasets import (
     dump_letor,
+    file_rows,
     load_letor,
     make_letor,
     make_ordinal,
@@ -39,7 +40,7 @@ PAIRWISE = {
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Blocks of few values, so that small data have many."""
-    for module in (text_rows, row_cache):
+    for module in (file_rows, row_cache):
         monkeypatch.setattr(module, "BLOCK_VALUES", 500)
 
 
@@ -203,15 +204,17 @@ def test_a_failed_fit_leaves_the_model(files, tmp_path):
 class Interrupted:
     """Fits that are interrupted at random moments, saved, loaded again and continued."""
 
-    def __init__(self, model, rows, folder, seed):
-        self.model, self.rows, self.folder = model, rows, folder
+    def __init__(self, model, rows, folder, seed, **more):
+        self.model, self.rows, self.folder, self.more = model, rows, folder, more
         self.rng = np.random.default_rng(seed)
         self.resume, self.n = None, 0
 
-    def save(self, model, position, interrupted):
+    def save(self, model, position, interrupted, best):
         if interrupted:
             rc.save(model, self.folder / "checkpoint")
-            self.resume = position
+            if best is not None:
+                rc.save(best, self.folder / "best")
+            self.resume = position, best is not None
 
     def interrupt(self, progress):
         self.left -= 1
@@ -221,11 +224,17 @@ class Interrupted:
     def run(self):
         while True:
             self.left = int(self.rng.integers(1, 4)) if self.n < 12 else -1
-            known = self.resume and (rc.load(self.folder / "checkpoint"), self.resume)
+            known = None
+            if self.resume is not None:
+                position, has_best = self.resume
+                best = rc.load(self.folder / "best") if has_best else None
+                known = rc.load(self.folder / "checkpoint"), position, best
             model = clone(self.model)
             try:
                 with watch(self.interrupt):
-                    return model._fit_blocks(self.rows, pauses=Pauses(self.save, known))
+                    return model._fit_blocks(
+                        self.rows, pauses=Pauses(self.save, known), **self.more
+                    )
             except KeyboardInterrupt:
                 self.n += 1
                 assert not hasattr(model, "_state")
@@ -246,6 +255,31 @@ def test_a_resumed_fit_ends_with_the_same_model(name, seconds, kind, files, tmp_
     assert saved(found, tmp_path) == saved(expected, tmp_path)
 
 
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_a_resumed_fit_keeps_the_best_pass_by_held_out_rows(seconds, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "COPY_SECONDS", seconds)
+    data = load_letor(files / "ordinal.txt")
+    rows = open_rows(files / "ordinal.txt")
+    held_out = data.X[:60], data.y[:60]
+    model = rc.PRank(max_iter=40, early_stopping_rounds=6, random_state=0)
+    expected = clone(model).fit(rows, eval_set=held_out)
+    assert 1 < expected.best_iteration_ < expected.n_iter_ < 40
+    interrupted = Interrupted(model, rows, tmp_path, 0, held_out=(held_out, None, None))
+    found = interrupted.run()
+    assert interrupted.n >= 4
+    assert saved(found, tmp_path) == saved(expected, tmp_path)
+
+    data = load_letor(files / "queries.txt")
+    rows = open_rows(files / "queries.txt")
+    held_out = data.X[:60], data.y[:60], data.qid[:60]
+    model = rc.PairwisePerceptron(max_iter=40, early_stopping_rounds=4, random_state=0)
+    expected = clone(model).fit(rows, eval_set=held_out[:2], eval_qid=held_out[2])
+    assert 1 < expected.best_iteration_ < expected.n_iter_ < 40
+    given = (held_out[:2], None, None, held_out[2], None)
+    found = Interrupted(model, rows, tmp_path, 0, held_out=given).run()
+    assert saved(found, tmp_path) == saved(expected, tmp_path)
+
+
 def test_a_tolerance_counts_across_an_interruption(files, tmp_path):
     rows = open_rows(files / "ordinal.txt")
     model = rc.PRank(max_iter=40, tol=1e-3, random_state=1)
@@ -258,6 +292,6 @@ def test_a_tolerance_counts_across_an_interruption(files, tmp_path):
 def test_a_checkpoint_of_other_data_is_refused(files, tmp_path):
     model = rc.PRank(random_state=0).fit(open_rows(files / "ordinal.txt"))
     position = blocks.Position(2, 0, 5)
-    pauses = Pauses(lambda *_: None, (model, position))
+    pauses = Pauses(lambda *_: None, (model, position, None))
     with pytest.raises(ValueError, match="the checkpoint is of 6 features"):
         rc.PRank(random_state=0)._fit_blocks(open_rows(files / "queries.txt"), pauses=pauses)

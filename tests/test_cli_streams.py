@@ -108,6 +108,53 @@ def test_classes_spare_a_reading(folder, tmp_path):
     assert "examples" not in facts
 
 
+@pytest.mark.parametrize("scale", ["auto", "maxabs", "standard"])
+def test_scales_are_those_of_memory(scale, folder, tmp_path, monkeypatch):
+    """To the bit of maxabs, which "auto" is; to rounding of sums put together of blocks."""
+    from rankcore.datasets import file_rows, row_cache
+
+    for module in (file_rows, row_cache):
+        monkeypatch.setattr(module, "BLOCK_VALUES", 400)
+    lines = (folder / "all.txt").read_bytes().splitlines(keepends=True)
+    text = tmp_path / "orders.txt"
+    text.write_bytes(b"".join(line.rstrip() + b" 19:5000\n" for line in lines[:550]) + lines[-1])
+    given = ("--scale", scale, *ORDER)
+    in_memory = succeed("train", text, "-o", tmp_path / "memory", *given)
+    for more in [["--stream"], ["--cache", tmp_path / "rows"]]:
+        facts = succeed("train", text, *more, "-o", tmp_path / "model", *given)
+        assert facts["scale"] == in_memory["scale"] == ("standard" if scale[0] == "s" else "maxabs")
+        if scale != "standard":
+            assert model_bytes(tmp_path / "model") == model_bytes(tmp_path / "memory")
+        found, expected = (rc.load(tmp_path / name) for name in ("model", "memory"))
+        assert np.allclose(found[0].scale_, expected[0].scale_, rtol=1e-13)
+        assert np.allclose(found[1].coef_, expected[1].coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["none", "maxabs"])
+@pytest.mark.parametrize("model", ["prank", "pairwise", "ranksvm"])
+def test_held_out_rows_are_measured_as_in_memory(model, scale, folder, tmp_path):
+    file = folder / ("all.txt" if model == "prank" else "queries.txt")
+    lines = file.read_bytes().splitlines(keepends=True)
+    (tmp_path / "train.txt").write_bytes(b"".join(lines[:200]))
+    # With more features than the rows to learn from.
+    valid = tmp_path / "valid.txt"
+    valid.write_bytes(b"".join(lines[200:299]) + lines[299].rstrip() + b" 95:0.5\n")
+    order = [] if model == "ranksvm" else ["--no-shuffle", "--epochs", 12, "--patience", 2]
+    given = ("--valid", valid, "--model", model, "--scale", scale, *order, "--json")
+    if model == "pairwise":  # the order of sums that memory has with all rows at once
+        given = (*given, "--set", "solver=lazy", "--metric", "map")
+    expected = succeed("train", tmp_path / "train.txt", "-o", tmp_path / "memory", *given)
+    ways = [["--cache", tmp_path / "rows"]] + ([] if model == "ranksvm" else [["--stream"]])
+    for more in ways:
+        facts = succeed("train", tmp_path / "train.txt", *more, "-o", tmp_path / "model", *given)
+        assert facts["features"] == expected["features"] == 95
+        names = [name for name in expected if name.startswith("valid") or "iteration" in name]
+        assert names
+        assert {name: facts[name] for name in names} == {name: expected[name] for name in names}
+        if model != "ranksvm":  # which keeps the time of each step
+            assert model_bytes(tmp_path / "model") == model_bytes(tmp_path / "memory")
+
+
 def test_the_cache_command(folder, tmp_path):
     facts = succeed("cache", folder / "queries.txt", "-o", tmp_path / "rows", "--float32", "--json")
     assert facts["examples"] == 300
@@ -124,8 +171,8 @@ def test_the_cache_command(folder, tmp_path):
 def test_what_streams_refuse(folder, tmp_path):
     out = ("-o", tmp_path / "model")
     text = folder / "all.txt"
-    assert "--scale requires all rows in memory" in fail(
-        "train", text, "--stream", "--scale", "auto", *out
+    assert "--calibrate requires all rows in memory" in fail(
+        "train", text, "--stream", "--calibrate", "isotonic", *out
     )
     assert "requires a row cache" in fail(
         "train", folder / "queries.txt", "--stream", "--model", "rankboost", *out
@@ -158,16 +205,22 @@ def interrupted_after_a_pass(*args):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
-def test_interrupted_and_resumed(tmp_path):
+@pytest.mark.parametrize(
+    "more", [[], ["--scale", "standard", "--valid", "valid.txt", "--patience", "8"]]
+)
+def test_interrupted_and_resumed(more, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     X, y = make_ordinal(20_000, 40, mean_nnz=30, random_state=0)
     dump_letor(X, y, tmp_path / "rows.txt")
+    dump_letor(X[:300], y[:300], tmp_path / "valid.txt")
     command = ["train", tmp_path / "rows.txt", "--model", "oap-bpm", "--epochs", "8"]
     command += ["--set", "n_estimators=300", "--set", "verbose=1", "--cache", tmp_path / "rows"]
+    command += more
     succeed(*command, "-o", tmp_path / "whole", "--json")
     output, checkpoint = tmp_path / "model", tmp_path / "model.checkpoint"
-    interrupted, more = 0, []
+    interrupted, resume = 0, []
     for _ in range(9):
-        status, lines = interrupted_after_a_pass(*command, "-o", output, *more)
+        status, lines = interrupted_after_a_pass(*command, "-o", output, *resume)
         if status == 0:  # the pass was the last
             break
         assert status == 130, lines
@@ -175,12 +228,13 @@ def test_interrupted_and_resumed(tmp_path):
         if output.exists():  # it came after the last pass: the model was saved before
             break
         assert b"the same command with --resume goes on" in lines[-2]
-        assert sorted(path.suffix for path in checkpoint.iterdir()) == [".json", ".rankcore"]
+        names = sorted(path.name.partition("-")[0] for path in checkpoint.iterdir())
+        assert names == [*(["best"] if more else []), "model", "position.json"]
         interrupted += 1
-        more = ["--resume"]
+        resume = ["--resume"]
     assert interrupted >= 2
     if not output.exists():
-        succeed(*command, "-o", output, *more, "--json")
+        succeed(*command, "-o", output, *resume, "--json")
     assert output.read_bytes() == (tmp_path / "whole").read_bytes()
     assert not checkpoint.exists()
 
@@ -192,8 +246,8 @@ def test_a_checkpoint_is_of_its_files_and_options(folder, tmp_path):
     output = tmp_path / "model"
     files = [str(folder / "all.txt")]
     model = rc.PRank(max_iter=4, random_state=0).fit([[0.0] * 8, [1.0] * 8], [1, 2])
-    disk = OnDisk(files, False, None, None, None, False)
-    Checkpoint(tmp_path / "model.checkpoint", disk)._save(model, Position(2, 0, 1), True)
+    checkpoint = Checkpoint(tmp_path / "model.checkpoint", OnDisk(files), False)
+    checkpoint._save(model, Position(2, 0, 1), True, None)
     resumed = ("-o", output, "--model", "prank", "--resume")
     assert "has other parameters: max_iter" in fail("train", *files, *resumed)
     assert "is of other files" in fail("train", folder / "part-0", *resumed, "--epochs", 4)

@@ -15,14 +15,16 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankcore.datasets import dump_letor, load_letor, open_rows, row_cache, streams, text_rows
+from rankcore._ext.survey import raise_sizes, sum_squares
+from rankcore.datasets import dump_letor, file_rows, load_letor, open_rows, row_cache, streams
+from rankcore.datasets.surveys import Surveyor
 from rankcore.datasets.text_rows import reading_options, text_parts
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Blocks of few values, so that small data have many."""
-    for module in (text_rows, row_cache):
+    for module in (file_rows, row_cache):
         monkeypatch.setattr(module, "BLOCK_VALUES", 100)
 
 
@@ -180,6 +182,49 @@ def test_a_survey_finds_what_memory_shows(queries, small, tmp_path):
         assert survey.in_queries
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
+def test_a_survey_in_parts_is_that_of_all_rows(scale, dtype):
+    rng = np.random.default_rng(0)
+    X = sp.random(300, 40, 0.3, format="csr", random_state=1)
+    X.data = (rng.normal(size=X.nnz) * scale * 2.0 ** rng.integers(-9, 9, X.nnz)).astype(dtype)
+    X.data[::50] = np.nan
+    surveyor = Surveyor(None)
+    for first in range(0, 300, 37):
+        part = X[first : first + 37]
+        surveyor.add(np.ones(part.shape[0]), part.indices, part.data)
+    survey = surveyor.finish(False, "rows")
+    dense = np.nan_to_num(X.toarray().astype(np.float64))
+    assert np.array_equal(survey.magnitudes, np.abs(dense).max(axis=0))
+    mean = (dense**2).sum() / 300
+    assert survey.mean_square == 2.0 ** round(np.log2(mean))
+    assert survey.n_values == X.nnz
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-320, 1e308, np.inf])
+def test_a_survey_of_extreme_values(value):
+    surveyor = Surveyor(3)
+    surveyor.add(np.ones(2), np.array([0, 2], np.int32), np.array([value, -value]))
+    survey = surveyor.finish(False, "rows")
+    assert survey.magnitudes.tolist() == [value, 0, value]
+    # Within what a scale may be.
+    assert survey.mean_square in (2.0**-664, 2.0**664, 1.0)
+
+
+def test_kernels_of_a_survey_check_their_arrays():
+    columns, values = np.array([0, 3], np.int32), np.ones(2)
+    with pytest.raises(ValueError, match="found column 3; there are 3"):
+        raise_sizes(columns, values, np.zeros(3))
+    with pytest.raises(ValueError, match="found column -1"):
+        raise_sizes(-columns[:1] - 1, values[:1], np.zeros(3))
+    with pytest.raises(ValueError, match="found column 0; there are 0"):
+        raise_sizes(columns, values, np.zeros(0))
+    with pytest.raises(ValueError, match="2 values do not fit 1 columns"):
+        raise_sizes(columns[:1], values, np.zeros(3))
+    assert raise_sizes(columns[:0], values[:0], np.zeros(0)) == 0.0
+    assert sum_squares(np.arange(7.0), 0.5) == 91 / 4
+
+
 def test_a_cache_is_used_again_until_files_change(queries, tmp_path):
     cache = tmp_path / "rows"
     open_rows(queries, cache=cache)
@@ -283,7 +328,7 @@ def test_a_stream_is_kept_while_its_rows_are_used(queries):
     [
         ("nothing-*.txt", "no file matches nothing"),
         ([], "at least one file"),
-        (["."], "is a directory, and not a row cache"),
+        (["."], "is a directory, and no row cache; it has no Parquet files"),
     ],
 )
 def test_sources_that_are_none(source, message):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,8 @@ class Survey:
 
     Attributes
     ----------
-    n_rows, n_features : int
+    n_rows, n_features, n_values : int
+        Shape, and how many values are stored.
     labels : ndarray, shape (n_labels,)
         The distinct labels, ascending; int64 if all are whole numbers.
     counts : ndarray of int64, shape (n_labels,)
@@ -41,6 +43,7 @@ class Survey:
 
     n_rows: int
     n_features: int
+    n_values: int
     labels: NDArray[Any]
     counts: NDArray[np.int64]
     mean_square: float
@@ -102,11 +105,17 @@ class RowBlocks(ABC):
         Bytes that a pass reads, for progress.
     surveyed : bool
         Whether a survey costs nothing.
+    dtype : dtype
+        float32 or float64.
+    feature_names : ndarray of str, shape (n_features,), or None
     """
 
     n_features: int | None
     size: int
     surveyed: bool
+    dtype: np.dtype[Any]
+    feature_names: NDArray[Any] | None = None
+    _survey: Survey | None = None
 
     @abstractmethod
     def survey(self) -> Survey:
@@ -127,6 +136,22 @@ class RowBlocks(ABC):
             The window to begin with.
         """
 
+    def widen(self, n_features: int) -> None:
+        """Add features that are 0 in all rows, so that there are as many."""
+        known = self.survey()
+        if n_features > known.n_features:
+            magnitudes = np.zeros(n_features)
+            magnitudes[: known.n_features] = known.magnitudes
+            self._survey = replace(known, n_features=n_features, magnitudes=magnitudes)
+            self.n_features = n_features
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise: rows on disk are not laid out in memory."""
+        raise TypeError(
+            "rows from open_rows are no array: only the fit of a rankcore learner takes them. To "
+            "scale them, give open_rows(..., scaler=StandardScaler())"
+        )
+
     @abstractmethod
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """Labels and queries of all rows; raise ValueError if they take a reading of all."""
@@ -143,14 +168,26 @@ class Pauses:
     Attributes
     ----------
     save : callable
-        Takes a fitted estimator, the `Position` that it is at, and whether it was interrupted
-        there; otherwise a pass has just ended.
-    resume : (estimator, Position) or None
+        Takes a fitted estimator, the `Position` that it is at, whether it was interrupted there
+        (otherwise a pass has just ended), and the fitted estimator of the best pass by held-out
+        rows, or None.
+    resume : (estimator, Position, estimator or None) or None
         What ``save`` was given.
     """
 
-    save: Callable[[Any, Position, bool], None]
-    resume: tuple[Any, Position] | None = None
+    save: Callable[[Any, Position, bool, Any], None]
+    resume: tuple[Any, Position, Any] | None = None
+
+
+def with_parameters(fitted: Any, parameters: Any, best: int) -> Any:
+    """A copy of an estimator with the parameters of its best pass; None if there are none."""
+    if parameters is None:
+        return None
+    copied = copy(fitted)
+    copied._state = deepcopy(fitted._state)
+    copied._state.put_back(parameters)
+    copied.best_iteration_ = best
+    return copied
 
 
 def between_passes(pauses: Pauses | None) -> AbstractContextManager[None]:
@@ -167,7 +204,7 @@ def run_windows(
     shuffle: bool,
     position: Position,
     n_epochs: int,
-    copy: Callable[[], Callable[[], None]],
+    snapshot: Callable[[], Callable[[], None]],
     visit: Callable[[Window], None],
     save: Callable[[Position, bool], None] | None,
 ) -> None:
@@ -183,7 +220,7 @@ def run_windows(
         Where to begin.
     n_epochs : int
         For progress.
-    copy : callable
+    snapshot : callable
         Returns a function that puts the present state back.
     visit : callable
         Learns a window.
@@ -207,12 +244,12 @@ def run_windows(
             return
         # Signals are raised where the state is whole, or can be put back.
         with signals_held():
-            restore, since = copy(), monotonic()
+            restore, since = snapshot(), monotonic()
             try:
                 for window in blocks.windows(n_features, order, position.window):
                     raise_signals()
                     if monotonic() - since > COPY_SECONDS:
-                        restore, since = copy(), monotonic()
+                        restore, since = snapshot(), monotonic()
                         position = Position(epoch, window.number, position.seed)
                     last, done = done, window.done
                     visit(window)
@@ -247,3 +284,8 @@ def whole_rows(X: Any, y: Any, qid: Any, **more: Any) -> tuple[Any, Any, Any]:
         return X, y, qid
     check_blocks_alone(y=y, qid=qid, **more)
     return X.whole()
+
+
+def named(given: Any, X: Any) -> Any:
+    """What names the features of X: the rows on disk that it was taken out of, or X itself."""
+    return given if isinstance(given, RowBlocks) else X

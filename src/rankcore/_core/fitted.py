@@ -1,4 +1,4 @@
-"""What a fitted model asks of the rows that come after those of its fit."""
+"""What a fitted model keeps of the form of its rows, and asks of those that come after them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,24 @@ from typing import Any
 
 from sklearn.utils.validation import validate_data
 
+from rankcore._core.blocks import RowBlocks
 from rankcore._ext.rows import Rows
+
+
+def keep_names(estimator: Any, X: Any) -> None:
+    """Set ``feature_names_in_`` and ``n_features_in_`` of an estimator by its rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like, scipy sparse, DataFrame or RowBlocks
+    """
+    if not isinstance(X, RowBlocks):
+        validate_data(estimator, X, skip_check_array=True, reset=True)
+        return
+    estimator.__dict__.pop("feature_names_in_", None)
+    if X.feature_names is not None:
+        estimator.feature_names_in_ = X.feature_names
 
 
 def as_more_rows(model: Any, X: Any, as_rows: Callable[[Any], Rows]) -> Rows:

@@ -132,8 +132,6 @@ class PairBoosting(Ranker):
         callbacks: Iterable[Callback] | None,
     ) -> Self:
         check_useful(pairing, rows.n_rows)
-        if isinstance(rows, BlockRows):
-            X = rows.table
         learner = copy(self)
         learner._categories = categories
         validation = learner._validation(X, rows.n_features, largest > 0, *eval_sets)

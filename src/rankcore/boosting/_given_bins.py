@@ -112,11 +112,6 @@ class BlockRows:
         self.blocks, self.n_rows = blocks, n_rows
         self.n_features = blocks.survey().n_features
 
-    @property
-    def table(self) -> NDArray[np.float64]:
-        """A table of as many columns, without names."""
-        return np.broadcast_to(0.0, (1, self.n_features))
-
     def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> GivenBins:
         """Columns of some rows, in the order given; reads all twice.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
+from rankcore._core.blocks import named
 from rankcore._core.concurrency import learns
 from rankcore._core.params import check_real
 from rankcore._core.watch import Callback
@@ -169,6 +170,7 @@ class BipartiteRankBoost(PairBoosting):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
+        given = X
         X, y, qid = self._blocks_or_rows(X, y, qid, group=group, sample_weight=sample_weight)
         X, qid = take_queries(X, qid, group)
         rows, categories = self._begin_fit(X)
@@ -182,7 +184,7 @@ class BipartiteRankBoost(PairBoosting):
         del labels, relevant
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
         largest = largest_query(queries, qid, group)
-        return self._fit(X, rows, categories, pairing, largest, held_out, callbacks)
+        return self._fit(named(given, X), rows, categories, pairing, largest, held_out, callbacks)
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
+from rankcore._core.blocks import named
 from rankcore._core.concurrency import learns
 from rankcore._core.watch import Callback
 from rankcore.boosting._base import PairBoosting
@@ -330,6 +331,7 @@ class RankBoost(PairBoosting):
             failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
+        given = X
         X, y, qid = self._blocks_or_rows(X, y, qid, group=group, sample_weight=sample_weight)
         X, qid = take_queries(X, qid, group)
         rows, categories = self._begin_fit(X)
@@ -348,4 +350,4 @@ class RankBoost(PairBoosting):
             relative_weights=True,
         )
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
-        return self._fit(X, rows, categories, pairing, largest, held_out, callbacks)
+        return self._fit(named(given, X), rows, categories, pairing, largest, held_out, callbacks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,14 +18,18 @@ if TYPE_CHECKING:
 
 DataArgument = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="svmlight/LETOR file, also gzip or bzip2; - for stdin."),
+    typer.Argument(
+        metavar="DATA",
+        help="svmlight/LETOR file, also gzip, bzip2 or Zstandard, - for stdin; or Parquet.",
+    ),
 ]
 ManyDataArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA...",
-        help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin. Several are "
-        "joined. A row cache or a pattern in quotes is read a window at a time, as with --stream.",
+        help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin; or Parquet. "
+        "Several are joined. train reads row caches, patterns in quotes and Parquet a window at a "
+        "time, as with --stream.",
     ),
 ]
 ValidOption = Annotated[
@@ -42,9 +47,57 @@ ZeroBasedOption = Annotated[
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+LabelOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help='Column of labels in Parquet files; by default "label".'),
+]
+QidOption = Annotated[
+    str | None,
+    typer.Option(
+        "--qid",
+        metavar="NAME",
+        help='Column of queries in Parquet files; by default "qid", "query" or "query_id".',
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Columns of features in Parquet files, as in age,price; by default all others.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of Parquet files, as `rankcore.datasets.open_rows` takes them.
+
+    Attributes
+    ----------
+    label, query : str or None
+    features : list of str or None
+    labelled : bool
+        Whether there must be labels.
+    """
+
+    label: str | None = None
+    query: str | None = None
+    features: list[str] | None = None
+    labelled: bool = True
+
+    @classmethod
+    def of(cls, label: str | None, query: str | None, features: str | None) -> Columns:
+        """Those that options name."""
+        return cls(label, query, None if features is None else features.split(","))
+
 
 def read_data(
-    data: str, zero_based: bool, n_features: int | None, expected: str, bar: ProgressBar
+    data: str,
+    zero_based: bool,
+    n_features: int | None,
+    expected: str,
+    bar: ProgressBar,
+    columns: Columns | None = None,
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Rows, labels and queries (or None) of a file; ``expected`` names who sets the features."""
     from rankcore.cli import svmlight
@@ -55,21 +108,27 @@ def read_data(
         n_features=n_features,
         expected=expected,
         report=bar.reading,
+        columns=columns,
     )[:3]
 
 
 def read_many(
-    data: list[str], zero_based: bool, n_features: int | None, expected: str, bar: ProgressBar
+    data: list[str],
+    zero_based: bool,
+    n_features: int | None,
+    expected: str,
+    bar: ProgressBar,
+    columns: Columns | None = None,
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The same of several files, one after another."""
     if len(data) == 1:
-        return read_data(data[0], zero_based, n_features, expected, bar)
+        return read_data(data[0], zero_based, n_features, expected, bar, columns)
     import numpy as np
     from scipy.sparse import vstack
 
     from rankcore.cli.svmlight import title
 
-    parts = [read_data(one, zero_based, n_features, expected, bar) for one in data]
+    parts = [read_data(one, zero_based, n_features, expected, bar, columns) for one in data]
     bare = [title(one) for one, (_, _, qid) in zip(data, parts, strict=True) if qid is None]
     if bare and len(bare) < len(data):
         raise ValueError(f"{bare[0]} has lines without qid:, and other files have it in all lines")
@@ -85,7 +144,13 @@ def read_many(
 
 
 def load_both(
-    models: list[Path], data: str, zero_based: bool, quiet: bool, *, docid: bool = False
+    models: list[Path],
+    data: str,
+    zero_based: bool,
+    quiet: bool,
+    *,
+    docid: bool = False,
+    columns: Columns | None = None,
 ) -> tuple[list[tuple[Any, Any]], np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Models, each with the rows of a file on its scale; labels, queries and ids, or None."""
     import rankcore
@@ -100,6 +165,10 @@ def load_both(
             f"{' and '.join(map(str, models))} have different numbers of features: "
             f"{', '.join(map(str, sorted(widths)))}"
         )
+    names = [_take_names(one) for one in loaded]
+    for model, one in zip(models, names, strict=True):
+        if one is not None and names[0] is not None and one != names[0]:
+            raise ValueError(f"{models[0]} and {model} have features of different names")
     with progress_bar(quiet) as bar:
         X, y, qid, ids = svmlight.read(
             data,
@@ -108,9 +177,19 @@ def load_both(
             expected=str(models[0]),
             report=bar.reading,
             docid=docid,
+            columns=replace(columns or Columns(), features=names[0]),
         )
     both = [(learned, X if scaler is None else scaled(scaler, X)) for scaler, learned in loaded]
     return both, y, qid, ids
+
+
+def _take_names(loaded: tuple[Any, Any]) -> list[str] | None:
+    """Names of the features of a scaler and a learner, which no longer ask for them."""
+    names = None
+    for one in loaded:
+        found = None if one is None else vars(one).pop("feature_names_in_", None)
+        names = names if found is None else list(map(str, found))
+    return names
 
 
 def ranks_queries(learned: Any) -> bool:

@@ -175,7 +175,7 @@ def fit(
     more: dict[str, Any] = {} if qid is None else {"qid": qid}
     if held_out is not None:
         more["eval_set"] = [held_out[:2]]
-        shown = _Shown(bar)
+        shown = Shown(bar)
         more["callbacks"] = [shown]
         if qid is not None:
             more["eval_qid"] = [held_out[2]]
@@ -194,14 +194,25 @@ def fit(
     return [] if held_out is None else shown.names
 
 
-class _Shown:
-    """Puts the latest measures of held-out rows into the bar."""
+class Shown:
+    """Puts the latest measures of held-out rows into the bar.
+
+    Parameters
+    ----------
+    bar : ProgressBar
+
+    Attributes
+    ----------
+    names : list of str
+        What ``history_`` calls the measures.
+    """
 
     def __init__(self, bar: ProgressBar) -> None:
         self.bar = bar
         self.names: list[str] = []
 
     def __call__(self, iteration: Iteration) -> None:
+        """Take them from an iteration."""
         self.names = list(iteration.results)
         self.bar.note = ", ".join(
             f"{name} {result.value:.4f}" for name, result in iteration.results.items()
@@ -219,3 +230,15 @@ def held_out_facts(estimator: Any, names: list[str]) -> dict[str, Any]:
     if best is not None:
         facts |= {"best_iteration": int(best), "iterations": len(history[names[0]])}
     return facts
+
+
+def stopping(estimator: Any, metric: str | None, patience: int | None) -> dict[str, Any]:
+    """Parameters that end a fit by held-out rows."""
+    params = estimator.get_params(deep=False)
+    planned = params.get("max_iter") or params.get("n_estimators") or 1
+    more = {
+        "early_stopping_rounds": patience
+        or params.get("early_stopping_rounds")
+        or max(1, planned // 5)
+    }
+    return more if metric is None else {**more, "eval_metric": metric}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,25 +39,40 @@ def scaler_for(scale: str, learner: Learner, X: Any) -> Any:
         "auto" standardises features that are mostly stored, and divides others by their greatest
         magnitude if they differ by orders of magnitude.
     learner : Learner
-    X : scipy sparse matrix
+    X : scipy sparse matrix, or RowBlocks
 
     Returns
     -------
     StandardScaler, MaxAbsScaler or None
     """
+    from rankcore._core.blocks import RowBlocks
+    from rankcore._core.inputs import as_rows
+    from rankcore._core.scales import differ, sizes_differ
+
+    if isinstance(X, RowBlocks):
+        known = X.survey()
+        n, shape = known.n_values, (known.n_rows, known.n_features)
+        return _scaler(scale, learner, n, shape, lambda: sizes_differ(known.magnitudes))
+    return _scaler(scale, learner, X.nnz, X.shape, lambda: differ(as_rows(X)))
+
+
+def _scaler(
+    scale: str,
+    learner: Learner,
+    n_values: int,
+    shape: tuple[int, int],
+    differ: Callable[[], bool],
+) -> Any:
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-    from rankcore._core.inputs import as_rows
-    from rankcore._core.scales import differ
-
-    dense = X.nnz >= DENSE * X.shape[0] * X.shape[1]
+    dense = n_values >= DENSE * shape[0] * shape[1]
     if scale == "auto":
         if learner.estimator in INDIFFERENT:
             return None
         if dense:
             scale = "standard"
         else:
-            scale = "maxabs" if differ(as_rows(X)) else "none"
+            scale = "maxabs" if differ() else "none"
     if scale == "standard":
         return StandardScaler(with_mean=dense)
     return MaxAbsScaler() if scale == "maxabs" else None
@@ -64,5 +80,14 @@ def scaler_for(scale: str, learner: Learner, X: Any) -> Any:
 
 def scaled(scaler: Any, X: Any, *, fit: bool = False) -> Any:
     """Rows as a scaler leaves them, fitted to them if asked for; dense where it centres."""
-    rows = X.toarray() if getattr(scaler, "with_mean", False) else X
+    from rankcore.datasets.scaled_rows import as_it_takes
+
+    rows = as_it_takes(scaler, X)
     return scaler.fit_transform(rows) if fit else scaler.transform(rows)
+
+
+def scale_fact(scaler: Any) -> dict[str, str]:
+    """What was chosen, if anything was."""
+    if scaler is None:
+        return {}
+    return {"scale": "maxabs" if type(scaler).__name__ == "MaxAbsScaler" else "standard"}

@@ -1,27 +1,31 @@
-"""``rankcore train`` on files that need not fit into memory: windows, checkpoints, resuming."""
+"""``rankcore train`` on files that need not fit into memory: what is read, and the fit."""
 
 from __future__ import annotations
 
 import ast
-import json
 import os
-import shutil
 import sys
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankcore.cli.checkpoint import Checkpoint
+from rankcore.cli.files import Columns, needed_queries, read_data
+from rankcore.cli.learning import Choice, Shown, held_out_facts, stopping
 from rankcore.cli.registry import FOR_LABELS, FOR_QUERIES, Learner, find_learner
+from rankcore.cli.scaling import scale_fact, scaler_for
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
-    from rankcore._core.blocks import Pauses, Position, RowBlocks
+    import numpy as np
+
+    from rankcore._core.blocks import RowBlocks
 
 StreamOption = Annotated[
     bool,
@@ -42,10 +46,22 @@ ResumeOption = Annotated[
     bool,
     typer.Option("--resume", help="Go on from MODEL.checkpoint, which an interrupted train left."),
 ]
-# Seconds from one checkpoint to the next at the end of a pass.
-CHECKPOINT_SECONDS = 30.0
-# Parameters that a fit may be resumed with other values of: the model does not depend on them.
-FREE = ("n_jobs", "verbose", "memory_limit")
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that a fit stops by.
+
+    Attributes
+    ----------
+    file : str
+    metric : str or None
+    patience : int or None
+    """
+
+    file: str
+    metric: str | None
+    patience: int | None
 
 
 @dataclass(frozen=True)
@@ -59,15 +75,19 @@ class OnDisk:
     features : int or None
     cache : Path or None
     classes : str or None
-    resume : bool
+    columns : Columns
+    scale : str
+    held_out : HeldOut or None
     """
 
     files: list[str]
-    zero_based: bool
-    features: int | None
-    cache: Path | None
-    classes: str | None
-    resume: bool
+    zero_based: bool = False
+    features: int | None = None
+    cache: Path | None = None
+    classes: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    scale: str = "none"
+    held_out: HeldOut | None = None
 
     def open(self) -> RowBlocks:
         """The rows."""
@@ -75,8 +95,19 @@ class OnDisk:
 
         sources: Any = [sys.stdin.buffer if name == "-" else name for name in self.files]
         return open_rows(
-            sources, n_features=self.features, zero_based=self.zero_based, cache=self.cache
+            sources,
+            n_features=self.features,
+            zero_based=self.zero_based,
+            cache=self.cache,
+            label=self.columns.label,
+            qid=self.columns.query,
+            columns=self.columns.features,
         )
+
+    def open_held_out(self, bar: ProgressBar) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """The rows to stop by, their labels and their queries or None, in memory."""
+        assert self.held_out is not None
+        return read_data(self.held_out.file, self.zero_based, None, "DATA", bar, self.columns)
 
     def labels(self) -> list[Any] | None:
         """The classes of the option."""
@@ -92,7 +123,7 @@ class OnDisk:
     def stamp(self) -> dict[str, Any]:
         """What must be equal for a fit to go on."""
         from rankcore.datasets.row_cache import read_description, source_stamps
-        from rankcore.datasets.row_files import list_sources
+        from rankcore.datasets.row_files import list_files
 
         if "-" in self.files and self.cache is None:
             raise ValueError("standard input cannot be read again: --resume requires --cache")
@@ -103,18 +134,27 @@ class OnDisk:
         if cache is not None:
             stamps: Any = read_description(cache)
         else:
-            stamps = source_stamps(list_sources(paths))
+            stamps = source_stamps(list_files(paths))
+        held_out = None if self.held_out is None else source_stamps([self.held_out.file])
         return {
             "rows": stamps,
             "zero_based": self.zero_based,
             "features": self.features,
             "classes": self.classes,
+            "columns": [self.columns.label, self.columns.query, self.columns.features],
+            "scale": self.scale,
+            "held_out": held_out,
         }
 
 
 def on_disk(files: list[str]) -> bool:
-    """Whether data are read a window at a time without being asked: a cache, or a pattern."""
-    return any(os.path.isdir(name) or _is_pattern(name) for name in files)
+    """Whether data are read a window at a time without being asked.
+
+    So are row caches, directories, patterns and Parquet files.
+    """
+    from rankcore.datasets.parquet_rows import is_parquet
+
+    return any(os.path.isdir(name) or _is_pattern(name) or is_parquet(name) for name in files)
 
 
 def _is_pattern(name: str) -> bool:
@@ -122,12 +162,7 @@ def _is_pattern(name: str) -> bool:
 
 
 def train_on_disk(
-    disk: OnDisk,
-    output: Path,
-    name: str | None,
-    make: Callable[[Learner], Any],
-    quiet: bool,
-    as_json: bool,
+    disk: OnDisk, output: Path, choice: Choice, resume: bool, quiet: bool, as_json: bool
 ) -> None:
     """Fit a learner to rows on disk, save it, and print facts.
 
@@ -135,62 +170,133 @@ def train_on_disk(
     ----------
     disk : OnDisk
     output : Path
-    name : str or None
-        The learner; None for the one that suits the rows.
-    make : callable
-        Makes the estimator of a learner.
-    quiet, as_json : bool
+    choice : Choice
+    resume, quiet, as_json : bool
     """
     import rankcore
     from rankcore._core.concurrency import signals_held
+    from rankcore.io.scaled import with_scaler
 
-    checkpoint = Checkpoint(Path(f"{output}.checkpoint"), disk)
-    classes = disk.labels()
-    facts: dict[str, Any] = {}
+    checkpoint = Checkpoint(Path(f"{output}.checkpoint"), disk, resume)
     with progress_bar(quiet) as bar:
         start = perf_counter()
-        opened: list[RowBlocks] = []
-        run(lambda: opened.append(disk.open()), bar)  # which may write a cache
-        rows = opened[0]
-        if name is None:
-            run(rows.survey, bar)
-            in_queries = rows.survey().in_queries
-            name = FOR_QUERIES if in_queries else FOR_LABELS
-            facts["chosen_since"] = f"{'every' if in_queries else 'no'} line has qid:"
-        learner = find_learner(name)
-        estimator = make(learner)
-        more = {} if learner.ranks_queries else {"classes": classes}
+        data, facts = prepare(disk, choice, bar)
+        rows, learner, estimator = data.rows, data.learner, data.estimator
+        shown = Shown(bar)
         try:
             if getattr(estimator, "_walks_blocks", False):
-                if rows.n_features is None or (classes is None and not learner.ranks_queries):
+                if rows.n_features is None or (data.classes is None and not learner.ranks_queries):
                     run(rows.survey, bar)  # while Ctrl-C still ends it at once
-                pauses = checkpoint.pauses(estimator)
+                more = data.for_blocks(shown)
+                more["pauses"] = checkpoint.pauses(estimator)
                 # Ctrl-C is looked for where the state is whole; after the last pass, when all
                 # is saved.
                 with signals_held():
-                    run(lambda: estimator._fit_blocks(rows, pauses=pauses, **more), bar)
+                    run(lambda: estimator._fit_blocks(rows, **more), bar)
                     seconds = perf_counter() - start
-                    rankcore.save(estimator, output)
+                    rankcore.save(with_scaler(data.scaler, estimator), output)
                     checkpoint.remove()
             else:
                 checkpoint.refuse(learner)
-                run(lambda: estimator.fit(rows, **more), bar)
+                run(lambda: estimator.fit(rows, **data.for_fit(shown)), bar)
                 seconds = perf_counter() - start
-                rankcore.save(estimator, output)
+                rankcore.save(with_scaler(data.scaler, estimator), output)
         except TypeError as error:  # a parameter of a wrong type
             raise ValueError(str(error)) from error
         except KeyboardInterrupt:
             if checkpoint.saved:
                 complain(f"saved {checkpoint.folder}: the same command with --resume goes on")
             raise
-    known = rows.survey() if rows.surveyed else None
-    facts = {"model": learner.name, **facts}
-    if known is not None:
-        facts |= {"examples": known.n_rows, "features": known.n_features}
-    else:
-        facts["features"] = estimator.n_features_in_
-    facts |= estimator._fit_summary()
+    facts |= {"features": estimator.n_features_in_, **estimator._fit_summary()}
+    if shown.names:
+        facts |= held_out_facts(estimator, shown.names)
     print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a fit to rows on disk begins with.
+
+    Attributes
+    ----------
+    rows : RowBlocks
+        As the scaler leaves them.
+    learner : Learner
+    estimator : estimator
+    scaler : StandardScaler, MaxAbsScaler or None
+    classes : list or None
+    held_out : (X, y, qid or None) or None
+        As the scaler leaves them, too.
+    """
+
+    rows: RowBlocks
+    learner: Learner
+    estimator: Any
+    scaler: Any
+    classes: list[Any] | None
+    held_out: tuple[Any, Any, Any] | None
+
+    def for_fit(self, shown: Shown) -> dict[str, Any]:
+        """Arguments of ``fit``."""
+        more: dict[str, Any] = {} if self.learner.ranks_queries else {"classes": self.classes}
+        if self.held_out is not None:
+            X, y, qid = self.held_out
+            more |= {"eval_set": [(X, y)], "callbacks": [shown]}
+            if self.learner.ranks_queries:
+                more["eval_qid"] = [qid]
+        return more
+
+    def for_blocks(self, shown: Shown) -> dict[str, Any]:
+        """Arguments of ``_fit_blocks``."""
+        more = self.for_fit(shown)
+        if self.held_out is not None:
+            eval_set, eval_qid = more.pop("eval_set"), more.pop("eval_qid", None)
+            ranks = self.learner.ranks_queries
+            more["held_out"] = (eval_set, None, None, *([eval_qid, None] if ranks else []))
+        return more
+
+
+def prepare(disk: OnDisk, choice: Choice, bar: ProgressBar) -> tuple[Prepared, dict[str, Any]]:
+    """Open rows, choose a learner and a scale, and say what was found."""
+    from rankcore.datasets.scaled_rows import ScaledRows, fit_scaler
+
+    classes, held_out = disk.labels(), None
+    if disk.held_out is not None:
+        held_out = disk.open_held_out(bar)
+    opened: list[RowBlocks] = []
+    run(lambda: opened.append(disk.open()), bar)  # which may write a cache
+    rows = opened[0]
+    facts: dict[str, Any] = {}
+    name = choice.name
+    if name is None or held_out is not None or disk.scale != "none":
+        run(rows.survey, bar)
+    if name is None:
+        in_queries = rows.survey().in_queries
+        name = FOR_QUERIES if in_queries else FOR_LABELS
+        if rows.feature_names is None:
+            facts["chosen_since"] = f"{'every' if in_queries else 'no'} line has qid:"
+        else:
+            facts["chosen_since"] = f"there is {'a' if in_queries else 'no'} column of queries"
+    learner = find_learner(name)
+    estimator = choice.make(learner)
+    if held_out is not None and disk.held_out is not None:
+        if learner.ranks_queries:
+            needed_queries(held_out[2], disk.held_out.file)
+        rows.widen(held_out[0].shape[1])
+        held_out[0].resize((held_out[0].shape[0], rows.survey().n_features))
+        stops = stopping(estimator, disk.held_out.metric, disk.held_out.patience)
+        estimator = choice.make(learner, **stops)
+    known = rows.survey() if rows.surveyed else None
+    if known is not None:
+        facts["examples"] = known.n_rows
+    scaler = None if disk.scale == "none" else scaler_for(disk.scale, learner, rows)
+    if scaler is not None:
+        run(lambda: fit_scaler(scaler, rows), bar)
+        rows = ScaledRows(rows, scaler)
+        if held_out is not None:
+            held_out = (rows.scaled(held_out[0]), *held_out[1:])
+    facts = {"model": learner.name, **facts, **scale_fact(scaler)}
+    return Prepared(rows, learner, estimator, scaler, classes, held_out), facts
 
 
 def run(fit: Callable[[], Any], bar: ProgressBar) -> None:
@@ -203,100 +309,8 @@ def run(fit: Callable[[], Any], bar: ProgressBar) -> None:
         watch(bar.learning) if bar.visible else nullcontext(),
     ):
         warnings.simplefilter("always")
+        # Held-out rows have the same columns, taken by their names.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
         fit()
     for warning in caught:
         complain(f"warning: {warning.message}")
-
-
-class Checkpoint:
-    """A directory that a fit can be resumed from: a model, and where it stands.
-
-    Parameters
-    ----------
-    folder : Path
-    disk : OnDisk
-    """
-
-    def __init__(self, folder: Path, disk: OnDisk) -> None:
-        self.folder, self._disk = folder, disk
-        self.saved = False
-        self._last = monotonic()
-        if disk.resume and not self._position.exists():
-            raise ValueError(f"--resume requires {folder}, which an interrupted train leaves")
-
-    @property
-    def _position(self) -> Path:
-        return self.folder / "position.json"
-
-    def refuse(self, learner: Learner) -> None:
-        """Raise if a learner that cannot is to be resumed."""
-        if self._disk.resume:
-            raise ValueError(f"--resume is not for {learner.name}, which learns from all rows")
-
-    def pauses(self, estimator: Any) -> Pauses:
-        """What the fit of an estimator calls, and where it begins."""
-        from rankcore._core.blocks import Pauses
-
-        return Pauses(self._save, self._load(estimator) if self._disk.resume else None)
-
-    def remove(self) -> None:
-        """Delete it: the fit has ended."""
-        if self._position.exists():
-            shutil.rmtree(self.folder)
-
-    def _save(self, model: Any, position: Position, interrupted: bool) -> None:
-        if "-" in self._disk.files and self._disk.cache is None:
-            return
-        if not interrupted and monotonic() - self._last < CHECKPOINT_SECONDS:
-            return
-        import rankcore
-
-        self.folder.mkdir(exist_ok=True)
-        name = f"model-{position.epoch}-{position.window}.rankcore"
-        rankcore.save(model, self.folder / name)
-        written = {
-            "model": name,
-            "epoch": position.epoch,
-            "window": position.window,
-            "seed": position.seed,
-            **self._disk.stamp(),
-        }
-        temporary = self.folder / "position.json.new"
-        temporary.write_text(json.dumps(written, indent=1), encoding="utf-8")
-        os.replace(temporary, self._position)
-        for old in self.folder.glob("model-*.rankcore"):
-            if old.name != name:
-                old.unlink()
-        self._last, self.saved = monotonic(), True
-
-    def _load(self, estimator: Any) -> tuple[Any, Position]:
-        import rankcore
-        from rankcore._core.blocks import Position
-
-        try:
-            written = json.loads(self._position.read_text(encoding="utf-8"))
-            place = [written[name] for name in ("epoch", "window", "seed")]
-            if not all(type(one) is int and one >= 0 for one in place) or place[0] < 1:
-                raise ValueError(f"its position is {place}")
-            model = rankcore.load(self.folder / written["model"])
-            stamp = {name: written[name] for name in ("rows", "zero_based", "features", "classes")}
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self.folder} is damaged: {error}") from error
-        if stamp != self._disk.stamp():
-            raise ValueError(
-                f"{self.folder} is of other files, or they have changed since: give the same "
-                "files and options, or delete it and train without --resume"
-            )
-        mine, then = _fixed(estimator), _fixed(model)
-        if type(model) is not type(estimator) or mine != then:
-            changed = [name for name in mine if mine[name] != then.get(name)]
-            raise ValueError(
-                f"{self.folder} is of {model!r}, which has other parameters: "
-                f"{', '.join(changed) or 'another learner'}; give the same options"
-            )
-        return model, Position(*place)
-
-
-def _fixed(estimator: Any) -> dict[str, Any]:
-    params = estimator.get_params()
-    return {name: value for name, value in params.items() if name not in FREE}

@@ -25,13 +25,12 @@ from numpy.typing import NDArray
 
 from rankcore._core.blocks import RowBlocks, Survey, Window
 from rankcore._ext.rows import Rows, csr_rows
-from rankcore.datasets.letor_blocks import Options
+from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, reading
 from rankcore.datasets.streams import Source, title
 from rankcore.datasets.surveys import Surveyor
-from rankcore.datasets.text_rows import BLOCK_ROWS, BLOCK_VALUES, reading, text_parts
 from rankcore.progress import report
 
-FORMAT, VERSION = "rankcore row cache", 1
+FORMAT, VERSION = "rankcore row cache", 2
 DESCRIPTION = "rows.json"
 # The arrays that blocks have parts of, in the order of their checksums.
 PARTS = ("values", "columns", "starts", "labels")
@@ -98,19 +97,14 @@ def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
     return stamps
 
 
-def write_cache(
-    sources: Sequence[Source],
-    path: str | os.PathLike[str],
-    options: Options,
-) -> None:
-    """Read text files into a new row cache, which appears whole or not at all.
+def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
+    """Read files into a new row cache, which appears whole or not at all.
 
     Parameters
     ----------
-    sources : sequence of paths or binary files
+    files : FileRows
     path : path
         The directory to make.
-    options : Options
 
     Raises
     ------
@@ -125,27 +119,27 @@ def write_cache(
     folder = target.with_name(f".{secrets.token_hex(8)}.rankcore")
     folder.mkdir()
     try:
-        _write(sources, folder, options)
+        _write(files, folder)
         os.rename(folder, target)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _write(sources: Sequence[Source], folder: Path, options: Options) -> None:
-    stamps = source_stamps(sources)
-    size = sum(stamp.get("size", 0) for stamp in stamps)
-    kinds = {name: DTYPES[name][-1] for name in DTYPES} | {"values": np.dtype(options.dtype).name}
+def _write(source: FileRows, folder: Path) -> None:
+    stamps = source_stamps(source.sources)
+    kinds = {name: DTYPES[name][-1] for name in DTYPES} | {"values": source.dtype.name}
     widths = {"blocks": 3, "checksums": len(PARTS)}
     files: dict[str, _Growing] = {}
     try:
         for name, kind in kinds.items():
             files[name] = _Growing(folder / f"{name}.npy", kind, widths.get(name, 0))
-        surveyor, in_queries = Surveyor(options.n_features), False
+        surveyor, in_queries = Surveyor(source.n_features), False
         files["starts"].add(np.zeros(1, dtype=np.int64))
         files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
         n_values = 0
-        for X, labels, queries, done in text_parts(sources, options, BLOCK_VALUES, BLOCK_ROWS):
+        parts = source.parts(source.n_features, BLOCK_VALUES, BLOCK_ROWS)
+        for X, labels, queries, done in parts:
             n_rows = files["labels"].n
             sums = [
                 files["values"].add(X.data),
@@ -162,8 +156,8 @@ def _write(sources: Sequence[Source], folder: Path, options: Options) -> None:
             files["blocks"].add(np.array([bounds]))
             files["checksums"].add(np.array([sums]))
             surveyor.add(labels, X.indices, X.data)
-            report(reading(done, size, n_rows + labels.size))
-        survey = surveyor.finish(in_queries, title(sources[0]))
+            report(reading(done, source.size, n_rows + labels.size))
+        survey = surveyor.finish(in_queries, title(source.sources[0]))
         files["magnitudes"].add(survey.magnitudes)
         files["distinct"].add(survey.labels)
         files["counts"].add(survey.counts)
@@ -171,6 +165,7 @@ def _write(sources: Sequence[Source], folder: Path, options: Options) -> None:
         for file in files.values():
             file.finish()
     small = {name: _crc(folder / f"{name}.npy") for name in kinds if name not in PARTS}
+    names = source.feature_names
     description = {
         "format": FORMAT,
         "version": VERSION,
@@ -179,8 +174,8 @@ def _write(sources: Sequence[Source], folder: Path, options: Options) -> None:
         "n_values": n_values,
         "in_queries": in_queries,
         "mean_square": survey.mean_square,
-        "zero_based": options.zero_based,
-        "dtype": kinds["values"],
+        "feature_names": None if names is None else names.tolist(),
+        **source.settings,
         "sources": stamps,
         "checksums": small,
     }
@@ -267,9 +262,10 @@ class CachedRows(RowBlocks):
         labels = small["distinct"]
         if (labels == np.floor(labels)).all() and np.abs(labels).max() < 2**53:
             labels = labels.astype(np.int64)
-        self._survey = Survey(
+        self._survey: Survey = Survey(
             about["n_rows"],
             about["n_features"],
+            about["n_values"],
             labels,
             small["counts"],
             about["mean_square"],
@@ -277,6 +273,9 @@ class CachedRows(RowBlocks):
             about["in_queries"],
         )
         self.n_features: int | None = self._survey.n_features
+        self.dtype = self._arrays["values"].array.dtype
+        if about["feature_names"] is not None:
+            self.feature_names = np.array(about["feature_names"], dtype=object)
         self.size = sum(one.array.nbytes for one in self._arrays.values())
         self._known = np.zeros(len(self._sums), dtype=bool)
         self._kept: dict[int, Rows] = {}
@@ -438,6 +437,10 @@ def read_description(path: Path) -> dict[str, Any]:
         for name, kind in {**kinds, "checksums": dict, "in_queries": bool}.items():
             if type(about[name]) is not kind:
                 raise ValueError(f"its {name} is {about[name]!r}")
+        names = about["feature_names"]
+        named = type(names) is list and all(type(name) is str for name in names)
+        if names is not None and not (named and len(names) == about["n_features"]):
+            raise ValueError(f"its feature_names are not those of {about['n_features']} features")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a row cache, or it is damaged: {error}") from error
     if version != VERSION:

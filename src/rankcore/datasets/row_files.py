@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from glob import glob
 from pathlib import Path
 from shutil import rmtree
@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rankcore._core.blocks import RowBlocks
+from rankcore.datasets.file_rows import WINDOW, FileRows
 from rankcore.datasets.letor_blocks import check_count
+from rankcore.datasets.parquet_rows import ParquetRows, is_parquet, parquet_files
 from rankcore.datasets.row_cache import (
     CachedRows,
     is_cache,
@@ -21,8 +23,9 @@ from rankcore.datasets.row_cache import (
     source_stamps,
     write_cache,
 )
-from rankcore.datasets.streams import Source
-from rankcore.datasets.text_rows import WINDOW, TextRows, reading_options
+from rankcore.datasets.scaled_rows import ScaledRows, fit_scaler
+from rankcore.datasets.streams import Source, title
+from rankcore.datasets.text_rows import TextRows, reading_options
 
 Sources: TypeAlias = Source | Iterable[Source]
 
@@ -35,6 +38,10 @@ def open_rows(
     dtype: Any = np.float64,
     window: int = WINDOW,
     cache: str | os.PathLike[str] | None = None,
+    scaler: Any = None,
+    label: str | None = None,
+    qid: str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> RowBlocks:
     r"""Open rows with labels that may be larger than memory, to give to ``fit`` in place of X.
 
@@ -45,9 +52,9 @@ def open_rows(
     Parameters
     ----------
     source : path, pattern, binary file, or list of them
-        LETOR or svmlight files, plain, gzip, bzip2 or Zstandard, read one after the other; or the
-        directory of a row cache. A file that cannot be read twice, such as a pipe, is kept as a row
-        cache in a temporary directory.
+        LETOR or svmlight files, plain, gzip, bzip2 or Zstandard, or Parquet files, read one after
+        the other; a directory of Parquet files; or the directory of a row cache. A file that cannot
+        be read twice, such as a pipe, is kept as a row cache in a temporary directory.
     n_features : int, optional
         By default the greatest number of a feature that occurs.
     zero_based : bool, default=False
@@ -59,6 +66,15 @@ def open_rows(
     cache : path, optional
         The row cache to make, or to use again if it was made from these files and they have not
         changed.
+    scaler : StandardScaler or MaxAbsScaler, optional
+        Of `sklearn.preprocessing`. Rows are handed out as it leaves them; it is fitted to them
+        first, in place, unless it is fitted.
+    label, qid : str, optional
+        Columns of Parquet files: labels, by default "label", and queries, by default the first of
+        "qid", "query" and "query_id" that there is.
+    columns : list of str, optional
+        Columns of Parquet files that are features, in this order; by default all others. Models
+        keep their names.
 
     Returns
     -------
@@ -70,7 +86,8 @@ def open_rows(
     OSError
         If a file cannot be opened.
     ValueError
-        If a pattern has no match, files are mixed with caches, or a cache is of other files.
+        If a pattern has no match, files are mixed with caches, or a cache is of other files; if
+        pyarrow, which reads Parquet, is not there.
 
     Notes
     -----
@@ -95,39 +112,112 @@ def open_rows(
     True
     """
     check_count("window", window)
-    options = reading_options(zero_based, dtype, n_features)
-    sources = list_sources(source)
+    if scaler is not None and type(scaler).__name__ not in ("StandardScaler", "MaxAbsScaler"):
+        raise TypeError(
+            "scaler must be a StandardScaler or a MaxAbsScaler of sklearn.preprocessing; found "
+            f"{scaler!r}"
+        )
+    rows = _rows(source, n_features, zero_based, dtype, window, cache, (label, qid, columns))
+    if scaler is None:
+        return rows
+    if not hasattr(scaler, "n_features_in_"):
+        fit_scaler(scaler, rows)
+    return ScaledRows(rows, scaler)
+
+
+def _rows(
+    source: Sources,
+    n_features: int | None,
+    zero_based: bool,
+    dtype: Any,
+    window: int,
+    cache: Any,
+    named: tuple[str | None, str | None, Sequence[str] | None],
+) -> RowBlocks:
+    sources = list_files(source)
     if len(sources) == 1 and _is_cache(sources[0]):
         if cache is not None:
             raise ValueError(f"{sources[0]} is a row cache already: leave cache out")
+        if any(one is not None for one in named):
+            raise ValueError(f"{sources[0]} is a row cache, which has its columns: name none")
         return _opened(sources[0], window, n_features)
-    for one in sources:
-        if _is_cache(one):
-            raise ValueError(f"{one} is a row cache, which cannot be read together with others")
-        if not hasattr(one, "read") and os.path.isdir(one):
-            raise ValueError(f"{one} is a directory, and not a row cache")
+    files = _opened_files(sources, n_features, zero_based, dtype, window, named)
     if cache is not None:
         if is_cache(cache):
             about = read_description(Path(cache))
             same = about["sources"] == source_stamps(sources)
-            kind = np.dtype(dtype).name
-            if not same or about["zero_based"] != zero_based or about["dtype"] != kind:
+            if not same or any(about[name] != value for name, value in files.settings.items()):
                 raise ValueError(
                     f"{cache} is a row cache of other files, or they have changed since, or of "
                     "other settings: delete it, or choose another directory"
                 )
         else:
-            write_cache(sources, cache, options)
+            write_cache(files, cache)
         return _opened(cache, window, n_features)
     if any(map(_is_stream, sources)):
         folder = mkdtemp(prefix="rankcore")
         try:
-            write_cache(sources, os.path.join(folder, "rows"), options)
+            write_cache(files, os.path.join(folder, "rows"))
             return CachedRows(os.path.join(folder, "rows"), window, folder)
         except BaseException:
             rmtree(folder, ignore_errors=True)
             raise
-    return TextRows([os.fsdecode(one) for one in sources], options, window)  # type: ignore[arg-type]
+    return files
+
+
+def _opened_files(
+    sources: list[Source],
+    n_features: int | None,
+    zero_based: bool,
+    dtype: Any,
+    window: int,
+    named: tuple[str | None, str | None, Sequence[str] | None],
+) -> FileRows:
+    """Files of one format, to be read."""
+    options = reading_options(zero_based, dtype, n_features)
+    tables = [not hasattr(one, "read") and is_parquet(one) for one in sources]
+    if not any(tables):
+        if any(one is not None for one in named):
+            raise ValueError(
+                f"label, qid and columns name columns of Parquet files; {title(sources[0])} is none"
+            )
+        return TextRows(sources, options, window)
+    if not all(tables):
+        other = title(sources[tables.index(False)])
+        raise ValueError(f"{other} is no Parquet file, unlike others: give files of one format")
+    if zero_based:
+        raise ValueError("zero_based is for text files, whose features have numbers")
+    paths = [os.fsdecode(one) for one in sources]  # type: ignore[arg-type]
+    rows = ParquetRows(paths, dtype, window, *named)
+    if n_features is not None and n_features != rows.n_features:
+        raise ValueError(
+            f"{paths[0]} has {rows.n_features} columns of features; found n_features={n_features}"
+        )
+    return rows
+
+
+def list_files(source: Sources) -> list[Source]:
+    """The same as `list_sources`, with the Parquet files of a directory in its place.
+
+    Raises
+    ------
+    ValueError
+        If there is no file, a row cache among others, or a directory of other things.
+    """
+    sources = list_sources(source)
+    found: list[Source] = []
+    for one in sources:
+        if hasattr(one, "read") or not os.path.isdir(one):
+            found.append(one)
+        elif _is_cache(one):
+            if len(sources) > 1:
+                raise ValueError(f"{one} is a row cache, which cannot be read together with others")
+            found.append(one)
+        elif tables := parquet_files(one):
+            found += tables
+        else:
+            raise ValueError(f"{one} is a directory, and no row cache; it has no Parquet files")
+    return found
 
 
 def list_sources(source: Sources) -> list[Source]:

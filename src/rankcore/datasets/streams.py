@@ -191,6 +191,10 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
             whole = stack.enter_context(gzip.GzipFile(fileobj=whole))
         elif start == b"\x28\xb5\x2f":
             whole = _Zstd(whole, name)
+        elif start == b"PAR":
+            raise ValueError(
+                f"{name} is Parquet, which is read from a path by open_rows and the command line"
+            )
         elif start.startswith(b"BZh"):
             whole = stack.enter_context(bz2.BZ2File(whole))
         elif stream is not source:

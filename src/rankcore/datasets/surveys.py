@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from rankcore._core.blocks import Survey
 from rankcore._core.numbers import power_of_two
+from rankcore._ext.survey import raise_sizes, sum_squares
+
+# 2 ** -LEAST_SHIFT and its products with what float64 has are float64.
+LEAST_SHIFT = -1000
 
 
 class Surveyor:
@@ -25,7 +29,7 @@ class Surveyor:
     def __init__(self, n_features: int | None) -> None:
         self._n_features = n_features
         self._counts: Counter[float] = Counter()
-        self._n_rows = self._n_columns = 0
+        self._n_rows = self._n_columns = self._n_values = 0
         self._sizes = np.zeros(n_features or 1)
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
@@ -35,25 +39,21 @@ class Surveyor:
         for label, count in zip(found.tolist(), counts.tolist(), strict=True):
             self._counts[label] += count
         self._n_rows += labels.size
+        self._n_values += values.size
         if values.size == 0:
             return
-        sizes = np.abs(values)
-        if np.isnan(sizes).any():
-            sizes[np.isnan(sizes)] = 0
         largest = int(columns.max())
         self._n_columns = max(self._n_columns, largest + 1)
         if largest >= self._sizes.size:
             grown = np.zeros(max(largest + 1, 2 * self._sizes.size))
             grown[: self._sizes.size] = self._sizes
             self._sizes = grown
-        np.maximum.at(self._sizes, columns, sizes)
-        greatest = float(sizes.max())
-        if greatest > 0:  # scaled, so that no square leaves float64
-            shift = max(self._shift, math.frexp(greatest)[1])
-            scaled = np.ldexp(sizes.astype(np.float64, copy=False), -shift)
-            self._square = math.ldexp(self._square, 2 * (self._shift - shift)) + float(
-                scaled @ scaled
-            )
+        greatest = raise_sizes(columns, values, self._sizes)
+        if 0 < greatest < math.inf:  # which learners refuse
+            # Scaled, so that no square leaves float64.
+            shift = max(self._shift, math.frexp(greatest)[1], LEAST_SHIFT)
+            before = math.ldexp(self._square, 2 * (self._shift - shift))
+            self._square = before + sum_squares(values, math.ldexp(1.0, -shift))
             self._shift = shift
 
     def finish(self, in_queries: bool, name: str) -> Survey:
@@ -70,6 +70,7 @@ class Surveyor:
         return Survey(
             self._n_rows,
             n_features,
+            self._n_values,
             labels,
             counts,
             power_of_two(self._square / self._n_rows, 2 * self._shift),

@@ -11,20 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import RowBlocks, Survey, Window
-from rankcore._core.inputs import as_rows
+from rankcore.datasets.file_rows import FileRows, Part, Piece
 from rankcore.datasets.letor_blocks import Block, Collected, Options, blocks
 from rankcore.datasets.query_starts import QueryStarts
 from rankcore.datasets.streams import Source, open_lines, title
-from rankcore.datasets.surveys import Surveyor
-from rankcore.progress import Progress, report
-
-# Stored values of a block of rows: 3 MiB as CSR of float64, which the caches hold.
-BLOCK_VALUES = 1 << 18
-# Rows of a block that has few values.
-BLOCK_ROWS = 1 << 16
-# Blocks whose rows are shuffled together.
-WINDOW = 8
 
 
 def reading_options(zero_based: bool, dtype: Any, n_features: int | None) -> Options:
@@ -41,74 +31,39 @@ def reading_options(zero_based: bool, dtype: Any, n_features: int | None) -> Opt
     )
 
 
-def reading(done: int, size: int, n_rows: int) -> Progress:
-    """How far a reading has come that learns nothing."""
-    return Progress(0, 0, min(done, size), size, n_rows, "rows", "bytes")
-
-
-class TextRows(RowBlocks):
-    """Rows of text files, one after the other.
+class TextRows(FileRows):
+    """Rows of text files.
 
     Parameters
     ----------
-    paths : list of str
+    sources : sequence of paths or binary files
     options : Options
     window : int
-        Blocks whose rows are shuffled together.
 
     Notes
     -----
     Memory: a window, a block of the text, and 100 bytes for each query.
     """
 
-    surveyed = False
+    def __init__(self, sources: Sequence[Source], options: Options, window: int) -> None:
+        size = sum(os.path.getsize(one) for one in sources if not hasattr(one, "read"))
+        super().__init__(sources, size, options.dtype, options.n_features, window)
+        self.options = options
 
-    def __init__(self, paths: Sequence[str], options: Options, window: int) -> None:
-        self.paths, self.options, self.window = list(paths), options, window
-        self.n_features = options.n_features
-        self.size = sum(os.path.getsize(path) for path in self.paths)
-        self._survey: Survey | None = None
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As `FileRows.settings`."""
+        return {"zero_based": self.options.zero_based, "dtype": self.dtype.name, "columns": None}
 
-    def __repr__(self) -> str:
-        names = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} files"
-        return f"<rows of {names}, {self.size} bytes>"
+    def pieces(self) -> Iterator[Piece]:
+        """As `FileRows.pieces`: blocks of text."""
+        for block, done in text_blocks(self.sources, self.options):
+            yield block.labels, block.columns, block.values, block.has_qid, done
 
-    def survey(self) -> Survey:
-        """As `RowBlocks.survey`: one reading."""
-        if self._survey is None:
-            surveyor, has_qid = Surveyor(self.n_features), False
-            n_rows = 0
-            for block, done in text_blocks(self.paths, self.options):
-                has_qid = block.has_qid
-                surveyor.add(block.labels, block.columns, block.values)
-                n_rows += block.n_rows
-                report(reading(done, self.size, n_rows))
-            self._survey = surveyor.finish(has_qid, self.paths[0])
-        return self._survey
-
-    def windows(
-        self, n_features: int, order: tuple[int, int] | None, first: int
-    ) -> Iterator[Window]:
-        """As `RowBlocks.windows`; of an order, rows come as in the files, in larger windows."""
+    def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
+        """As `FileRows.parts`."""
         options = replace(self.options, n_features=n_features)
-        size = BLOCK_VALUES * (1 if order is None else self.window)
-        parts = text_parts(self.paths, options, size, BLOCK_ROWS * size // BLOCK_VALUES)
-        for number, (X, labels, queries, done) in enumerate(parts):
-            if number >= first:
-                yield Window(as_rows(X), labels, queries, number, done)
-
-    def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """Raise, as `whole` does."""
-        _, labels, queries = self.whole()
-        return labels, queries
-
-    def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """Raise: rows of text are not laid out in memory."""
-        raise ValueError(
-            f"this learner looks at all rows at once, which requires a row cache; found "
-            f"{self.paths[0]}, a text file: make one with `rankcore cache` or "
-            "open_rows(..., cache='directory')"
-        )
+        return text_parts(self.sources, options, n_values, n_rows)
 
 
 def text_blocks(sources: Sequence[Source], options: Options) -> Iterator[tuple[Block, int]]:
@@ -142,25 +97,8 @@ def text_blocks(sources: Sequence[Source], options: Options) -> Iterator[tuple[B
 
 def text_parts(
     sources: Sequence[Source], options: Options, n_values: int, n_rows: int
-) -> Iterator[tuple[Any, NDArray[np.float64], NDArray[np.int64] | None, int]]:
-    """Rows of several files in parts of whole queries.
-
-    Parameters
-    ----------
-    sources : sequence of paths or binary files
-    options : Options
-    n_values, n_rows : int
-        A part ends with the first query, or row, that brings it to one of these.
-
-    Yields
-    ------
-    X : CSR matrix
-    labels : ndarray of float64
-    queries : ndarray of int64, or None
-        The place of its query among those of the part.
-    done : int
-        Bytes of the sources that were read.
-    """
+) -> Iterator[Part]:
+    """Rows of several files in parts of whole queries: `FileRows.parts`."""
     part, starts = Collected(options), QueryStarts("")
     done = 0
     for block, done in text_blocks(sources, options):

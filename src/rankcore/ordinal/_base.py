@@ -10,14 +10,14 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted, check_scalar, validate_data
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_scalar
 
 from rankcore._core.blocks import Pauses, RowBlocks, check_blocks_alone, whole_rows
-from rankcore._core.concurrency import changing, learns, raise_signals, reads
-from rankcore._core.fitted import as_more_rows
+from rankcore._core.concurrency import changing, learns, raise_signals
+from rankcore._core.fitted import keep_names
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
-from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
+from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.params import as_generator, check_flag, check_real
 from rankcore._core.passes import passes
 from rankcore._core.scales import warn_of_scales
@@ -31,11 +31,10 @@ from rankcore._core.state import (
 from rankcore._core.watch import Callback, Watch, as_eval_sets
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
-from rankcore.metrics import rank_loss
 from rankcore.ordinal._block_passes import fit_blocks
-from rankcore.ordinal._decisions import margins
+from rankcore.ordinal._model import OrdinalModel
 from rankcore.ordinal._scale import fix_scale, mean_square_length
-from rankcore.ordinal._validation import check_eval_metric, held_out_labels, ranks_beside
+from rankcore.ordinal._validation import check_eval_metric, held_out_labels
 from rankcore.ordinal._weights import Visits, check_class_weight, row_weights
 from rankcore.progress import Progress, report
 
@@ -52,7 +51,7 @@ PUBLISHED = {
 FIGURES = ("examples", "mistakes", "rank_loss", "average_rank_loss")
 
 
-class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
+class OnlineOrdinalClassifier(OrdinalModel):
     """An online learner of ordered labels. Not public: subclasses are.
 
     A subclass provides ``_check_params``, ``_settings``, ``_new_state``, ``_check_state``,
@@ -180,13 +179,6 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
             "rank_loss_of_last_pass": self.history_["rank_loss"][-1],
         }
 
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "classes": self.classes_.tolist(),
-            "examples_seen": self.t_,
-            "passes": self.n_iter_,
-        }
-
     def _mean_square(self, state: OnlineState, rows: Rows) -> float:
         """What an automatic scale is the square root of, by the first rows."""
         return mean_square_length(rows)
@@ -225,18 +217,6 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         """Learn from positions start .. stop - 1; the first position not learned."""
         bound, weights = self._bind(state), state.weights
         return learn(bound, rows, ranks, order, weights, start, stop, state.counts, marks, losses)
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        """Predicted ranks 0 .. k - 1."""
-        raise NotImplementedError
-
-    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """A score for each rank, shape (n_rows, n_ranks), and the predicted ranks."""
-        raise NotImplementedError
-
-    def _measured(self, rows: Rows) -> np.ndarray:
-        """What is measured against true ranks: predicted ranks, which may be real numbers."""
-        return self._ranks(rows)
 
     # ---------------------------------------------------------------- learning
 
@@ -291,9 +271,9 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         if isinstance(X, RowBlocks) and self._walks_blocks:
             check_blocks_alone(y=y, sample_weight=sample_weight)
             return self._fit_blocks(X, classes, (eval_set, eval_X, eval_y), callbacks)
-        X, y, _ = whole_rows(X, y, None)
         self._check_params()
-        rows, ranks, known = self._first_examples(X, y, classes)
+        all_rows, y, _ = whole_rows(X, y, None)
+        rows, ranks, known = self._first_examples(all_rows, y, classes)
         warn_of_scales(rows, type(self).__name__)
         weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=True)
         if weights is not None:
@@ -447,7 +427,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         shadow.__dict__.pop("feature_names_in_", None)
         # Names are found by a plain estimator, so that no attribute of a user's class is set alone.
         named = BaseEstimator()
-        validate_data(named, X, skip_check_array=True, reset=True)
+        keep_names(named, X)
         fitted = {"n_features_in_": n_features, "classes_": classes, "_state": state}
         shadow.__dict__ |= {**vars(named), **fitted}
         return shadow
@@ -488,119 +468,6 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
         if not state.is_finite(rows.columns):
             raise ValueError(f"the weights overflowed: {self._overflow_hint}")
         state.curve.extend(zip(marks.tolist(), losses.tolist(), strict=True))
-
-    # ---------------------------------------------------------------- predicting
-
-    @reads
-    def decision_function(self, X: Any) -> np.ndarray:
-        """By how much each rank beats the best other one.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples, n_classes), or (n_samples,) for two classes
-            Differences of the scores of ranks: above 0 for the predicted rank, at most 0 for all
-            others, so that `predict` is their argmax. Of two classes only the upper one has a
-            value, above 0 where it is predicted. The scores are those by which the learner
-            decides; with a direction and thresholds a rank's score is the sum, over the thresholds
-            below it, of the projection minus the threshold.
-        """
-        check_is_fitted(self)
-        return margins(*self._scored(self._more_rows(X)))
-
-    @reads
-    def predict(self, X: Any) -> np.ndarray:
-        """The predicted label of each row.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n_samples,)
-            Of the dtype of ``classes_``.
-        """
-        check_is_fitted(self)
-        return self.classes_[self._ranks(self._more_rows(X))]
-
-    @reads
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Negated mean rank loss: minus the mean distance between predicted and true rank.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
-            True labels. Numbers that are not among ``classes_``, as a fold of a cross-validation
-            may lack one, take their place between them: both are ranked among all there are.
-        sample_weight : array-like, shape (n_samples,), optional
-            Weights of the rows in the mean.
-
-        Returns
-        -------
-        float
-            At most 0, which is perfect; greater is better.
-        """
-        check_is_fitted(self)
-        rows = self._more_rows(X)
-        ranks, of_classes = ranks_beside(as_labels(y, rows.n_rows)[0], self.classes_)
-        predicted = np.interp(self._measured(rows), np.arange(of_classes.size), of_classes)
-        return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
-
-    def _more_rows(self, X: Any) -> Rows:
-        """Rows for a fitted model: as many features, under the same names."""
-        return as_more_rows(self, X, as_rows)
-
-    # ---------------------------------------------------------------- what was learned
-
-    @property
-    @reads
-    def t_(self) -> int:
-        """Examples learned from so far, over all passes."""
-        return self._fitted_state().t
-
-    @property
-    @reads
-    def n_iter_(self) -> int:
-        """Passes made; all calls of ``partial_fit`` in a row count as one."""
-        return len(self._fitted_state().log)
-
-    @property
-    @reads
-    def history_(self) -> dict[str, list[float]]:
-        """Figures of each pass, each example ranked before it was learned.
-
-        Keys: ``examples``; ``mistakes``; ``rank_loss``, the mean over the pass;
-        ``average_rank_loss``, the mean over all examples up to its end (the time-averaged loss of
-        the papers' figures); and, with held-out rows, each measure on them: by its name
-        (``valid_rank_loss`` where that is taken), or as ``valid_0_accuracy`` with several sets.
-        """
-        state = self._fitted_state()
-        log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
-        totals = log.cumsum(axis=0)
-        return {
-            "examples": log[:, 0].tolist(),
-            "mistakes": log[:, 2].tolist(),
-            "rank_loss": (log[:, 1] / log[:, 0]).tolist(),
-            "average_rank_loss": (totals[:, 1] / totals[:, 0]).tolist(),
-            **{name: list(values) for name, values in state.validation.items()},
-        }
-
-    @property
-    @reads
-    def loss_curve_(self) -> np.ndarray:
-        """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
-
-        Points lie at the counts with at most two significant digits (1 .. 100, 110, 120 ..), about
-        90 per decade.
-        """
-        curve = np.array(self._fitted_state().curve, dtype=np.float64).reshape(-1, 2)
-        curve[:, 1] /= curve[:, 0]
-        return curve
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

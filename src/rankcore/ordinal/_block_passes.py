@@ -17,6 +17,7 @@ from rankcore._core.blocks import (
     Window,
     between_passes,
     run_windows,
+    with_parameters,
 )
 from rankcore._core.inputs import check_classes, encode, find_classes
 from rankcore._core.params import as_generator
@@ -77,20 +78,29 @@ def fit_blocks(
         _check_resumed(resume[0], known, n_features)
     if survey is not None:
         fix_scale(state, model._lengths, lambda: survey.mean_square)
-    # Names of features are those of a table without any.
-    fitted = model._shadow(np.broadcast_to(0.0, (1, n_features)), known, state, n_features)
+    fitted = model._shadow(blocks, known, state, n_features)
     sets = as_eval_sets(*held_out_rows, {})
     held_out = held_out_labels(sets, fitted._more_rows, known, model.eval_metric, figures)
-    if held_out and pauses is not None:
-        raise ValueError("a fit with held-out rows cannot be resumed: leave eval_set out")
     watch = Watch(fitted, held_out, callbacks)
-    best = None
+    best = None if resume is None or resume[2] is None else resume[2]._state.parameters()
+
+    def save(position: Position, interrupted: bool) -> None:
+        assert pauses is not None
+        opened = state.log[-1]
+        if opened[0] == 0:  # a pass that has only been opened is none yet
+            state.log.pop()
+        if state.t:
+            of_best = with_parameters(fitted, best, watch.best)
+            pauses.save(fitted, position, interrupted, of_best)
+        if opened[0] == 0:
+            state.log.append(opened)
+
     with between_passes(pauses):
         for epoch in passes(model, state, "rank loss", watch.text, first=position.epoch):
             if epoch > position.epoch:
                 position = Position(epoch, 0, position.seed)
                 if pauses is not None:
-                    _save(pauses, fitted, state, position, False)
+                    save(position, False)
             run_windows(
                 blocks,
                 n_features,
@@ -99,7 +109,7 @@ def fit_blocks(
                 model.max_iter,
                 partial(state.snapshot, None),
                 partial(_visit, fitted, state, known, weights, position),
-                None if pauses is None else partial(_save, pauses, fitted, state),
+                None if pauses is None else save,
             )
             if state.log[-1][0] == 0:
                 raise ValueError(
@@ -165,15 +175,3 @@ def _check_resumed(model: Any, known: NDArray[Any], n_features: int) -> None:
             f"the checkpoint is of {model.n_features_in_} features and the classes "
             f"{model.classes_.tolist()}; the data have {n_features} and {known.tolist()}"
         )
-
-
-def _save(
-    pauses: Pauses, fitted: Any, state: OnlineState, position: Position, interrupted: bool
-) -> None:
-    opened = state.log[-1]
-    if opened[0] == 0:  # a pass that has only been opened is none yet
-        state.log.pop()
-    if state.t:
-        pauses.save(fitted, position, interrupted)
-    if opened[0] == 0:
-        state.log.append(opened)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import RegressorTags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import reads
-from rankcore._core.fitted import as_more_rows
+from rankcore._core.fitted import as_more_rows, keep_names
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import Specified
 from rankcore._core.queries import Queries, query_numbers
@@ -213,7 +213,7 @@ class Ranker(Specified, BaseEstimator):
         more = {"eval_qid": eval_qid, "eval_group": eval_group}
         sets = as_eval_sets(eval_set, eval_X, eval_y, more)
         names = copy(self)  # not a new one: a subclass may require parameters
-        validate_data(names, X, skip_check_array=True, reset=True)
+        keep_names(names, X)
         names.n_features_in_ = n_features
         metrics = as_metrics(self.eval_metric)
         called = measure_names(metrics, self._figures, len(sets))
@@ -242,7 +242,7 @@ class Ranker(Specified, BaseEstimator):
         """A copy of this estimator, fitted with a state: what it will be if all goes well."""
         shadow = copy(self)
         shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
-        validate_data(shadow, X, skip_check_array=True, reset=True)  # feature names
+        keep_names(shadow, X)
         shadow.n_features_in_, shadow._largest_query, shadow._state = n_features, largest, state
         return shadow
 

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import Pauses, Position, RowBlocks, Window, between_passes, run_windows
+from rankcore._core.blocks import (
+    Pauses,
+    Position,
+    RowBlocks,
+    Window,
+    between_passes,
+    run_windows,
+    with_parameters,
+)
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_sizes
@@ -46,17 +54,13 @@ def fit_blocks(
     assert n_features is not None
     if survey is not None:
         warn_of_sizes(survey.magnitudes, type(model).__name__, stacklevel=6)
-    # What stands for X where only its form counts.
-    form = np.broadcast_to(0.0, (1, n_features))
-    validation = model._validation(form, n_features, True, *held_out_rows)
-    if validation and pauses is not None:
-        raise ValueError("a fit with held-out rows cannot be resumed: leave eval_set out")
+    validation = model._validation(blocks, n_features, True, *held_out_rows)
     generator = as_generator(model.random_state)
     resume = None if pauses is None else pauses.resume
     if resume is None:
         state = model._new_state(n_features, generator)
         position = Position(1, 0, int(generator.integers(2**63)))
-        fitted = model._shadow(form, n_features, 0, state)
+        fitted = model._shadow(blocks, n_features, 0, state)
     else:
         state, position = resume[0]._state, resume[1]
         if resume[0].n_features_in_ != n_features:
@@ -64,16 +68,23 @@ def fit_blocks(
                 f"the checkpoint is of {resume[0].n_features_in_} features; the data have "
                 f"{n_features}"
             )
-        fitted = model._shadow(form, n_features, resume[0]._largest_query, state)
+        fitted = model._shadow(blocks, n_features, resume[0]._largest_query, state)
     quality = model._quality(validation[0] if validation else None)
     watch = Watch(fitted, validation, callbacks)
-    save = None if pauses is None else partial(pauses.save, fitted)
     best = None
+    if resume is not None and resume[2] is not None:
+        best, fitted.best_iteration_ = resume[2]._state.parameters(), watch.best
+
+    def save(position: Position, interrupted: bool) -> None:
+        assert pauses is not None
+        of_best = with_parameters(fitted, best, watch.best)
+        pauses.save(fitted, position, interrupted, of_best)
+
     with between_passes(pauses):
         for epoch in range(position.epoch, model.max_iter + 1):
             if epoch > position.epoch:
                 position = Position(epoch, 0, position.seed)
-                if save is not None:
+                if pauses is not None:
                     save(position, False)
             if position.window == 0 and len(state.log) < epoch:
                 state.log.append([0, 0, 0, 0, 0])
@@ -85,7 +96,7 @@ def fit_blocks(
                 model.max_iter,
                 state.snapshot,
                 partial(_visit, fitted, state, quality, position),
-                save,
+                None if pauses is None else save,
             )
             if state.log[-1][0] == 0:
                 raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
@@ -12,23 +12,19 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.blocks import Pauses, RowBlocks, check_blocks_alone
-from rankcore._core.concurrency import changing, learns, reads
+from rankcore._core.concurrency import changing, learns
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
-from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
 from rankcore._core.scales import warn_of_scales
-from rankcore._core.scoring import Scoring, no_scoring
-from rankcore._core.state import validation_arrays
 from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows, project
-from rankcore.ranking._base import Ranker
 from rankcore.ranking._block_passes import fit_blocks
-from rankcore.ranking._committee import Committee, borda, votes
+from rankcore.ranking._committee import Committee
 from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
+from rankcore.ranking._perceptron_model import PerceptronModel
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._queries import (
@@ -41,7 +37,6 @@ from rankcore.ranking._validation import Validation, check_metric, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
 
-VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
 SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 # The parameters behind settings of another name.
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
@@ -49,7 +44,7 @@ SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged"
 FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
 
 
-class PairwisePerceptron(Ranker):
+class PairwisePerceptron(PerceptronModel):
     """Perceptron on pairs of documents: committee, voted, averaged, pocket or last hypothesis.
 
     Each pair of documents of a query that differ in label is visited once per pass. If the better
@@ -470,47 +465,6 @@ class PairwisePerceptron(Ranker):
             "judged": self.quality is not None,
         }
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        state = self._state
-        return {
-            "settings": state.settings,
-            "streaming": state.streaming,
-            "seed": state.seed,
-            "largest_query": self._largest_query,
-            "validation": [*state.validation],
-            "best_iteration": getattr(self, "best_iteration_", None),
-        }, state.to_arrays() | validation_arrays(state.validation)
-
-    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        if self._by_rank():
-            return no_scoring(
-                "combine='rank' ranks the documents of a query together: a row has no score alone"
-            )
-        return Scoring("linear", {"weights": self._weights()})
-
-    def _restore(self, spec: ModelSpec) -> None:
-        n_features = check_n_features(spec.n_features)
-        if spec.facts["settings"].keys() != self._settings(n_features).keys():
-            raise ValueError(f"its settings are not those of {type(self).__name__}")
-        state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
-        if not (best is None or 1 <= int(best) <= len(state.log)):
-            raise ValueError(f"its best pass is {best!r}")
-        self._state, self.n_features_in_ = state, n_features
-        self._largest_query = int(spec.facts["largest_query"])
-        if best is not None:
-            self.best_iteration_ = int(best)
-
-    def _fit_summary(self) -> dict[str, Any]:
-        history = self.history_
-        return {
-            "pairs": history["pairs"][-1],
-            "passes": self.n_iter_,
-            "mistakes_of_last_pass": history["mistakes"][-1],
-        }
-
-    def _summary(self) -> dict[str, Any]:
-        return {"pairs_seen": sum(self.history_["pairs"]), "passes": self.n_iter_}
-
     def _quality(self, validation: Validation | None) -> Callable[[Any], float] | None:
         if not isinstance(self.quality, str):
             return self.quality
@@ -524,17 +478,6 @@ class PairwisePerceptron(Ranker):
             return merit(self.quality, judge.measure(scores)[0])
 
         return value
-
-    def _check_answer(self) -> None:
-        """Check the parameters that a fitted model answers by, which may have been set since."""
-        check_option(self.variant, "variant", VARIANTS)
-        check_option(self.combine, "combine", ("score", "rank"))
-        if self.variant == "voted" and self.combine == "score":
-            raise ValueError(
-                "variant='voted' requires combine='rank'; found combine='score', by which all "
-                "voters are their average: take variant='averaged', which keeps none of them"
-            )
-        check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
 
     def _check_params(self) -> None:
         self._check_answer()
@@ -553,54 +496,3 @@ class PairwisePerceptron(Ranker):
         check_metric(self.eval_metric, "eval_metric")
         if self.quality is not None:
             check_metric(self.quality, "quality")
-
-    # ---------------------------------------------------------------- what was learned
-
-    def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
-        if self._by_rank():
-            members = self.committee_
-            return borda(rows, members.weights, members.successes, queries)
-        scores = np.empty(rows.n_rows)
-        project(rows, self._weights(), scores)
-        return check_scores(scores)
-
-    def _by_rank(self) -> bool:
-        self._check_answer()
-        return self.variant in ("committee", "voted") and self.combine == "rank"
-
-    def _weights(self) -> NDArray[np.float64]:
-        state = self._fitted_state()
-        self._check_answer()
-        if self.variant == "last":
-            return state.weights
-        if self.variant == "averaged":
-            return state.average()
-        members = self.committee_
-        if self.variant == "pocket":
-            return members.weights[0]
-        return np.asarray(np.average(members.weights, axis=0, weights=votes(members.successes)))
-
-    @property
-    @reads
-    def coef_(self) -> NDArray[np.float64]:
-        """The weights that score, shape (n_features,)."""
-        self._fitted_state()
-        if self._by_rank():
-            raise AttributeError("combine='rank' has no coef_: the members vote; see committee_")
-        return self._weights().copy()
-
-    @property
-    @reads
-    def committee_(self) -> Committee:
-        """Hypotheses that decide, best first."""
-        state = self._fitted_state()
-        self._check_answer()
-        size = self.committee_size if self.variant != "voted" else None
-        weights, successes = state.best(size)
-        return Committee(weights, successes)
-
-    @property
-    @reads
-    def n_iter_(self) -> int:
-        """Passes made."""
-        return len(self._fitted_state().log)

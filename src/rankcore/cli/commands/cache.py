@@ -1,4 +1,4 @@
-"""``rankcore cache``: text files as a directory of arrays that is mapped into memory."""
+"""``rankcore cache``: text or Parquet files as a directory of arrays that is mapped into memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.files import JsonOption, ManyDataArgument, QuietOption, ZeroBasedOption
+from rankcore.cli.files import (
+    Columns,
+    ColumnsOption,
+    JsonOption,
+    LabelOption,
+    ManyDataArgument,
+    QidOption,
+    QuietOption,
+    ZeroBasedOption,
+)
 from rankcore.cli.terminal import print_facts, progress_bar
 
 
@@ -26,6 +35,9 @@ def cache(
     float32: Annotated[
         bool, typer.Option("--float32", help="Keep values in 4 bytes instead of 8.")
     ] = False,
+    label: LabelOption = None,
+    query: QidOption = None,
+    columns: ColumnsOption = None,
     zero_based: ZeroBasedOption = False,
     features: Annotated[
         int | None,
@@ -43,6 +55,7 @@ def cache(
         raise typer.BadParameter("give either --output or --check", param_hint="--output")
     start = perf_counter()
     sources: Any = [sys.stdin.buffer if name == "-" else name for name in files]
+    names = Columns.of(label, query, columns)
     if check:
         rows = open_rows(sources)
         if not isinstance(rows, CachedRows):
@@ -61,6 +74,9 @@ def cache(
                 zero_based=zero_based,
                 dtype="float32" if float32 else "float64",
                 cache=output,
+                label=names.label,
+                qid=names.query,
+                columns=names.features,
             )
     known = rows.survey()
     facts = {

@@ -8,9 +8,13 @@ import typer
 from rich.console import Console
 
 from rankcore.cli.files import (
+    Columns,
+    ColumnsOption,
     FeaturesOption,
     JsonOption,
+    LabelOption,
     ManyDataArgument,
+    QidOption,
     QuietOption,
     ZeroBasedOption,
     needed_queries,
@@ -55,6 +59,9 @@ def cv(
     params: ParamsOption = None,
     zero_based: ZeroBasedOption = False,
     features: FeaturesOption = None,
+    label: LabelOption = None,
+    query: QidOption = None,
+    columns: ColumnsOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,8 +76,9 @@ def cv(
         parse(name)
     choice = choose(model, epochs, shuffle, seed, set_, params)
     choice.check()
+    taken = Columns.of(label, query, columns)
     with progress_bar(quiet) as bar:
-        X, y, qid = read_many(data, zero_based, features, "--features", bar)
+        X, y, qid = read_many(data, zero_based, features, "--features", bar, taken)
         learner = choice.learner(qid)
         if learner.ranks_queries or metric:
             qid = needed_queries(qid, data[0])

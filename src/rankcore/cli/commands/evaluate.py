@@ -12,7 +12,10 @@ import typer
 from rich.console import Console
 
 from rankcore.cli.files import (
+    Columns,
     JsonOption,
+    LabelOption,
+    QidOption,
     QuietOption,
     ZeroBasedOption,
     load_both,
@@ -76,6 +79,8 @@ def evaluate(
         typer.Option(metavar="MODEL|RUN", help="Another one, to test the difference (repeatable)."),
     ] = None,
     zero_based: ZeroBasedOption = False,
+    label: LabelOption = None,
+    query: QidOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,7 +118,9 @@ def evaluate(
             "--complete and --depth require one"
         )
     others = compare or []
-    both, y, qid, _ = load_both([model, *others], data, zero_based, quiet)
+    both, y, qid, _ = load_both(
+        [model, *others], data, zero_based, quiet, columns=Columns(label, query)
+    )
     paths = [model, *others]
     names = [path.name if others else str(path) for path in paths]
     names = names if len(set(names)) == len(names) else [*map(str, paths)]

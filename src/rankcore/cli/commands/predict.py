@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankcore.cli.files import (
+    Columns,
     DataArgument,
     ModelArgument,
+    QidOption,
     QuietOption,
     ZeroBasedOption,
     check_writable,
@@ -57,6 +59,7 @@ def predict(
         bool, typer.Option("--with-input", help="Print each line of DATA behind its prediction.")
     ] = False,
     zero_based: ZeroBasedOption = False,
+    query: QidOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Predict labels or scores; the labels in the file do not matter."""
@@ -70,7 +73,12 @@ def predict(
     if with_input and data == "-":
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
     ((learned, X),), _, qid, ids = load_both(
-        [model], data, zero_based, quiet, docid=run is not None
+        [model],
+        data,
+        zero_based,
+        quiet,
+        docid=run is not None,
+        columns=Columns(query=query, labelled=False),
     )
     if run is not None:
         _write_run(run, learned, X, needed_queries(qid, data), ids, tag or model.stem)

@@ -9,9 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from rankcore.cli.files import (
+    Columns,
+    ColumnsOption,
     FeaturesOption,
     JsonOption,
+    LabelOption,
     ManyDataArgument,
+    QidOption,
     QuietOption,
     ValidOption,
     ZeroBasedOption,
@@ -30,11 +34,13 @@ from rankcore.cli.learning import (
     choose,
     fit,
     held_out_facts,
+    stopping,
 )
-from rankcore.cli.scaling import ScaleOption, check_scale, scaled, scaler_for
+from rankcore.cli.scaling import ScaleOption, check_scale, scale_fact, scaled, scaler_for
 from rankcore.cli.streaming import (
     CacheOption,
     ClassesOption,
+    HeldOut,
     OnDisk,
     ResumeOption,
     StreamOption,
@@ -83,6 +89,9 @@ def train(
     cache: CacheOption = None,
     classes: ClassesOption = None,
     resume: ResumeOption = False,
+    label: LabelOption = None,
+    query: QidOption = None,
+    columns: ColumnsOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -104,13 +113,14 @@ def train(
     check_writable(output, *inputs)
     if inputs.count("-") > 1:
         raise ValueError("standard input can be read once: name a file for the others")
-    if stream or cache is not None or classes is not None or resume or on_disk(data):
-        in_memory = {"--scale": scale != "none", "--valid": valid, "--calibrate": calibrate}
-        for option, given in in_memory.items():
-            if given:
-                raise ValueError(f"{option} requires all rows in memory; found a stream")
-        disk = OnDisk(data, zero_based, features, cache, classes, resume)
-        train_on_disk(disk, output, choice.name, choice.make, quiet, as_json)
+    given = [stream, resume, *(one is not None for one in (cache, classes, label, query, columns))]
+    if any(given) or on_disk(data):
+        if calibrate is not None:
+            raise ValueError("--calibrate requires all rows in memory; found a stream")
+        stop = None if valid is None else HeldOut(valid, metric, patience)
+        names = Columns.of(label, query, columns)
+        disk = OnDisk(data, zero_based, features, cache, classes, names, scale, stop)
+        train_on_disk(disk, output, choice, resume, quiet, as_json)
         return
 
     import rankcore
@@ -135,36 +145,23 @@ def train(
             held_out[0].resize((held_out[0].shape[0], width))
             if learner.ranks_queries:
                 needed_queries(held_out[2], valid)
-            estimator = choice.make(learner, **_stopping(estimator, metric, patience))
+            estimator = choice.make(learner, **stopping(estimator, metric, patience))
         start = perf_counter()
         scaler = scaler_for(scale, learner, X)
         rows = X if scaler is None else scaled(scaler, X, fit=True)
         if held_out is not None and scaler is not None:
             held_out = (scaled(scaler, held_out[0]), *held_out[1:])
-        names = fit(estimator, rows, y, bar, qid=queries, held_out=held_out)
+        measured = fit(estimator, rows, y, bar, qid=queries, held_out=held_out)
         seconds = perf_counter() - start
         rankcore.save(with_scaler(scaler, estimator), output)
     facts: dict[str, Any] = {"model": learner.name}
     if choice.name is None:
         facts["chosen_since"] = "no line has qid:" if qid is None else "every line has qid:"
     facts |= {"examples": X.shape[0], "features": X.shape[1]}
-    if scaler is not None:
-        facts["scale"] = "maxabs" if type(scaler).__name__ == "MaxAbsScaler" else "standard"
+    facts |= scale_fact(scaler)
     if queries is not None:
         facts["queries"] = len(set(queries.tolist()))
     facts |= estimator._fit_summary()
-    if names:
-        facts |= held_out_facts(estimator, names)
+    if measured:
+        facts |= held_out_facts(estimator, measured)
     print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
-
-
-def _stopping(estimator: Any, metric: str | None, patience: int | None) -> dict[str, Any]:
-    """Parameters that end a fit by held-out rows."""
-    params = estimator.get_params(deep=False)
-    planned = params.get("max_iter") or params.get("n_estimators") or 1
-    more = {
-        "early_stopping_rounds": patience
-        or params.get("early_stopping_rounds")
-        or max(1, planned // 5)
-    }
-    return more if metric is None else {**more, "eval_metric": metric}

@@ -15,9 +15,13 @@ import typer
 
 from rankcore.cli.commands.cv import measure, measured, split
 from rankcore.cli.files import (
+    Columns,
+    ColumnsOption,
     FeaturesOption,
     JsonOption,
+    LabelOption,
     ManyDataArgument,
+    QidOption,
     QuietOption,
     ValidOption,
     ZeroBasedOption,
@@ -67,6 +71,9 @@ def tune(
     set_: SetOption = None,
     zero_based: ZeroBasedOption = False,
     features: FeaturesOption = None,
+    label: LabelOption = None,
+    query: QidOption = None,
+    columns: ColumnsOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -87,11 +94,12 @@ def tune(
     from rankcore.io.scaled import with_scaler
     from rankcore.metrics.names import greater_is_better
 
+    taken = Columns.of(label, query, columns)
     with progress_bar(quiet) as bar, ExitStack() as stack:
-        X, y, qid = read_many(data, zero_based, features, "--features", bar)
+        X, y, qid = read_many(data, zero_based, features, "--features", bar, taken)
         held_out = None
         if valid is not None:
-            held_out = read_data(valid, zero_based, None, "DATA", bar)
+            held_out = read_data(valid, zero_based, None, "DATA", bar, taken)
             width = max(X.shape[1], held_out[0].shape[1])
             for rows in (X, held_out[0]):
                 rows.resize((rows.shape[0], width))

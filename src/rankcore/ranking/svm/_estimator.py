@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_scalar
 
-from rankcore._core.blocks import whole_rows
+from rankcore._core.blocks import named, whole_rows
 from rankcore._core.concurrency import learns
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.numbers import check_scores
@@ -260,9 +260,10 @@ class RankSVM(Ranker):
         """
         self._check_params()
         begin = perf_counter()
+        given = X
         X, y, qid = whole_rows(X, y, qid, group=group, sample_weight=sample_weight)
         X, qid = take_queries(X, qid, group)
-        rows = self._as_rows(X)
+        rows, X = self._as_rows(X), named(given, X)
         queries = queries_of(qid, group, rows.n_rows)
         largest = largest_query(queries, qid, group)
         if not largest and pairs is None:

@@ -1,0 +1,111 @@
+"""What a first reading of rows asks of their values: magnitudes of features, a sum of squares."""
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef int64_t _raise(
+    const int32_t *columns, const real *values, int64_t n,  # in
+    double *sizes, int64_t n_sizes,  # in, out: greatest magnitude of each column
+    double *greatest,  # out
+) noexcept nogil:
+    # The position of a column that is not there, or n. NaN is greater than nothing.
+    cdef int64_t i
+    cdef double size
+    greatest[0] = 0
+    for i in range(n):
+        if not 0 <= columns[i] < n_sizes:
+            return i
+        size = fabs(values[i])
+        if size > sizes[columns[i]]:
+            sizes[columns[i]] = size
+        if size > greatest[0]:
+            greatest[0] = size
+    return n
+
+
+def raise_sizes(
+    const int32_t[::1] columns not None,
+    const real[::1] values not None,
+    double[::1] sizes not None,
+):
+    """Raise the greatest magnitudes of columns to those of some values.
+
+    Parameters
+    ----------
+    columns : int32 array, shape (n_values,)
+    values : float32 or float64 array, shape (n_values,)
+        NaN is passed over.
+    sizes : float64 array, shape (n_columns,)
+        In and out.
+
+    Returns
+    -------
+    float
+        The greatest magnitude of these values; 0 without any.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit together, or a column is beyond ``sizes``.
+
+    Notes
+    -----
+    O(n_values), one pass.
+    """
+    cdef int64_t n = values.shape[0], n_sizes = sizes.shape[0], reached = 0
+    cdef double greatest = 0
+    if columns.shape[0] != n:
+        raise ValueError(f"{n} values do not fit {columns.shape[0]} columns")
+    if n == 0:
+        return 0.0
+    if n_sizes:
+        with nogil:
+            reached = _raise(&columns[0], &values[0], n, &sizes[0], n_sizes, &greatest)
+    if reached < n:
+        raise ValueError(f"found column {columns[reached]}; there are {n_sizes}")
+    return greatest
+
+
+cdef double _squares(const real *values, int64_t n, double factor) noexcept nogil:
+    # Four sums, because each addition waits for the one before it.
+    cdef double s[4]
+    cdef double x
+    cdef int64_t i, j
+    s[0] = s[1] = s[2] = s[3] = 0
+    i = 0
+    while i + 4 <= n:
+        for j in range(4):
+            x = values[i + j] * factor
+            s[j] += x * x if x == x else 0
+        i += 4
+    while i < n:
+        x = values[i] * factor
+        s[0] += x * x if x == x else 0
+        i += 1
+    return (s[0] + s[1]) + (s[2] + s[3])
+
+
+def sum_squares(const real[::1] values not None, double factor):
+    """The sum of the squares of values that are multiplied by a factor; NaN is passed over.
+
+    Parameters
+    ----------
+    values : float32 or float64 array, shape (n_values,)
+    factor : float
+        A power of two, so that products are exact and no square leaves float64.
+
+    Returns
+    -------
+    float
+    """
+    cdef int64_t n = values.shape[0]
+    cdef double total = 0
+    if n:
+        with nogil:
+            total = _squares(&values[0], n, factor)
+    return total

@@ -1,0 +1,120 @@
+"""Rows of files that are read anew for each pass, a window at a time, whatever their format."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.blocks import RowBlocks, Survey, Window
+from rankcore._core.inputs import as_rows
+from rankcore.datasets.streams import Source, title
+from rankcore.datasets.surveys import Surveyor
+from rankcore.progress import Progress, report
+
+# Stored values of a block of rows: 3 MiB as CSR of float64, which the caches hold.
+BLOCK_VALUES = 1 << 18
+# Rows of a block that has few values.
+BLOCK_ROWS = 1 << 16
+# Blocks whose rows are shuffled together.
+WINDOW = 8
+
+# Rows of whole queries: a CSR matrix, their labels, the place of the query of each among those of
+# the part (None without queries), and how many bytes were read up to their end.
+Part: TypeAlias = tuple[Any, NDArray[np.float64], NDArray[np.int64] | None, int]
+# Rows that need not be of whole queries: labels, columns and values as they are stored, whether
+# there are queries, and how many bytes were read up to their end.
+Piece: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], bool, int]
+
+
+def reading(done: int, size: int, n_rows: int) -> Progress:
+    """How far a reading has come that learns nothing."""
+    return Progress(0, 0, min(done, size), size, n_rows, "rows", "bytes")
+
+
+class FileRows(RowBlocks):
+    """Rows of files, one after the other. A subclass reads a format.
+
+    Parameters
+    ----------
+    sources : sequence of paths or binary files
+        Binary files can be read once, by `parts`.
+    size : int
+        Bytes of the files.
+    dtype : dtype
+    n_features : int or None
+    window : int
+        Blocks whose rows are shuffled together.
+    """
+
+    surveyed = False
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        size: int,
+        dtype: Any,
+        n_features: int | None,
+        window: int,
+    ) -> None:
+        self.sources, self.size, self.window = list(sources), size, window
+        self.dtype, self.n_features = np.dtype(dtype), n_features
+
+    def __repr__(self) -> str:
+        n = len(self.sources)
+        names = title(self.sources[0]) if n == 1 else f"{n} files"
+        return f"<rows of {names}, {self.size} bytes>"
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """How files are read, in words of JSON: caches that differ in it are not of these rows."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[Piece]:
+        """All rows, for a survey."""
+
+    @abstractmethod
+    def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
+        """All rows in parts of whole queries.
+
+        A part ends with the first query, or row, that brings it to ``n_values`` or ``n_rows``.
+        """
+
+    def survey(self) -> Survey:
+        """As `RowBlocks.survey`: one reading."""
+        if self._survey is None:
+            surveyor, in_queries, n_rows = Surveyor(self.n_features), False, 0
+            for labels, columns, values, has_qid, done in self.pieces():
+                in_queries = has_qid
+                surveyor.add(labels, columns, values)
+                n_rows += labels.size
+                report(reading(done, self.size, n_rows))
+            self._survey = surveyor.finish(in_queries, title(self.sources[0]))
+        return self._survey
+
+    def windows(
+        self, n_features: int, order: tuple[int, int] | None, first: int
+    ) -> Iterator[Window]:
+        """As `RowBlocks.windows`; of an order, rows come as in the files, in larger windows."""
+        size = BLOCK_VALUES * (1 if order is None else self.window)
+        parts = self.parts(n_features, size, BLOCK_ROWS * size // BLOCK_VALUES)
+        for number, (X, labels, queries, done) in enumerate(parts):
+            if number >= first:
+                yield Window(as_rows(X), labels, queries, number, done)
+
+    def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """Raise, as `whole` does."""
+        _, labels, queries = self.whole()
+        return labels, queries
+
+    def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
+        """Raise: rows of files are not laid out in memory."""
+        raise ValueError(
+            f"this learner looks at all rows at once, which requires a row cache; found "
+            f"{title(self.sources[0])}: make one with `rankcore cache` or "
+            "open_rows(..., cache='directory')"
+        )

@@ -1,0 +1,302 @@
+"""Parquet files that are read anew for each pass, some rows of their row groups at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Part, Piece
+
+MAGIC = b"PAR1"
+LABEL = "label"
+# Columns of queries that are looked for if none is named.
+QUERIES = ("qid", "query", "query_id")
+# Column of document ids, for runs.
+DOCID = "docid"
+# Values that are decoded together: a call for each column costs as much as some thousand values.
+DECODED_VALUES = 2 * BLOCK_VALUES
+# Bytes of a column that are read from the file at a time, so that memory does not depend on how
+# long its row groups are.
+BUFFER = 1 << 16
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a Parquet file, by its first bytes."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def parquet_files(folder: str | os.PathLike[str]) -> list[str]:
+    """The Parquet files in a directory, by name; those that begin with "." or "_" are no data."""
+    with os.scandir(folder) as entries:
+        paths = [one.path for one in entries if one.name[0] not in "._" and one.is_file()]
+    return sorted(os.fsdecode(path) for path in paths if is_parquet(path))
+
+
+def _pyarrow(path: str) -> Any:
+    try:
+        import_module("pyarrow.parquet")
+    except ImportError:
+        raise ValueError(
+            f"{path} is a Parquet file, which requires pyarrow: pip install 'rankcore[parquet]'"
+        ) from None
+    return import_module("pyarrow")
+
+
+class ParquetRows(FileRows):
+    """Rows of Parquet files: a column of labels, perhaps one of queries, and features.
+
+    Parameters
+    ----------
+    paths : list of str
+    dtype : dtype
+    window : int
+    label, qid : str or None
+        Names of columns; None for the usual ones.
+    columns : sequence of str or None
+        Those that are features, in this order; None for all others.
+    labelled : bool
+        Whether there must be labels; else they are 0 if there are none.
+
+    Notes
+    -----
+    All values of a row are stored, zeros included, so that sums are formed in the order of a dense
+    table. Memory: a window, and `DECODED_VALUES` three times.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        dtype: Any,
+        window: int,
+        label: str | None,
+        qid: str | None,
+        columns: Sequence[str] | None,
+        labelled: bool = True,
+    ) -> None:
+        self._arrow = _pyarrow(paths[0])
+        names: list[str] = []
+        with self._opened(paths[0]) as file:
+            names = file.schema_arrow.names
+        self.label: str | None = LABEL if label is None else label
+        if not labelled and self.label not in names:
+            self.label = None
+        self.qid = qid or next((one for one in QUERIES if one in names), None)
+        taken = [one for one in (self.label, self.qid) if one is not None]
+        self.columns = [one for one in names if one not in taken] if columns is None else [*columns]
+        if len({*self.columns, *taken}) < len(self.columns) + len(taken):
+            raise ValueError(
+                "the columns of features, labels and queries must be different ones; found "
+                f"{', '.join([*taken, *self.columns])}"
+            )
+        if not self.columns:
+            raise ValueError(f"{paths[0]} has no columns of features beside {', '.join(taken)}")
+        super().__init__(paths, sum(map(os.path.getsize, paths)), dtype, len(self.columns), window)
+        self.feature_names = np.array(self.columns, dtype=object)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As `FileRows.settings`."""
+        columns = {"label": self.label, "qid": self.qid, "features": self.columns}
+        return {"zero_based": False, "dtype": self.dtype.name, "columns": columns}
+
+    def pieces(self) -> Iterator[Piece]:
+        """As `FileRows.pieces`."""
+        d = len(self.columns)
+        numbers = np.tile(np.arange(d, dtype=np.int32), max(1, BLOCK_VALUES // d))
+        for X, labels, starts, done in self._batches():
+            for first in range(0, len(X), max(1, BLOCK_VALUES // d)):
+                values = X[first : first + max(1, BLOCK_VALUES // d)].ravel()
+                of_rows = labels[first : first + values.size // d]
+                yield of_rows, numbers[: values.size], values, starts is not None, done
+
+    def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
+        """As `FileRows.parts`."""
+        d = len(self.columns)
+        full = min(-(-n_values // d), n_rows)
+        # What is left of the batches before.
+        rest: list[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_] | None]] = []
+        n_rest = done = 0
+        for X, labels, starts, done in self._batches():
+            first = 0
+            while True:
+                stop = max(first, first + full - n_rest)
+                if starts is not None and stop < len(X):
+                    ahead = np.flatnonzero(starts[stop:])
+                    stop = stop + int(ahead[0]) if ahead.size else len(X)
+                if stop >= len(X):
+                    break
+                of_queries = None if starts is None else starts[first:stop]
+                rest.append((X[first:stop], labels[first:stop], of_queries))
+                yield *self._joined(rest), done
+                rest, n_rest, first = [], 0, stop
+            of_queries = None if starts is None else starts[first:]
+            rest.append((X[first:], labels[first:], of_queries))
+            n_rest += len(X) - first
+        if n_rest:
+            yield *self._joined(rest), done
+
+    def _joined(self, rest: list[Any]) -> tuple[Any, NDArray[np.float64], NDArray[np.int64] | None]:
+        X, labels, starts = (
+            parts[0] if len(parts) == 1 or parts[0] is None else np.concatenate(parts)
+            for parts in zip(*rest, strict=True)
+        )
+        return _csr(X), labels, None if starts is None else np.cumsum(starts) - 1
+
+    def _opened(self, path: str) -> Any:
+        """A file, to read with a buffer for each column."""
+        parquet = import_module("pyarrow.parquet")
+        try:
+            return closing(
+                parquet.ParquetFile(
+                    path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True
+                )
+            )
+        except self._arrow.ArrowInvalid as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+
+    def _batches(
+        self,
+    ) -> Iterator[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_] | None, int]]:
+        """Features, labels, where queries begin, and bytes read."""
+        seen: set[Any] = set()
+        last: Any = None
+        before = 0
+        n_rows = max(1, min(DECODED_VALUES // len(self.columns), BLOCK_ROWS))
+        for path in map(str, self.sources):
+            size = os.path.getsize(path)
+            with self._opened(path) as file:
+                found = file.schema_arrow.names
+                wanted = self._wanted(path, found)
+                total, n = max(file.metadata.num_rows, 1), 0
+                for batch in self._decoded(file, path, n_rows, wanted):
+                    X = self._features(batch, path)
+                    labels = self._labels(batch, path)
+                    starts = None
+                    if self.qid is not None:
+                        queries = _ids(self._arrow, batch.column(self.qid), self.qid, path)
+                        starts = np.empty(len(queries), dtype=np.bool_)
+                        starts[0] = queries[0] != last
+                        starts[1:] = queries[1:] != queries[:-1]
+                        for row in np.flatnonzero(starts).tolist():
+                            if queries[row] in seen:
+                                raise ValueError(
+                                    f"{path}, row {n + row}: query {queries[row]} goes on after "
+                                    "another one began; the rows of a query must be next to each "
+                                    f"other: sort the table by {self.qid}"
+                                )
+                            seen.add(queries[row])
+                        last = queries[-1]
+                    n += len(X)
+                    yield X, labels, starts, before + size * n // total
+            before += size
+
+    def _wanted(self, path: str, found: list[str]) -> list[str]:
+        """The columns to read of those that were found."""
+        wanted = [*self.columns, *(one for one in (self.label, self.qid) if one is not None)]
+        for name in wanted:
+            if found.count(name) != 1:
+                some = found if len(found) < 9 else [*found[:4], "...", *found[-4:]]
+                raise ValueError(
+                    f"{path} has {found.count(name) or 'no'} columns named {name!r}, of which one "
+                    f"is required; it has {', '.join(some)}: name columns of labels and queries "
+                    "(label=, qid=; --label, --qid)"
+                )
+        return wanted
+
+    def load(self) -> tuple[Any, NDArray[np.float64], NDArray[Any] | None, NDArray[Any] | None]:
+        """All rows of the first file in memory: X, labels, queries and document ids."""
+        path = str(self.sources[0])
+        with self._opened(path) as file:
+            found = file.schema_arrow.names
+            wanted, ids = self._wanted(path, found), None
+            known = DOCID in found and DOCID not in wanted
+            table = file.read([*wanted, *([DOCID] if known else [])]).combine_chunks()
+        if not table.num_rows:
+            raise ValueError(f"{path} holds no examples")
+        batch = table.to_batches()[0]
+        X, labels, queries = self._features(batch, path), self._labels(batch, path), None
+        if self.qid is not None:
+            queries = _ids(self._arrow, batch.column(self.qid), self.qid, path)
+        if known:
+            ids = _ids(self._arrow, batch.column(DOCID), DOCID, path).astype(str)
+        if queries is not None and queries.dtype == object:
+            queries = queries.astype(str)
+        return _csr(X), labels, queries, ids
+
+    def _decoded(self, file: Any, path: str, n_rows: int, columns: list[str]) -> Iterator[Any]:
+        """Batches of a file that hold a row at least."""
+        batches = file.iter_batches(n_rows, columns=columns)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (self._arrow.ArrowInvalid, OSError) as error:
+                raise ValueError(f"{path} is damaged: {error}") from error
+            if batch is None:
+                return
+            if batch.num_rows:
+                yield batch
+
+    def _features(self, batch: Any, path: str) -> NDArray[Any]:
+        """A dense table of the features; a missing value is NaN."""
+        arrow = self._arrow
+        columns = []
+        for name in self.columns:
+            column, kind = batch.column(name), batch.column(name).type
+            if arrow.types.is_float16(kind):  # which Arrow does not cast
+                column = arrow.array(column.to_numpy(zero_copy_only=False).astype(np.float32))
+            elif arrow.types.is_boolean(kind) or arrow.types.is_decimal(kind):
+                column = column.cast(arrow.float64())
+            elif not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
+                raise ValueError(
+                    f"{path}: column {name!r} is of type {kind}; features must be numbers: encode "
+                    "it, or name the columns of features (columns=, --columns)"
+                )
+            columns.append(column)
+        table = arrow.RecordBatch.from_arrays(columns, self.columns)
+        found = table.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+        return np.ascontiguousarray(found, self.dtype)
+
+    def _labels(self, batch: Any, path: str) -> NDArray[np.float64]:
+        if self.label is None:
+            return np.zeros(batch.num_rows)
+        return _numbers(self._arrow, batch.column(self.label), self.label, path)
+
+
+def _csr(X: NDArray[Any]) -> Any:
+    """A sparse matrix that stores all values of a dense one."""
+    from scipy.sparse import csr_matrix
+
+    n, d = X.shape
+    columns = np.tile(np.arange(d, dtype=np.int32), n)
+    matrix = csr_matrix((X.ravel(), columns, np.arange(0, n * d + 1, d)), shape=(n, d))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _numbers(arrow: Any, column: Any, name: str, path: str) -> NDArray[np.float64]:
+    kind = column.type
+    number = arrow.types.is_integer(kind) or arrow.types.is_floating(kind)
+    if not (number or arrow.types.is_boolean(kind) or arrow.types.is_decimal(kind)):
+        raise ValueError(f"{path}: labels must be numbers; column {name!r} is of type {kind}")
+    if column.null_count:
+        raise ValueError(f"{path}: {column.null_count} labels are missing in column {name!r}")
+    found: NDArray[np.float64] = column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _ids(arrow: Any, column: Any, name: str, path: str) -> NDArray[Any]:
+    if column.null_count:
+        raise ValueError(f"{path}: {column.null_count} queries are missing in column {name!r}")
+    if arrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,136 @@
+"""Rows on disk as a scaler leaves them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.blocks import RowBlocks, Survey, Window
+from rankcore._core.concurrency import raise_signals
+from rankcore._core.inputs import as_rows
+from rankcore._ext.rows import Rows
+from rankcore.datasets.file_rows import reading
+from rankcore.datasets.surveys import Surveyor
+from rankcore.progress import report
+
+
+def as_it_takes(scaler: Any, X: Any) -> Any:
+    """A sparse matrix, or a dense one for a scaler that centres."""
+    return X.toarray() if getattr(scaler, "with_mean", False) else X
+
+
+def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
+    """Fit a scaler to rows on disk, in one reading; from what a survey knows, in none.
+
+    Parameters
+    ----------
+    scaler : StandardScaler or MaxAbsScaler
+    blocks : RowBlocks
+    """
+    survey = blocks.survey()
+    if type(scaler).__name__ == "MaxAbsScaler":
+        scaler.fit(survey.magnitudes[None].astype(blocks.dtype))
+        scaler.n_samples_seen_ = survey.n_rows
+    else:
+        n_rows = 0
+        for window in blocks.windows(survey.n_features, None, 0):
+            raise_signals()
+            # Sums of float32 values would be rounded to float32 after each block.
+            X = matrix(window.rows).astype(np.float64, copy=False)
+            scaler.partial_fit(as_it_takes(scaler, X))
+            n_rows += window.rows.n_rows
+            report(reading(window.done, blocks.size, n_rows))
+
+
+def matrix(rows: Rows) -> Any:
+    """The scipy matrix of CSR rows, in place."""
+    from scipy.sparse import csr_array
+
+    data, columns, starts = rows.arrays
+    return csr_array((data, columns, starts), shape=(rows.n_rows, rows.n_features))
+
+
+class ScaledRows(RowBlocks):
+    """Rows on disk as a scaler leaves them, which each pass scales anew.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    scaler : StandardScaler or MaxAbsScaler
+        Fitted. It takes the names of the features, and rows no longer have them, as in a pipeline.
+    """
+
+    def __init__(self, blocks: RowBlocks, scaler: Any) -> None:
+        self._blocks = blocks
+        self.n_features = int(scaler.n_features_in_)
+        if blocks.n_features is not None and blocks.n_features != self.n_features:
+            raise ValueError(
+                f"the scaler was fitted to {self.n_features} features; {blocks!r} have "
+                f"{blocks.n_features} features"
+            )
+        self.size, self.dtype = blocks.size, blocks.dtype
+        self._nameless = copy(scaler)
+        self._nameless.__dict__.pop("feature_names_in_", None)
+        if blocks.feature_names is not None:
+            scaler.feature_names_in_ = blocks.feature_names
+
+    def __repr__(self) -> str:
+        return f"{self._blocks!r} scaled by {self._nameless}"
+
+    @property
+    def surveyed(self) -> bool:  # type: ignore[override]
+        """As `RowBlocks.surveyed`: whether it costs no more than to read arrays."""
+        return self._blocks.surveyed
+
+    def survey(self) -> Survey:
+        """As `RowBlocks.survey`: one reading, for the scale of the rows is another."""
+        if self._survey is None:
+            known, surveyor, n_rows = self._blocks.survey(), Surveyor(self.n_features), 0
+            for window in self.windows(known.n_features, None, 0):
+                raise_signals()
+                arrays, columns = window.rows.arrays, window.rows.columns
+                if columns is None:
+                    columns = np.tile(np.arange(known.n_features, dtype=np.int32), len(arrays[0]))
+                surveyor.add(window.labels, columns, arrays[0].ravel())
+                n_rows += window.rows.n_rows
+                report(reading(window.done, self.size, n_rows))
+            self._survey = surveyor.finish(known.in_queries, repr(self))
+        return self._survey
+
+    def windows(
+        self, n_features: int, order: tuple[int, int] | None, first: int
+    ) -> Iterator[Window]:
+        """As `RowBlocks.windows`."""
+        for window in self._blocks.windows(n_features, order, first):
+            yield replace(window, rows=as_rows(self.scaled(matrix(window.rows))))
+
+    def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """As `RowBlocks.outline`."""
+        return self._blocks.outline()
+
+    def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
+        """As `RowBlocks.whole`: scaled values are written to a temporary file, and mapped."""
+        X, labels, queries = self._blocks.whole()
+        dense = getattr(self._nameless, "with_mean", False)
+        shape = X.shape if dense else X.data.shape
+        with tempfile.TemporaryFile(prefix="rankcore") as file:
+            kept: Any = np.memmap(file, self.dtype, "w+", shape=shape)
+        first = 0
+        for window in self.windows(X.shape[1], None, 0):
+            values = window.rows.arrays[0]
+            kept[first : first + len(values)] = values
+            first += len(values)
+        if dense:
+            return np.asarray(kept), labels, queries
+        X.data = np.asarray(kept)
+        return X, labels, queries
+
+    def scaled(self, X: Any) -> Any:
+        """A sparse matrix of other rows, as the scaler leaves it; dense where it centres."""
+        return self._nameless.transform(as_it_takes(self._nameless, X))

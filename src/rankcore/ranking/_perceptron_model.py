@@ -1,0 +1,143 @@
+"""What a fitted pairwise perceptron answers, by its variant, and how it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_scalar
+
+from rankcore._core.concurrency import reads
+from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.numbers import check_scores
+from rankcore._core.params import check_option
+from rankcore._core.queries import Queries
+from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._core.state import validation_arrays
+from rankcore._ext.rows import Rows, project
+from rankcore.ranking._base import Ranker
+from rankcore.ranking._committee import Committee, borda, votes
+from rankcore.ranking._perceptron_state import PairwiseState
+
+VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
+
+
+class PerceptronModel(Ranker):
+    """The hypotheses of a pass over pairs. Not public: `PairwisePerceptron` learns them.
+
+    A subclass provides ``_settings``, the parameters that are built into a state.
+    """
+
+    _state: PairwiseState
+    variant: str
+    combine: str
+    committee_size: int
+
+    def _settings(self, n_features: int) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _check_answer(self) -> None:
+        """Check the parameters that a fitted model answers by, which may have been set since."""
+        check_option(self.variant, "variant", VARIANTS)
+        check_option(self.combine, "combine", ("score", "rank"))
+        if self.variant == "voted" and self.combine == "score":
+            raise ValueError(
+                "variant='voted' requires combine='rank'; found combine='score', by which all "
+                "voters are their average: take variant='averaged', which keeps none of them"
+            )
+        check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
+
+    def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
+        if self._by_rank():
+            members = self.committee_
+            return borda(rows, members.weights, members.successes, queries)
+        scores = np.empty(rows.n_rows)
+        project(rows, self._weights(), scores)
+        return check_scores(scores)
+
+    def _by_rank(self) -> bool:
+        self._check_answer()
+        return self.variant in ("committee", "voted") and self.combine == "rank"
+
+    def _weights(self) -> NDArray[np.float64]:
+        state = self._fitted_state()
+        self._check_answer()
+        if self.variant == "last":
+            return state.weights
+        if self.variant == "averaged":
+            return state.average()
+        members = self.committee_
+        if self.variant == "pocket":
+            return members.weights[0]
+        return np.asarray(np.average(members.weights, axis=0, weights=votes(members.successes)))
+
+    @property
+    @reads
+    def coef_(self) -> NDArray[np.float64]:
+        """The weights that score, shape (n_features,)."""
+        self._fitted_state()
+        if self._by_rank():
+            raise AttributeError("combine='rank' has no coef_: the members vote; see committee_")
+        return self._weights().copy()
+
+    @property
+    @reads
+    def committee_(self) -> Committee:
+        """Hypotheses that decide, best first."""
+        state = self._fitted_state()
+        self._check_answer()
+        size = self.committee_size if self.variant != "voted" else None
+        weights, successes = state.best(size)
+        return Committee(weights, successes)
+
+    @property
+    @reads
+    def n_iter_(self) -> int:
+        """Passes made."""
+        return len(self._fitted_state().log)
+
+    # ---------------------------------------------------------------- the saved form
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        state = self._state
+        return {
+            "settings": state.settings,
+            "streaming": state.streaming,
+            "seed": state.seed,
+            "largest_query": self._largest_query,
+            "validation": [*state.validation],
+            "best_iteration": getattr(self, "best_iteration_", None),
+        }, state.to_arrays() | validation_arrays(state.validation)
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        if self._by_rank():
+            return no_scoring(
+                "combine='rank' ranks the documents of a query together: a row has no score alone"
+            )
+        return Scoring("linear", {"weights": self._weights()})
+
+    def _restore(self, spec: ModelSpec) -> None:
+        n_features = check_n_features(spec.n_features)
+        if spec.facts["settings"].keys() != self._settings(n_features).keys():
+            raise ValueError(f"its settings are not those of {type(self).__name__}")
+        state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
+        if not (best is None or 1 <= int(best) <= len(state.log)):
+            raise ValueError(f"its best pass is {best!r}")
+        self._state, self.n_features_in_ = state, n_features
+        self._largest_query = int(spec.facts["largest_query"])
+        if best is not None:
+            self.best_iteration_ = int(best)
+
+    def _fit_summary(self) -> dict[str, Any]:
+        history = self.history_
+        return {
+            "pairs": history["pairs"][-1],
+            "passes": self.n_iter_,
+            "mistakes_of_last_pass": history["mistakes"][-1],
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        return {"pairs_seen": sum(self.history_["pairs"]), "passes": self.n_iter_}
