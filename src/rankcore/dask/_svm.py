@@ -70,12 +70,12 @@ def fit_ranksvm(model: Any, run: Run, findings: list[Finding], form: Any) -> Any
     run.numbers = [run.numbers[at] for at in useful]
     run.shards = [prepared[at] for at in useful]
     run.drop(run.shards)
-    asked = Questions(run, [facts[at].sizes.size for at in useful], balanced)
+    questions = Questions(run, [facts[at].sizes.size for at in useful], balanced)
     space = SharedSpace(
         [facts[at] for at in useful],
-        asked.slopes,
-        asked.curve,
-        asked.matrix,
+        questions.slopes,
+        questions.curve,
+        questions.matrix,
         as_generator(model.random_state),
     )
     n_features = findings[0].n_features

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from rankcore._core.concurrency import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import PairLosses
@@ -59,7 +60,8 @@ class Problem:
         else:
             self.losses = PairLosses(pairing, balanced, n_jobs, rows)
             self.space = FeatureSpace(self.losses, rows, generator)
-        self._blas = ThreadpoolController()
+        with signals_held():  # it has a file open
+            self._blas = ThreadpoolController()
 
     def __enter__(self) -> Problem:
         return self
