@@ -248,6 +248,41 @@ def test_rows_are_checked(library, tmp_path):
     assert library.rankcore_message(ROWS).startswith(b"the rows have other columns")
 
 
+@pytest.mark.parametrize("n", [*range(1, 20), 50])
+def test_columns_are_checked_wherever_the_fault_is(library, tmp_path, n):
+    """Neighbours are compared eight at a time: each place must be looked at."""
+    path = tmp_path / "m"
+    rc.save(rc.RankSVM().fit(np.eye(4, 60), [1, 2, 1, 2], qid=[1, 1, 2, 2]), path)
+    found = Model(library, path)
+    good = np.sort(RNG.choice(60, size=n, replace=False)).astype(np.int32)
+
+    def code(columns):
+        # A good row behind it: what is wrong must not be forgotten.
+        both = np.concatenate([columns, good]).astype(np.int32)
+        rows = sp.csr_array((np.ones(2 * n), both, [0, n, 2 * n]), shape=(2, 60))
+        return found.answer(rows, ranks=False)[0]
+
+    assert code(good) == 0
+    for at in range(n):
+        faults = [-1, 60, -(2**31), 2**31 - 1]
+        faults += [good[at - 1], 0] if at else []
+        for fault in faults:
+            columns = good.copy()
+            columns[at] = fault
+            if (np.diff(columns.astype(np.int64)) > 0).all() and columns[0] >= 0:
+                continue  # columns[-1] is below 60 then, or the fault is 60 or beyond
+            assert code(columns) == ROWS
+    for beyond in (60, 2**31 - 1):
+        assert code(np.append(good[:-1], beyond)) == ROWS
+
+
+def test_offsets_are_checked_before_columns_are_read(library, tmp_path):
+    rc.save(rc.PRank().fit(X, Y), tmp_path / "m")
+    rows = sp.csr_array(X)
+    rows.indptr[1] = 2**30
+    assert Model(library, tmp_path / "m").answer(rows)[0] == ROWS
+
+
 def test_files_that_are_refused(library, tmp_path):
     path = tmp_path / "m"
     with pytest.raises(ValueError, match="cannot be read"):

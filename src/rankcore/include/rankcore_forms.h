@@ -8,6 +8,7 @@
 
 #include "rankcore.h"
 #include "rankcore_calibration.h"
+#include "rankcore_rows.h"
 #include "rankcore_tensors.h"
 
 #ifdef __cplusplus
@@ -102,25 +103,6 @@ static inline int32_t rc_model_has_(rc_model_array array, int64_t a, int64_t b, 
 {
     return array.data && array.shape[0] == a && (array.n_axes < 2 || array.shape[1] == b) &&
            (array.n_axes < 3 || array.shape[2] == c);
-}
-
-/* Whether offsets begin with 0, do not descend and end with `last`. */
-static inline int32_t rc_model_offsets_(const int64_t *offsets, int64_t n, int64_t last)
-{
-    int64_t i, bad = offsets[0] != 0 || offsets[n] != last;
-    for (i = 0; i < n; i++)
-        bad |= offsets[i] > offsets[i + 1];
-    return !bad;
-}
-
-static inline int32_t rc_model_ends_(const int64_t *ends, int64_t n, int64_t last)
-{
-    int64_t i, before = 0, bad = 0;
-    for (i = 0; i < n; i++) {
-        bad |= ends[i] < before;
-        before = ends[i];
-    }
-    return !bad && before == last;
 }
 
 static inline int32_t rc_model_finite_(const double *values, int64_t n)
@@ -272,23 +254,6 @@ static inline int32_t rc_model_read_trees_(rc_model *model, const rc_model_file_
     return rc_model_check_trees_(trees, n);
 }
 
-/* Columns of each row ascend and are below n_features. No branch for each: it costs as little as
- * reading them. */
-static inline int32_t rc_model_columns_(const rc_rows *rows)
-{
-    int64_t i, at;
-    int32_t bad = 0;
-    for (i = 0; i < rows->n_rows; i++) {
-        const int64_t n = rows->indptr[i + 1] - rows->indptr[i];
-        const int32_t *columns = rows->indices + rows->indptr[i];
-        if (n > 0)
-            bad |= columns[0] < 0 || columns[n - 1] >= rows->n_features;
-        for (at = 1; at < n; at++)
-            bad |= columns[at - 1] >= columns[at];
-    }
-    return !bad;
-}
-
 /* The lists of the outputs: each ascends, within the support vectors. */
 static inline int32_t rc_model_check_lists_(const rc_model *model)
 {
@@ -310,6 +275,7 @@ static inline int32_t rc_model_read_support_(rc_model *model, const rc_model_fil
     const int32_t sparse = rc_model_fact_(file, "scoring.indptr").first != NULL;
     const char *key = sparse ? "scoring.values" : "scoring.vectors";
     rc_rows *support = &model->support;
+    int64_t i;
     rc_model_array vectors = rc_model_part_(file, key, RC_MODEL_F64, sparse ? 1 : 2);
     support->dtype = RC_FLOAT64;
     if (!vectors.data) {
@@ -331,7 +297,10 @@ static inline int32_t rc_model_read_support_(rc_model *model, const rc_model_fil
             return 0;
         support->indices = (const int32_t *)indices.data;
         support->indptr = (const int64_t *)indptr.data;
-        return rc_model_columns_(support);
+        for (i = 0; i < support->n_rows; i++)
+            if (!rc_rows_ascend_(support, i))
+                return 0;
+        return 1;
     }
     return rc_model_has_(vectors, norms.size, model->n_features, 0);
 }
