@@ -171,6 +171,12 @@ def test_ties_and_decisions_in_c(library, tmp_path, learner, params):
     np.testing.assert_array_equal(scores, model.project(rows))
 
 
+# scikit-learn clips from 1.9 on.
+CLIPPING = []
+if "clip" in MaxAbsScaler().get_params():
+    CLIPPING.append((MaxAbsScaler(clip=True), [np.ascontiguousarray, sp.csr_array]))
+
+
 @pytest.mark.parametrize(
     ("scaler", "forms"),
     [
@@ -179,6 +185,7 @@ def test_ties_and_decisions_in_c(library, tmp_path, learner, params):
         (StandardScaler(with_std=False), [np.ascontiguousarray]),
         (StandardScaler(with_mean=False, with_std=False), [np.ascontiguousarray, sp.csr_array]),
         (MaxAbsScaler(), [np.ascontiguousarray, sp.csr_array]),
+        *CLIPPING,
     ],
     ids=str,
 )
@@ -198,6 +205,19 @@ def test_scalers_in_front(library, tmp_path, scaler, forms, learner, dtype):
         np.testing.assert_array_equal(scores, expected)
     if len(forms) == 1 and scaler.with_mean:
         assert found.answer(sp.csr_array(X))[0] == UNSUPPORTED
+
+
+@pytest.mark.parametrize("name", ["", "max", "max_abs_clip", "min_max"])
+def test_scalers_that_are_unknown_are_refused(library, tmp_path, name):
+    path = tmp_path / "m"
+    rc.save(make_pipeline(MaxAbsScaler(), rc.PRank()).fit(X, Y), path)
+    content = path.read_bytes()
+    document, arrays = taken_apart(content)
+    assert document["scoring.scaler"] == "max_abs"
+    document["scoring.scaler"] = name
+    path.write_bytes(put_together(document, arrays))
+    with pytest.raises(ValueError, match="its scaler is damaged"):
+        Model(library, path)
 
 
 def test_probabilities_behind_a_scaler(library, tmp_path):

@@ -73,6 +73,7 @@ typedef struct rc_model {
     int32_t calibrated;         /* 0, or 1 if ranks follow from probabilities of the score */
     rc_calibration calibration; /* if it is calibrated */
     int32_t scales;             /* 0, or how values are scaled first: 1 standard, 2 max_abs */
+    int32_t clips;              /* whether they are then held within -1 .. 1 */
     const double *center;       /* NULL: nothing is taken from a value */
     const double *scale;        /* NULL: nothing divides it */
     rc_model_array classes;     /* of numbers, or the UTF-8 of text */
@@ -439,7 +440,10 @@ static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file
     const rc_model_array scale = rc_model_part_(file, "scoring.scale", RC_MODEL_F64, 1);
     if (!scaler.first)
         return !centers && !divides;
-    model->scales = !centers && !divides ? 0 : rc_model_is_(scaler, "max_abs") ? 2 : 1;
+    model->clips = rc_model_is_(scaler, "max_abs_clipped");
+    model->scales = model->clips || rc_model_is_(scaler, "max_abs") ? 2 : centers || divides;
+    if (model->scales == 2 ? centers || !divides : !rc_model_is_(scaler, "standard"))
+        return 0;
     model->center = (const double *)center.data;
     model->scale = (const double *)scale.data;
     return (!centers || rc_model_has_(center, model->n_features, 0, 0)) &&

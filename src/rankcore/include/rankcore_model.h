@@ -118,6 +118,8 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
                 v = x.indices            ? (float)((double)v * (1.0 / model->scale[f]))
                     : model->scales == 2 ? (float)((double)v / model->scale[f])
                                          : v / (float)model->scale[f];
+            if (model->clips)
+                v = v < -1.0f ? -1.0f : v > 1.0f ? 1.0f : v;
             to[i] = v;
         }
     } else {
@@ -130,6 +132,8 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
                 v = v - model->center[f];
             if (model->scale)
                 v = x.indices ? v * (1.0 / model->scale[f]) : v / model->scale[f];
+            if (model->clips)
+                v = v < -1.0 ? -1.0 : v > 1.0 ? 1.0 : v;
             to[i] = v;
         }
     }
