@@ -116,8 +116,8 @@ def export(
     if described.calibration is not None and format not in WITH_PROBABILITIES:
         raise Refused(
             f"{format} cannot express a {described.learner}: it holds one score for a row, and no "
-            "probabilities; export it as c or onnx or, for its score, its estimator_ behind the same "
-            "steps"
+            "probabilities; export it as c or onnx or, for its score, its estimator_ behind the "
+            "same steps"
         )
     target = Path(os.fspath(path)).absolute()
     if not target.parent.is_dir():
