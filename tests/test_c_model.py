@@ -171,6 +171,12 @@ def test_ties_and_decisions_in_c(library, tmp_path, learner, params):
     np.testing.assert_array_equal(scores, model.project(rows))
 
 
+# scikit-learn clips from 1.9 on.
+CLIPPING = []
+if "clip" in MaxAbsScaler().get_params():
+    CLIPPING.append((MaxAbsScaler(clip=True), [np.ascontiguousarray, sp.csr_array]))
+
+
 @pytest.mark.parametrize(
     ("scaler", "forms"),
     [
@@ -179,6 +185,7 @@ def test_ties_and_decisions_in_c(library, tmp_path, learner, params):
         (StandardScaler(with_std=False), [np.ascontiguousarray]),
         (StandardScaler(with_mean=False, with_std=False), [np.ascontiguousarray, sp.csr_array]),
         (MaxAbsScaler(), [np.ascontiguousarray, sp.csr_array]),
+        *CLIPPING,
     ],
     ids=str,
 )
@@ -198,6 +205,19 @@ def test_scalers_in_front(library, tmp_path, scaler, forms, learner, dtype):
         np.testing.assert_array_equal(scores, expected)
     if len(forms) == 1 and scaler.with_mean:
         assert found.answer(sp.csr_array(X))[0] == UNSUPPORTED
+
+
+@pytest.mark.parametrize("name", ["", "max", "max_abs_clip", "min_max"])
+def test_scalers_that_are_unknown_are_refused(library, tmp_path, name):
+    path = tmp_path / "m"
+    rc.save(make_pipeline(MaxAbsScaler(), rc.PRank()).fit(X, Y), path)
+    content = path.read_bytes()
+    document, arrays = taken_apart(content)
+    assert document["scoring.scaler"] == "max_abs"
+    document["scoring.scaler"] = name
+    path.write_bytes(put_together(document, arrays))
+    with pytest.raises(ValueError, match="its scaler is damaged"):
+        Model(library, path)
 
 
 def test_probabilities_behind_a_scaler(library, tmp_path):
@@ -246,6 +266,41 @@ def test_rows_are_checked(library, tmp_path):
         rows.data, rows.indices = rows.data.copy(), rows.indices.copy()
         assert found.answer(rows)[0] == ROWS
     assert library.rankcore_message(ROWS).startswith(b"the rows have other columns")
+
+
+@pytest.mark.parametrize("n", [*range(1, 20), 50])
+def test_columns_are_checked_wherever_the_fault_is(library, tmp_path, n):
+    """Neighbours are compared eight at a time: each place must be looked at."""
+    path = tmp_path / "m"
+    rc.save(rc.RankSVM().fit(np.eye(4, 60), [1, 2, 1, 2], qid=[1, 1, 2, 2]), path)
+    found = Model(library, path)
+    good = np.sort(RNG.choice(60, size=n, replace=False)).astype(np.int32)
+
+    def code(columns):
+        # A good row behind it: what is wrong must not be forgotten.
+        both = np.concatenate([columns, good]).astype(np.int32)
+        rows = sp.csr_array((np.ones(2 * n), both, [0, n, 2 * n]), shape=(2, 60))
+        return found.answer(rows, ranks=False)[0]
+
+    assert code(good) == 0
+    for at in range(n):
+        faults = [-1, 60, -(2**31), 2**31 - 1]
+        faults += [good[at - 1], 0] if at else []
+        for fault in faults:
+            columns = good.copy()
+            columns[at] = fault
+            if (np.diff(columns.astype(np.int64)) > 0).all() and columns[0] >= 0:
+                continue  # columns[-1] is below 60 then, or the fault is 60 or beyond
+            assert code(columns) == ROWS
+    for beyond in (60, 2**31 - 1):
+        assert code(np.append(good[:-1], beyond)) == ROWS
+
+
+def test_offsets_are_checked_before_columns_are_read(library, tmp_path):
+    rc.save(rc.PRank().fit(X, Y), tmp_path / "m")
+    rows = sp.csr_array(X)
+    rows.indptr[1] = 2**30
+    assert Model(library, tmp_path / "m").answer(rows)[0] == ROWS
 
 
 def test_files_that_are_refused(library, tmp_path):

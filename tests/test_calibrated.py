@@ -258,6 +258,20 @@ def test_predictions_for_kappa_beat_all_others_in_expectation():
     )
 
 
+def test_of_ranks_that_cost_the_same_to_rounding_the_lowest_is_predicted():
+    from rankcore._ext.calibration import cheapest_ranks
+
+    costs = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    tie = np.array([0.1, 0.4, 0.25, 0.25])  # the second and the third rank cost 0.85
+    towards = np.array([0.0, -1.0, 1.0, 0.0])
+    table = np.vstack([tie + by * towards for by in (0.0, 1e-15, -1e-15, 1e-9, -1e-9)])
+    found = np.empty(5, dtype=np.int32)
+    cheapest_ranks(table, costs, found)
+    assert found.tolist() == [1, 1, 1, 2, 1]
+    cheapest_ranks(table, costs - 10.0, found)  # those of kappa may be below 0
+    assert found.tolist() == [1, 1, 1, 2, 1]
+
+
 def test_a_frozen_learner_is_not_fitted_again():
     X, y = problem()
     learner = rc.PRank(random_state=0).fit(X[:300], y[:300])

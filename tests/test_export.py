@@ -22,11 +22,7 @@ from rankcore.exporters import FORMATS, checking
 from test_export_search import FIVE, fitted, hostile, scores
 from test_model_file import ORDINAL, QID, RANKERS, RNG, X, Y
 
-LEARNERS = [
-    one
-    for one in ORDINAL + RANKERS
-    if getattr(one, "combine", "score") != "rank" and not isinstance(one, rc.CalibratedOrdinal)
-]
+LEARNERS = [one for one in ORDINAL + RANKERS if getattr(one, "combine", "score") != "rank"]
 SUFFIX = {"c": ".c", "xgboost": ".json"}
 LIBRARIES = {"onnx": ["onnx", "onnxruntime"], "xgboost": ["xgboost"]}
 KEEP = ColumnTransformer([("kept", "passthrough", [4, 0, 2])])
@@ -232,6 +228,7 @@ def test_categories_are_refused(tmp_path, target):
 
 def test_what_is_no_model_is_refused(tmp_path):
     from sklearn.exceptions import NotFittedError
+    from sklearn.frozen import FrozenEstimator
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
@@ -252,9 +249,12 @@ def test_what_is_no_model_is_refused(tmp_path):
     voted = rc.PairwisePerceptron("voted", combine="rank", max_iter=1).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="combine='rank' ranks the documents of a query together"):
         rc.export(voted, path, "c")
-    calibrated = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X, Y)
-    with pytest.raises(ValueError, match="a CalibratedOrdinal cannot be exported: .* estimator_"):
-        rc.export(calibrated, path, "c")
+    votes = rc.CalibratedOrdinal(rc.MulticlassPerceptron(random_state=0)).fit(X, Y)
+    with pytest.raises(ValueError, match="this CalibratedOrdinal cannot be exported: .* each rank"):
+        rc.export(votes, path, "c")
+    foreign = rc.CalibratedOrdinal(FrozenEstimator(LogisticRegression().fit(X, Y))).fit(X, Y)
+    with pytest.raises(TypeError, match="its estimator is a LogisticRegression"):
+        rc.export(foreign, path, "c")
     with pytest.raises(TypeError, match="found PolynomialFeatures in the pipeline"):
         rc.export(make_pipeline(PolynomialFeatures(2), rc.PRank()).fit(X, Y), path, "c")
     imputer = SimpleImputer(missing_values=-1)

@@ -298,11 +298,14 @@ def test_unknown_scales_are_refused(command, tmp_path):
     assert "none, auto, standard, maxabs" in done.stderr
 
 
-def test_a_scaler_that_clips_has_no_file(tmp_path):
+def test_a_scaler_that_clips_has_a_file(tmp_path):
     scaler = MaxAbsScaler()
     if "clip" not in scaler.get_params():
         pytest.skip("this scikit-learn has no clip")
     model = make_pipeline(scaler.set_params(clip=True), rc.PRank(random_state=0))
     model.fit([[1.0, 0], [0, 1], [1, 1]], [1, 2, 3])
-    with pytest.raises(TypeError, match="without clip=True"):
-        rc.save(model, tmp_path / "model")
+    rc.save(model, tmp_path / "model")
+    loaded, rows = rc.load(tmp_path / "model"), np.array([[9.0, -9.0], [-0.5, 2.0]])
+    assert loaded[0].clip
+    np.testing.assert_array_equal(loaded[0].transform(rows), [[1.0, -1.0], [-0.5, 1.0]])
+    np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore.exporters.c_front import front_function
 from rankcore.exporters.c_parts import parts
 from rankcore.exporters.described import Described
-from rankcore.exporters.front import Step, width_after
+from rankcore.exporters.front import width_after
 from rankcore.exporters.reduced import Refused
 
 # A row after the steps in front lies on the stack, in doubles.
@@ -249,48 +250,6 @@ class _Source:
         self.pieces += ["rc_rank"]
         return f"{row}    *score = scores[1];\n    *rank = rc_rank({cuts}, {k}, *score);\n"
 
-    # -------------------------------------------------------------- steps in front
-
-    def front(self) -> str:
-        """The function that makes of a row what the learner sees."""
-        d = self.described.n_features
-        lines = [f"    for (j = 0; j < {d}; j++)\n        y[j] = x[j];\n"]
-        n, norm = d, False
-        for number, step in enumerate(self.described.steps):
-            each = f"    for (j = 0; j < {n}; j++)\n        "
-            table = "" if step.kind in ("normalize", "clip") else self._constants(number, step)
-            if step.kind == "select":
-                n = step.values.size
-                lines.append(
-                    f"    for (j = 0; j < {n}; j++)\n        z[j] = y[{table}[j]];\n"
-                    f"    for (j = 0; j < {n}; j++)\n        y[j] = z[j];\n"
-                )
-            elif step.kind == "impute":
-                lines.append(f"{each}y[j] = y[j] != y[j] ? {table}[j] : y[j];\n")
-            elif step.kind == "clip":
-                low, high = (float(value).hex() for value in step.values)
-                lines.append(
-                    f"{each}y[j] = y[j] < {low} ? {low} : y[j] > {high} ? {high} : y[j];\n"
-                )
-            elif step.kind == "normalize":
-                norm = True
-                lines.append(_normalized(step.norm, each))
-            else:
-                sign = {"subtract": "-", "add": "+", "multiply": "*", "divide": "/"}[step.kind]
-                lines.append(f"{each}y[j] = y[j] {sign} {table}[j];\n")
-        selects = any(step.kind == "select" for step in self.described.steps)
-        variables = "    int64_t j;\n"
-        variables += f"    double z[{d}];\n" if selects else ""
-        variables += "    double norm;\n" if norm else ""
-        return (
-            "/* A row as the steps in front of the learner leave it. */\n"
-            f"static void front(const double *x, double *y)\n{{\n{variables}{''.join(lines)}}}\n"
-        )
-
-    def _constants(self, number: int, step: Step) -> str:
-        kind = np.int64 if step.kind == "select" else np.float64
-        return self.table(f"step_{number}", step.values.astype(kind))
-
     # -------------------------------------------------------------- files
 
     def _about(self) -> str:
@@ -298,8 +257,26 @@ class _Source:
         ranks = f", {d.n_ranks} ranks" if d.n_ranks else ""
         return f"{d.learner}: {d.n_features} features{ranks}. Exported by rankcore."
 
-    def _functions(self) -> list[tuple[str, str, str, str]]:
-        """Result type, name, arguments and how the row comes from them."""
+    def _calibration(self) -> str:
+        """The curves, and the rank of least expected cost; adds what they need."""
+        found = self.described.calibration
+        if found is None:
+            return ""
+        k = self.described.n_ranks
+        tables = [self.table(name, getattr(found, name)) for name in ("curves", "knots")]
+        numbers = [float(value).hex() for value in (found.slope, found.center, found.scale)]
+        fields = [k, found.knots.size, *tables, *numbers, self.table("costs", found.costs)]
+        self.pieces += ["rc_calibration_probabilities", "rc_calibration_rank"]
+        return (
+            f"static const rc_calibration calibration = {_braced(fields)};\n\n"
+            f"static int32_t decided(double score)\n{{\n    double p[{k}];\n"
+            "    rc_calibration_probabilities(&calibration, score, p);\n"
+            "    return rc_calibration_rank(&calibration, p);\n}\n"
+        )
+
+    def _functions(self) -> list[tuple[str, str, str, str, str]]:
+        """Result type, name, arguments, how the row comes from them, and how it ends."""
+        calibrated = self.described.calibration is not None
         found = []
         for kind, arguments, row in [
             ("", "const double *x", f"rc_row_f64({{x}}, NULL, {self.width})"),
@@ -309,25 +286,31 @@ class _Source:
                 continue
             row = row or "rc_row_f64(values, columns, n)"
             if self.has_score:
-                found.append(("double", f"score{kind}", arguments, row))
+                found.append(("double", f"score{kind}", arguments, row, "return score;"))
             if self.described.n_ranks:
-                found.append(("int32_t", f"rank{kind}", arguments, row))
+                last = "return decided(score);" if calibrated else "return rank;"
+                found.append(("int32_t", f"rank{kind}", arguments, row, last))
+            if calibrated:
+                last = "rc_calibration_probabilities(&calibration, score, probabilities);"
+                more = f"{arguments}, double *probabilities"
+                found.append(("void", f"probabilities{kind}", more, row, last))
         return found
 
     def text(self, header: str) -> str:
         """The source."""
         row = self.row()
-        front = self.front() if self.described.steps else ""
+        steps = self.described.steps
+        front = front_function(steps, self.described.n_features, self.table) if steps else ""
+        calibration = self._calibration()
         functions = []
-        for result, name, arguments, source in self._functions():
-            what = name.removesuffix("_sparse")
+        for result, name, arguments, source, last in self._functions():
             value = source.format(x="y") if front else source.format(x="x")
             room = f"    double y[{self.described.n_features}];\n" if front else ""
             call = "    front(x, y);\n" if front else ""
             functions.append(
                 f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    double score = 0.0;\n"
                 f"    int32_t rank = 0;\n{call}    answer({value}, &score, &rank);\n"
-                f"    return {what};\n}}\n"
+                f"    {last}\n}}\n"
             )
         answer = (
             "static void answer(rc_row x, double *score, int32_t *rank)\n{\n"
@@ -343,6 +326,7 @@ class _Source:
             self.model,
             front,
             answer,
+            calibration,
             *functions,
             self._labels(),
             self._names(),
@@ -378,10 +362,12 @@ class _Source:
     def header(self) -> str:
         """The header."""
         prefix, guard = self.prefix, f"{self.prefix.upper()}_H"
-        lines = [
-            f"{result} {prefix}_{name}({arguments});"
-            for result, name, arguments, _ in self._functions()
-        ]
+        lines = []
+        for result, name, arguments, *_ in self._functions():
+            if name == "probabilities":
+                last = self.described.n_ranks - 1
+                lines.append(f"/* Writes probabilities[0 .. {last}], lowest rank first. */")
+            lines.append(f"{result} {prefix}_{name}({arguments});")
         if self.described.classes is not None:
             kind, _ = self._label_table(self.described.classes)
             lines.append(f"/* Label of a rank, 0 .. {self.described.n_ranks - 1}. */")
@@ -411,20 +397,6 @@ extern "C" {{
 
 #endif /* {guard} */
 """
-
-
-def _normalized(norm: str, each: str) -> str:
-    """A row over its norm, or as it is where that is next to nothing: as scikit-learn does."""
-    add = {
-        "l1": "norm = norm + fabs(y[j]);",
-        "l2": "norm = norm + y[j] * y[j];",
-        "max": "norm = fabs(y[j]) > norm ? fabs(y[j]) : norm;",
-    }[norm]
-    root = "    norm = sqrt(norm);\n" if norm == "l2" else ""
-    return (
-        f"    norm = 0.0;\n{each}{add}\n{root}    if (norm < 10.0 * DBL_EPSILON)\n"
-        f"        norm = 1.0;\n{each}y[j] = y[j] / norm;\n"
-    )
 
 
 def _braced(fields: Sequence[Any]) -> str:

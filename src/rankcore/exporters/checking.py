@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
-from rankcore.exporters.described import Described
+from rankcore.exporters.described import Answers, Described
 from rankcore.exporters.front import width_after
 from rankcore.exporters.libraries import library
 from rankcore.exporters.reduced import dense_coefs, linear_weights
 
 # SQLite's own limit of columns, unless it was built with another.
 SQLITE_COLUMNS = 2000
-Answers = tuple[Floats | None, NDArray[np.int64] | None]
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,8 @@ class Check:
     reversed_pairs : int
         Neighbours in Python's order that the engine has the other way round, because they are
         closer than its rounding; anything else is an error.
+    probability_difference : float, or None
+        The largest of a probability from Python's, where there are any.
     """
 
     format: str
@@ -50,12 +51,15 @@ class Check:
     largest_difference: float
     ulps: float
     reversed_pairs: int
+    probability_difference: float | None = None
 
     def __str__(self) -> str:
         """One line for people."""
         same = "no order changed"
         if self.reversed_pairs:
             same = f"{self.reversed_pairs} neighbours closer than rounding changed places"
+        if self.probability_difference is not None:
+            same += f", largest difference of a probability {self.probability_difference:.3g}"
         return (
             f"{self.format}: {self.n_rows} rows in {self.engine}, largest difference "
             f"{self.largest_difference:.3g} ({self.ulps:.2g} ulp of the sum), {same}"
@@ -80,7 +84,7 @@ def check_export(
     Raises
     ------
     ValueError
-        If a score is further off than by rounding, or a rank is another one.
+        If a score is further off than by rounding, or a rank or a probability is another one.
     RuntimeError, ModuleNotFoundError
         If the engine is not there, or refuses the file.
     """
@@ -88,33 +92,53 @@ def check_export(
     engine, single_input, eps = _ENGINES[target]
     if single_input and options.get("dtype") != "float64":
         rows = rows.astype(np.float32).astype(np.float64)
-    scores, ranks = described.answers(rows)
-    name, (found, found_ranks) = engine(described, files, rows, options)
+    expected = described.answers(rows)
+    name, found = engine(described, files, rows, options)
+    _check_rows(expected.ranks, found.ranks, "ranks", target, name)
+    if expected.scores is None or found.scores is None:
+        return Check(target, name, len(rows), 0.0, 0.0, 0)
     size = float(magnitudes(described, rows).max(initial=0.0))
     bound = 0.0 if target in _EXACT and _is_exact(described) else terms(described) * eps * size
-    if ranks is not None and found_ranks is not None:
-        other = np.flatnonzero(ranks != found_ranks)
-        if other.size:
-            raise ValueError(
-                f"{target} changes ranks: {other.size} of {len(rows)} rows, the first of which is "
-                f"row {other[0]}, with rank {ranks[other[0]]} in Python and "
-                f"{found_ranks[other[0]]} in {name}"
-            )
-    if scores is None or found is None:
-        return Check(target, name, len(rows), 0.0, 0.0, 0)
-    differences = np.abs(scores - found)
-    worst = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
+    differences = _differences(expected.scores, found.scores)
+    worst = int(np.argmax(differences))
     largest = float(differences[worst])
     if not largest <= bound:
         raise ValueError(
-            f"{target} changes scores: row {worst} scores {scores[worst]!r} in Python and "
-            f"{found[worst]!r} in {name}, more apart than rounding, which is at most {bound:.3g}"
+            f"{target} changes scores: row {worst} scores {expected.scores[worst]!r} in Python and "
+            f"{found.scores[worst]!r} in {name}, more apart than rounding, which is at most "
+            f"{bound:.3g}"
         )
-    order = np.argsort(scores, kind="stable")
-    apart = np.diff(scores[order]) > 0
-    reversed_pairs = int((apart & (np.diff(found[order]) < 0)).sum())
+    order = np.argsort(expected.scores, kind="stable")
+    apart = np.diff(expected.scores[order]) > 0
+    reversed_pairs = int((apart & (np.diff(found.scores[order]) < 0)).sum())
     ulps = largest / (eps * size) if size else 0.0
-    return Check(target, name, len(rows), largest, ulps, reversed_pairs)
+    if described.calibration is None or expected.probabilities is None:
+        return Check(target, name, len(rows), largest, ulps, reversed_pairs)
+    # To the bit those of the engine's own score: one that is rounded otherwise may have others.
+    of_score = described.calibration.probabilities(found.scores)
+    _check_rows(of_score, found.probabilities, "probabilities", target, name)
+    shares = float(_differences(expected.probabilities, found.probabilities).max())
+    return Check(target, name, len(rows), largest, ulps, reversed_pairs, shares)
+
+
+def _check_rows(expected: Any, found: Any, what: str, target: str, name: str) -> None:
+    """Raise ValueError if an engine has others; nothing where either has none."""
+    if expected is None or found is None:
+        return
+    other = np.flatnonzero((_differences(expected, found) > 0.0).reshape(len(expected), -1).any(1))
+    if other.size:
+        row = int(other[0])
+        raise ValueError(
+            f"{target} changes {what}: {other.size} of {len(expected)} rows, the first of which is "
+            f"row {row}, with {expected[row].tolist()} in Python and {found[row].tolist()} in "
+            f"{name}"
+        )
+
+
+def _differences(expected: NDArray[Any], found: NDArray[Any]) -> Floats:
+    """Sizes of differences; infinite where an engine has no number."""
+    apart: Floats = np.abs(np.subtract(expected, found, dtype=np.float64))
+    return np.where(np.isnan(apart), np.inf, apart)
 
 
 def terms(described: Described) -> int:
@@ -201,17 +225,15 @@ _PROGRAM = """#include <stdio.h>
 
 int main(void)
 {{
-    static double x[{n}];
+    static double x[{n}], found[{width}];
     while (fread(x, sizeof *x, {n}, stdin) == {n}) {{
-        double found;
 {calls}
+        if (fwrite(found, sizeof *found, {width}, stdout) != {width})
+            return 1;
     }}
     return ferror(stdin) || fflush(stdout);
 }}
 """
-_CALL = """        found = (double){function}(x);
-        if (fwrite(&found, sizeof found, 1, stdout) != 1)
-            return 1;"""
 
 
 def _in_c(
@@ -220,15 +242,26 @@ def _in_c(
     compiler = shutil.which("cc")
     if compiler is None:
         raise RuntimeError("check of format='c' needs a C compiler: found no cc")
-    prefix = options.get("name") or files[0].stem
-    calls = {"score": described.scoring.form != "classes", "rank": bool(described.n_ranks)}
-    called = [name for name, there in calls.items() if there]
+    prefix, k = options.get("name") or files[0].stem, described.n_ranks
+    # What is there, and how many numbers of a row it has.
+    widths, calls = {}, []
+    if described.scoring.form != "classes":
+        widths["scores"] = 1
+        calls.append(f"found[0] = {prefix}_score(x);")
+    if k:
+        calls.append(f"found[{len(widths)}] = (double){prefix}_rank(x);")
+        widths["ranks"] = 1
+    if described.calibration is not None:
+        calls.append(f"{prefix}_probabilities(x, found + {len(widths)});")
+        widths["probabilities"] = k
+    width = sum(widths.values())
     # A program of its own: a library that is loaded once more from a file of another content may
     # be the old one, for the linker knows files by their numbers, which are given again.
     program = _PROGRAM.format(
         header=next(file.name for file in files if file.suffix == ".h"),
         n=described.n_features,
-        calls="\n".join(_CALL.format(function=f"{prefix}_{name}") for name in called),
+        width=width,
+        calls="\n".join(f"        {call}" for call in calls),
     )
     with tempfile.TemporaryDirectory() as folder:
         main, executable = Path(folder) / "main.c", Path(folder) / "main"
@@ -244,11 +277,12 @@ def _in_c(
         ran = subprocess.run([executable], input=rows.tobytes(), capture_output=True)
     if ran.returncode:
         raise RuntimeError(f"the program of {files[0]} ended with status {ran.returncode}")
-    table = np.frombuffer(ran.stdout).reshape(len(rows), len(called))
-    found = dict(zip(called, table.T, strict=True))
-    scores = found.get("score")
-    ranks = found["rank"].astype(np.int64) if "rank" in found else None
-    return f"C ({compiler})", (scores, ranks)
+    table = np.frombuffer(ran.stdout).reshape(len(rows), width)
+    ends = np.cumsum([*widths.values()])
+    found = dict(zip(widths, np.split(table, ends[:-1], axis=1), strict=True))
+    scores = found["scores"][:, 0] if "scores" in found else None
+    ranks = found["ranks"][:, 0].astype(np.int64) if k else None
+    return f"C ({compiler})", Answers(scores, ranks, found.get("probabilities"))
 
 
 def _in_onnxruntime(
@@ -259,7 +293,9 @@ def _in_onnxruntime(
     given = rows.astype(options.get("dtype") or "float32")
     names = [output.name for output in session.get_outputs()]
     outputs = dict(zip(names, session.run(None, {"rows": given}), strict=True))
-    return f"onnxruntime {runtime.__version__}", (outputs.get("score"), outputs.get("rank"))
+    return f"onnxruntime {runtime.__version__}", Answers(
+        *map(outputs.get, ("score", "rank", "probabilities"))
+    )
 
 
 def _in_xgboost(
@@ -268,7 +304,7 @@ def _in_xgboost(
     xgboost = library("xgboost", "xgboost")
     booster = xgboost.Booster(model_file=str(files[0]))
     data = xgboost.DMatrix(rows.astype(np.float32), feature_names=described.names)
-    return f"xgboost {xgboost.__version__}", (booster.predict(data).astype(np.float64), None)
+    return f"xgboost {xgboost.__version__}", Answers(booster.predict(data).astype(np.float64))
 
 
 def _in_sqlite(
@@ -294,7 +330,7 @@ def _in_sqlite(
         finally:
             connection.close()
     scores = np.array([row[0] for row in found], dtype=np.float64)
-    return f"SQLite {sqlite3.sqlite_version}", (scores, None)
+    return f"SQLite {sqlite3.sqlite_version}", Answers(scores)
 
 
 # Engine, whether rows reach it in single precision, and the unit in the last place of 1.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,25 @@ from numpy.typing import NDArray
 from rankcore._core.concurrency import unchanging
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
+from rankcore.exporters.calibration import Calibration, taken_apart
 from rankcore.exporters.front import Step, steps_of, width_after
+from rankcore.ordinal._held_out import thawed
+from rankcore.ordinal.calibrated import CalibratedOrdinal
+
+
+class Answers(NamedTuple):
+    """Of rows; None for what there is not.
+
+    Attributes
+    ----------
+    scores : ndarray of float64, shape (n,), or None
+    ranks : ndarray of int64, shape (n,), or None
+    probabilities : ndarray of float64, shape (n, n_ranks), or None
+    """
+
+    scores: Floats | None
+    ranks: NDArray[np.int64] | None = None
+    probabilities: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -26,15 +44,17 @@ class Described:
     learner : str
         Name of the class.
     scoring : Scoring
-        How the learner answers.
+        How the learner answers; of a calibrated one, the learner inside.
     steps : list of Step
-        What is done to a row before.
+        What is done to a row before, in front of a calibrated learner and inside it.
     n_features : int
         Of a row that reaches the first step.
     names : list of str, or None
         Of these features.
     classes : ndarray, or None
         Of an ordinal learner, lowest rank first.
+    calibration : Calibration, or None
+        What makes probabilities and a rank of the score of a calibrated learner.
     """
 
     model: Any
@@ -44,6 +64,7 @@ class Described:
     n_features: int
     names: list[str] | None
     classes: NDArray[Any] | None
+    calibration: Calibration | None = None
 
     @property
     def n_ranks(self) -> int:
@@ -59,20 +80,23 @@ class Described:
             )
         return self.names
 
-    def answers(self, X: Any) -> tuple[Floats | None, NDArray[np.int64] | None]:
-        """Scores and ranks of rows in Python; None for what the learner does not have."""
+    def answers(self, X: Any) -> Answers:
+        """What Python makes of rows."""
         rows, last = X, self.model
         if type(last).__name__ == "Pipeline":
             rows = last[:-1].transform(X) if len(last.steps) > 1 else X
             last = last[-1]
         if self.classes is None:
-            return np.asarray(last.predict(rows), dtype=np.float64), None
+            return Answers(np.asarray(last.predict(rows), dtype=np.float64))
         labels = np.asarray(last.predict(rows))
         order = np.argsort(self.classes, kind="stable")
         ranks = order[np.searchsorted(self.classes[order], labels)].astype(np.int64)
         if not hasattr(last, "project"):
-            return None, ranks
-        return np.asarray(last.project(rows), dtype=np.float64), ranks
+            return Answers(None, ranks)
+        scores = np.asarray(last.project(rows), dtype=np.float64)
+        return Answers(
+            scores, ranks, None if self.calibration is None else last.predict_proba(rows)
+        )
 
 
 def describe(model: Any, feature_names: Sequence[str] | None = None) -> Described:
@@ -93,10 +117,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     """
     from sklearn.utils.validation import check_is_fitted
 
-    front: list[Any] = []
-    last = model
-    if type(model).__name__ == "Pipeline":
-        front, last = [step for _, step in model.steps[:-1]], model.steps[-1][1]
+    front, last = _steps_and_last(model)
     chosen = ": export its best_estimator_" if hasattr(last, "best_estimator_") else ""
     if chosen or not hasattr(last, "_scoring"):
         raise TypeError(
@@ -104,29 +125,32 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
             f"{type(last).__name__}{chosen}"
         )
     check_is_fitted(last)
+    name, learner = type(last).__name__, last
+    inside: list[Any] = []
+    if isinstance(last, CalibratedOrdinal):
+        inside, learner = _steps_and_last(thawed(last.estimator_))
+        if not hasattr(learner, "_scoring"):
+            raise TypeError(
+                "export takes a CalibratedOrdinal of a rankcore learner; its estimator is a "
+                f"{type(learner).__name__}"
+            )
     with unchanging(last):
         spec = last._spec()
-    scoring = spec.scoring
-    learner = type(last).__name__
-    if scoring.form == "calibrated":
-        raise ValueError(
-            f"a {learner} cannot be exported: its probabilities are no sum; export its estimator_, "
-            "or save it: rankcore_model.h reads the file"
-        )
+    scoring, calibration = taken_apart(spec.scoring)
     if scoring.form == "none":
-        raise ValueError(f"this {learner} cannot be exported: {scoring.facts['reason']}")
+        raise ValueError(f"this {name} cannot be exported: {scoring.facts['reason']}")
     first = next((one for one in front if hasattr(one, "n_features_in_")), last)
     n_features = width = int(first.n_features_in_)
     steps: list[Step] = []
-    for one in front:
+    for one in front + inside:
         if one is not None and not isinstance(one, str):
             check_is_fitted(one)
         steps += steps_of(one, width)
         width = width_after(steps, n_features)
-    if width != last.n_features_in_:
+    if width != learner.n_features_in_:
         raise ValueError(
-            f"{width} features leave the steps in front, but this {learner} has "
-            f"{last.n_features_in_}: export takes models without a column of queries"
+            f"{width} features leave the steps in front, but this {type(learner).__name__} has "
+            f"{learner.n_features_in_}: export takes models without a column of queries"
         )
     names = feature_names
     if names is None:
@@ -135,13 +159,21 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     classes = getattr(last, "classes_", None)
     return Described(
         model,
-        learner,
+        name,
         scoring,
         steps,
         n_features,
         None if names is None else _checked_names(names, n_features),
         None if classes is None else np.asarray(classes),
+        calibration,
     )
+
+
+def _steps_and_last(model: Any) -> tuple[list[Any], Any]:
+    """What stands in front, and the learner."""
+    if type(model).__name__ != "Pipeline":
+        return [], model
+    return [step for _, step in model.steps[:-1]], model.steps[-1][1]
 
 
 def _checked_names(names: Sequence[str], n_features: int) -> list[str]:

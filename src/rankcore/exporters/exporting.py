@@ -13,6 +13,7 @@ from typing import Any
 
 from rankcore.exporters.checking import CHECKED, Check, check_export
 from rankcore.exporters.described import describe
+from rankcore.exporters.reduced import Refused
 
 # Where each format is written: module and function, imported when it is used.
 WRITERS = {
@@ -28,6 +29,8 @@ WRITERS = {
     "vespa": ("vespa", "export_vespa"),
 }
 FORMATS = tuple(WRITERS)
+# Of a calibrated learner; the others hold one score for a row.
+WITH_PROBABILITIES = ("c", "onnx")
 _REFUSED = {
     "pmml": "the libraries that write PMML know scikit-learn's estimators alone, or run Java: "
     "export it as onnx, c or sql",
@@ -63,8 +66,8 @@ def export(
         need them.
     check : array-like or scipy sparse, shape (n_rows, n_features), optional
         Rows to score with the file that was written, by an engine that is not ours: a C compiler,
-        onnxruntime, XGBoost or SQLite. The largest difference is printed. Search engines do not
-        run here: a warning says so.
+        onnxruntime, XGBoost or SQLite. The largest difference is printed, of probabilities too.
+        Search engines do not run here: a warning says so.
     **options
         ``name``, of "c" what all names begin with, of search engines the name of the model there,
         by default that of the file; ``dtype`` of "onnx", the input's, "float32" or "float64";
@@ -110,6 +113,12 @@ def export(
         accepted = ", ".join(known) or "none"
         raise TypeError(f"format {format!r} has the options {accepted}; found {unknown[0]!r}")
     described = describe(model, feature_names)
+    if described.calibration is not None and format not in WITH_PROBABILITIES:
+        raise Refused(
+            f"{format} cannot express a {described.learner}: it holds one score for a row, and no "
+            "probabilities; export it as c or onnx or, for its score, its estimator_ behind the "
+            "same steps"
+        )
     target = Path(os.fspath(path)).absolute()
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}")

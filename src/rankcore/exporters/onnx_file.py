@@ -9,15 +9,17 @@ import numpy as np
 
 from rankcore.exporters.described import Described, describe
 from rankcore.exporters.libraries import library
-from rankcore.exporters.onnx_graph import ML, build
+from rankcore.exporters.onnx_graph import build
+from rankcore.exporters.onnx_operators import ML
 
 # What the operators require.
 OPSET, ML_OPSET, IR = 18, 3, 8
+WIDE = ("scores", "probabilities")  # outputs with a column for each rank
 _KINDS = {"f": 11, "i": 7, "U": 8}  # TensorProto's double, int64, string
 
 
 def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> list[Path]:
-    """Write a graph from ``rows`` to ``score``, and ``rank`` and ``label`` where there are any.
+    """Write a graph from ``rows`` to ``score``, and to what else `onnx_graph.build` finds.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def _output(onnx: Any, name: str, described: Described) -> Any:
         kind = onnx.TensorProto.INT64
     if name == "label" and described.classes is not None:
         kind = _KINDS["i" if (of := described.classes.dtype.kind) in "biu" else of]
-    shape = ["n", described.n_ranks] if name == "scores" else ["n"]
+    shape = ["n", described.n_ranks] if name in WIDE else ["n"]
     return onnx.helper.make_tensor_value_info(name, kind, shape)
 
 
@@ -119,7 +121,7 @@ def register_onnx_converters() -> list[str]:
     names = [
         *("PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron", "VotedPRank", "OAPBPM"),
         *("OAPBagging", "OAPVoting", "KernelPRank", "KernelCuSumRank", "KernelOAPBPM"),
-        *("PairwisePerceptron", "RankSVM", "RankBoost", "BipartiteRankBoost"),
+        *("PairwisePerceptron", "RankSVM", "RankBoost", "BipartiteRankBoost", "CalibratedOrdinal"),
     ]
     for name in names:
         skl2onnx.update_registered_converter(
@@ -145,14 +147,15 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
 
 def _output_names(described: Described) -> list[str]:
     first = "scores" if described.scoring.form == "classes" else "score"
-    return [first, "rank", "label"] if described.n_ranks else [first]
+    names = [first, "rank", "label"] if described.n_ranks else [first]
+    return names if described.calibration is None else [*names, "probabilities"]
 
 
 def _shapes(operator: Any) -> None:
     """Set the shapes of the outputs; of skl2onnx."""
     n = operator.inputs[0].get_first_dimension()
     for output in operator.outputs:
-        wide = output.raw_name == "scores"
+        wide = output.raw_name in WIDE
         output.type.shape = [n, operator.raw_operator.classes_.size] if wide else [n]
 
 

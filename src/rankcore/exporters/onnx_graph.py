@@ -1,54 +1,18 @@
-"""Models as ONNX operators, in double precision: one list of them, for onnx and for skl2onnx."""
+"""Models as ONNX operators, in double precision."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import Step, width_after
-from rankcore.exporters.reduced import Forest, as_forest, dense_coefs, support_matrix
-
-# TensorProto's numbers of types.
-DOUBLE, INT64 = 11, 7
-ML = "ai.onnx.ml"
-
-
-@dataclass
-class Graph:
-    """Operators in order, and the arrays they read.
-
-    Attributes
-    ----------
-    nodes : list of (operator, inputs, output, domain, attributes)
-    arrays : dict of str to ndarray
-    prefix : str
-        Of the names of all that is between input and outputs.
-    """
-
-    nodes: list[tuple[str, list[str], str, str, dict[str, Any]]] = field(default_factory=list)
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-    prefix: str = ""
-
-    def array(self, values: Any, dtype: Any = np.float64) -> str:
-        """A constant."""
-        name = f"{self.prefix}c{len(self.arrays)}"
-        self.arrays[name] = np.asarray(values, dtype=dtype)
-        return name
-
-    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """An operator; returns the name of what it computes."""
-        output = f"{self.prefix}t{len(self.nodes)}"
-        self.nodes.append((operator, [*inputs], output, domain, attributes))
-        return output
-
-    def double(self, name: str) -> str:
-        """A tensor as doubles."""
-        return self.add("Cast", name, to=DOUBLE)
+from rankcore.exporters.onnx_operators import INT64, Graph
+from rankcore.exporters.onnx_probabilities import cheapest, probabilities
+from rankcore.exporters.onnx_trees import tree_ensemble
+from rankcore.exporters.reduced import as_forest, dense_coefs, support_matrix
 
 
 def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dict[str, str]]:
@@ -67,18 +31,24 @@ def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dic
     graph : Graph
     outputs : dict of str to str
         "score", double (n), "scores", double (n, n_ranks), of classes, "rank", int64 (n), "label"
-        (n), where there are any.
+        (n), "probabilities", double (n, n_ranks), where there are any.
     """
     graph = Graph(prefix=prefix)
     x = graph.double(rows)
     for step in described.steps:
         x = _front(graph, x, step)
     outputs = _FORMS[described.scoring.form](graph, x, described)
+    if described.calibration is not None:
+        table = probabilities(graph, outputs["score"], described.calibration)
+        outputs["rank"] = cheapest(graph, table, described.calibration)
     classes = described.classes
     if classes is not None:
         numbers = classes.dtype.kind in "biuf"
         kind = np.float64 if classes.dtype.kind == "f" else np.int64 if numbers else np.str_
         outputs["label"] = graph.add("Gather", graph.array(classes, kind), outputs["rank"])
+    if described.calibration is not None:
+        outputs["probabilities"] = table
+        graph.keep(outputs.values())  # not the rank of the learner inside
     return graph, outputs
 
 
@@ -90,8 +60,11 @@ def _front(graph: Graph, x: str, step: Step) -> str:
     if step.kind == "clip":
         return graph.add("Clip", x, *map(graph.array, step.values))
     if step.kind != "normalize":
-        operator = {"subtract": "Sub", "add": "Add", "multiply": "Mul", "divide": "Div"}[step.kind]
-        return graph.add(operator, x, graph.array(step.values))
+        operations = {
+            **{"subtract": graph.minus, "add": graph.plus},
+            **{"multiply": graph.times, "divide": graph.over},
+        }
+        return operations[step.kind](x, step.values)
     axis = graph.array([1], np.int64)
     if step.norm == "max":
         norm = graph.add("ReduceMax", graph.add("Abs", x), axis, keepdims=1)
@@ -142,7 +115,7 @@ def _thresholds(graph: Graph, x: str, described: Described) -> dict[str, str]:
 
 def _rounded(graph: Graph, x: str, described: Described) -> dict[str, str]:
     arrays = described.scoring.arrays
-    score = graph.add("Add", _dot(graph, x, arrays["weights"]), graph.array(arrays["intercept"][0]))
+    score = graph.plus(_dot(graph, x, arrays["weights"]), arrays["intercept"][0])
     nearest = graph.add("Floor", graph.add("Add", score, graph.array(0.5)))
     bounds = graph.array(1.0), graph.array(float(described.n_ranks))
     place = graph.add("Sub", graph.add("Clip", nearest, *bounds), graph.array(1.0))
@@ -155,7 +128,7 @@ def _tasks(graph: Graph, x: str, described: Described) -> dict[str, str]:
 
 def _by_tasks(graph: Graph, tasks: str, described: Described) -> dict[str, str]:
     arrays, facts = described.scoring.arrays, described.scoring.facts
-    margins = graph.add("Sub", tasks, graph.array(arrays["thresholds"]))
+    margins = graph.minus(tasks, arrays["thresholds"])
     # (0, margins) cumulated: the scores of the ranks.
     padded = graph.add("Pad", margins, graph.array([0, 1, 0, 0], np.int64), graph.array(0.0))
     scores = graph.add("CumSum", padded, graph.array(1, np.int64))
@@ -225,10 +198,9 @@ def _kernel(graph: Graph, x: str, described: Described) -> dict[str, str]:
         sums = graph.add("Add", norms, graph.array(arrays["norms"]))
         distances = graph.add("Sub", sums, graph.add("Add", dots, dots))
         positive = graph.add("Max", distances, graph.array(0.0))
-        values = graph.add("Exp", graph.add("Mul", positive, graph.array(-gamma)))
+        values = graph.add("Exp", graph.times(positive, -gamma))
     elif facts["kernel"] == "poly":
-        scaled = graph.add("Mul", dots, graph.array(gamma))
-        base = graph.add("Add", scaled, graph.array(coef0))
+        base = graph.plus(graph.times(dots, gamma), coef0)
         values = graph.add("Pow", base, graph.array(float(facts["degree"])))
     else:
         values = dots
@@ -247,56 +219,12 @@ def _forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
     if forest.zero_missing:
         zero = graph.add("Equal", x, graph.array(0.0))
         x = graph.add("Where", zero, graph.array(np.nan), x)
-    return {"score": _flat(graph, _tree_ensemble(graph, x, forest))}
+    return {"score": _flat(graph, tree_ensemble(graph, x, forest))}
 
 
 def _width(described: Described) -> int:
     """How many features reach the learner."""
     return width_after(described.steps, described.n_features)
-
-
-def _tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
-    """The sum of trees, (n, 1).
-
-    The operator for trees adds in float32: it gives the number of the leaf in each tree, which is
-    exact, and the values of the leaves are gathered and added in double precision.
-    """
-    trees = [tree for tree in forest.trees if tree.features[0] >= 0]
-    constant = float(sum(tree.values[0] for tree in forest.trees if tree.features[0] < 0))
-    base, axis = graph.array([[constant]]), graph.array([1], np.int64)
-    if not trees:
-        zeros = graph.add("ReduceSum", graph.add("Mul", x, graph.array(0.0)), axis, keepdims=1)
-        return graph.add("Add", zeros, base)
-    sizes = [tree.features.size for tree in trees]
-    of_tree = np.repeat(np.arange(len(trees)), sizes)
-    number = np.concatenate([np.arange(size) for size in sizes])
-    leaf = np.concatenate([tree.is_leaf for tree in trees])
-    children = np.where(leaf[:, None], 0, np.concatenate([tree.children for tree in trees]))
-    features = np.concatenate([tree.features for tree in trees])
-    missing = np.concatenate([tree.missing for tree in trees])
-    reached = graph.add(
-        "TreeEnsembleRegressor",
-        x,
-        domain=ML,
-        n_targets=len(trees),
-        nodes_treeids=of_tree.tolist(),
-        nodes_nodeids=number.tolist(),
-        nodes_featureids=np.where(leaf, 0, features).tolist(),
-        nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
-        nodes_values_as_tensor=np.concatenate([tree.thresholds for tree in trees]),
-        nodes_truenodeids=children[:, 0].tolist(),
-        nodes_falsenodeids=children[:, 1].tolist(),
-        nodes_missing_value_tracks_true=(1 - missing).tolist(),
-        target_treeids=of_tree[leaf].tolist(),
-        target_nodeids=number[leaf].tolist(),
-        target_ids=of_tree[leaf].tolist(),
-        target_weights_as_tensor=number[leaf].astype(np.float64),
-    )
-    starts = graph.array(np.cumsum([0, *sizes[:-1]]), np.int64)
-    at = graph.add("Add", graph.add("Cast", reached, to=INT64), starts)
-    values = graph.array(np.concatenate([tree.values for tree in trees]))
-    found = graph.add("ReduceSum", graph.add("Gather", values, at), axis, keepdims=1)
-    return graph.add("Add", found, base)
 
 
 _FORMS = {

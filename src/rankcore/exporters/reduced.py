@@ -346,7 +346,7 @@ def _trees_of_stumps(
             missing = float(values[np.searchsorted(bounds, replaced[f])])
         bounds = _moved(columns, np.full(bounds.size, f), bounds, dtype)
         values, bounds = _segments(values, bounds)
-        trees.append(_balanced(int(columns.source[f]), bounds, values - at_zero, missing - at_zero))
+        trees.append(balanced(int(columns.source[f]), bounds, values - at_zero, missing - at_zero))
     return trees
 
 
@@ -384,7 +384,7 @@ def _leaf(value: float) -> Tree:
     return Tree(zero - 1, np.zeros(1), _none(1), zero, np.array([value]))
 
 
-def _balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tree:
+def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tree:
     """A tree over the steps of one feature; a NaN reaches a leaf of its own if it has to."""
     side = int(np.argmax(values == missing)) if (values == missing).any() else -1
     features: list[int] = []

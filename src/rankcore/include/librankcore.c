@@ -85,35 +85,22 @@ int64_t rankcore_label(const rankcore_model *model, int32_t rank, char *label, s
     }
 }
 
-/* Rows that are checked, and then scored while they are in the cache. */
-enum { BLOCK = 256 };
-
 static int32_t answered(const rankcore_model *model, const void *values, const int32_t *columns,
                         const int64_t *offsets, int64_t n_rows, int64_t stride, int32_t dtype,
                         double *scores, int32_t *ranks, double *probabilities)
 {
-    const int64_t k = model->model.n_ranks;
-    const size_t item = dtype == RC_FLOAT32 ? sizeof(float) : sizeof(double);
+    rc_rows X;
     void *room = malloc(rc_model_room(&model->model));
-    int32_t code = room ? RC_MODEL_OK : RC_MODEL_MEMORY;
-    int64_t first;
-    if (n_rows < 0)
-        code = RC_MODEL_ROWS;
-    for (first = 0; first < n_rows && code == RC_MODEL_OK; first += BLOCK) {
-        rc_rows X;
-        X.data = offsets ? values : (const char *)values + (size_t)(first * stride) * item;
-        X.indices = columns;
-        X.indptr = offsets ? offsets + first : NULL;
-        X.stride = stride;
-        X.n_rows = n_rows - first < BLOCK ? n_rows - first : BLOCK;
-        X.n_features = model->model.n_features;
-        X.dtype = dtype;
-        code = rc_model_check_rows(&model->model, &X);
-        if (code == RC_MODEL_OK)
-            code = rc_model_answer_(&model->model, &X, scores ? scores + first : NULL,
-                                    ranks ? ranks + first : NULL,
-                                    probabilities ? probabilities + first * k : NULL, room);
-    }
+    int32_t code = RC_MODEL_MEMORY;
+    X.data = values;
+    X.indices = columns;
+    X.indptr = offsets;
+    X.stride = stride;
+    X.n_rows = n_rows;
+    X.n_features = model->model.n_features;
+    X.dtype = dtype;
+    if (room)
+        code = rc_model_answer_(&model->model, &X, scores, ranks, probabilities, room, 1);
     free(room);
     return code;
 }

@@ -26,6 +26,8 @@ typedef struct rc_calibration {
     const double *costs; /* (n_ranks, n_ranks): of a prediction (column) where a rank is true */
 } rc_calibration;
 
+#define RC_CALIBRATION_EQUAL_ (1.0 / 1099511627776.0) /* 2**-40: far above rounding */
+
 /* With our own exponential, whose bits do not depend on the library of the compiler. */
 static inline double rc_logistic_(double x)
 {
@@ -65,6 +67,8 @@ static inline double rc_calibration_above_(const rc_calibration *c, int64_t j, d
         return curve[0];
     if (z >= c->knots[last])
         return curve[last * k];
+    if (z != z)
+        return z; /* of an overflow; there may be no second knot */
     return curve[j * k] + (curve[(j + 1) * k] - curve[j * k]) *
                               ((z - c->knots[j]) / (c->knots[j + 1] - c->knots[j]));
 }
@@ -94,19 +98,21 @@ static inline void rc_calibration_probabilities(const rc_calibration *c, double 
         p[r] /= total;
 }
 
-/* The rank of least expected cost, the lowest of equals: 0 .. n_ranks - 1. O(n_ranks^2). */
+/* The rank of least expected cost, 0 .. n_ranks - 1; of those whose costs are equal to rounding,
+ * the lowest: where an isotonic curve is flat at one half, two ranks cost the same, and the last
+ * bit of a score must not decide. O(n_ranks^2). */
 static inline int32_t rc_calibration_rank(const rc_calibration *c, const double *p)
 {
-    int32_t r, t, best = 0;
+    int32_t r, t, best = c->n_ranks - 1;
     double least = 0.0;
-    for (r = 0; r < c->n_ranks; r++) {
+    for (r = c->n_ranks - 1; r >= 0; r--) {
         double cost = 0.0;
         for (t = 0; t < c->n_ranks; t++)
             cost += p[t] * c->costs[(int64_t)t * c->n_ranks + r];
-        if (r == 0 || cost < least) {
+        if (r == c->n_ranks - 1 || !(cost > least + fabs(least) * RC_CALIBRATION_EQUAL_))
             best = r;
+        if (r == c->n_ranks - 1 || cost < least)
             least = cost;
-        }
     }
     return best;
 }

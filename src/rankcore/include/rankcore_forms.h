@@ -8,6 +8,7 @@
 
 #include "rankcore.h"
 #include "rankcore_calibration.h"
+#include "rankcore_rows.h"
 #include "rankcore_tensors.h"
 
 #ifdef __cplusplus
@@ -72,6 +73,7 @@ typedef struct rc_model {
     int32_t calibrated;         /* 0, or 1 if ranks follow from probabilities of the score */
     rc_calibration calibration; /* if it is calibrated */
     int32_t scales;             /* 0, or how values are scaled first: 1 standard, 2 max_abs */
+    int32_t clips;              /* whether they are then held within -1 .. 1 */
     const double *center;       /* NULL: nothing is taken from a value */
     const double *scale;        /* NULL: nothing divides it */
     rc_model_array classes;     /* of numbers, or the UTF-8 of text */
@@ -102,25 +104,6 @@ static inline int32_t rc_model_has_(rc_model_array array, int64_t a, int64_t b, 
 {
     return array.data && array.shape[0] == a && (array.n_axes < 2 || array.shape[1] == b) &&
            (array.n_axes < 3 || array.shape[2] == c);
-}
-
-/* Whether offsets begin with 0, do not descend and end with `last`. */
-static inline int32_t rc_model_offsets_(const int64_t *offsets, int64_t n, int64_t last)
-{
-    int64_t i, bad = offsets[0] != 0 || offsets[n] != last;
-    for (i = 0; i < n; i++)
-        bad |= offsets[i] > offsets[i + 1];
-    return !bad;
-}
-
-static inline int32_t rc_model_ends_(const int64_t *ends, int64_t n, int64_t last)
-{
-    int64_t i, before = 0, bad = 0;
-    for (i = 0; i < n; i++) {
-        bad |= ends[i] < before;
-        before = ends[i];
-    }
-    return !bad && before == last;
 }
 
 static inline int32_t rc_model_finite_(const double *values, int64_t n)
@@ -272,23 +255,6 @@ static inline int32_t rc_model_read_trees_(rc_model *model, const rc_model_file_
     return rc_model_check_trees_(trees, n);
 }
 
-/* Columns of each row ascend and are below n_features. No branch for each: it costs as little as
- * reading them. */
-static inline int32_t rc_model_columns_(const rc_rows *rows)
-{
-    int64_t i, at;
-    int32_t bad = 0;
-    for (i = 0; i < rows->n_rows; i++) {
-        const int64_t n = rows->indptr[i + 1] - rows->indptr[i];
-        const int32_t *columns = rows->indices + rows->indptr[i];
-        if (n > 0)
-            bad |= columns[0] < 0 || columns[n - 1] >= rows->n_features;
-        for (at = 1; at < n; at++)
-            bad |= columns[at - 1] >= columns[at];
-    }
-    return !bad;
-}
-
 /* The lists of the outputs: each ascends, within the support vectors. */
 static inline int32_t rc_model_check_lists_(const rc_model *model)
 {
@@ -310,6 +276,7 @@ static inline int32_t rc_model_read_support_(rc_model *model, const rc_model_fil
     const int32_t sparse = rc_model_fact_(file, "scoring.indptr").first != NULL;
     const char *key = sparse ? "scoring.values" : "scoring.vectors";
     rc_rows *support = &model->support;
+    int64_t i;
     rc_model_array vectors = rc_model_part_(file, key, RC_MODEL_F64, sparse ? 1 : 2);
     support->dtype = RC_FLOAT64;
     if (!vectors.data) {
@@ -331,7 +298,10 @@ static inline int32_t rc_model_read_support_(rc_model *model, const rc_model_fil
             return 0;
         support->indices = (const int32_t *)indices.data;
         support->indptr = (const int64_t *)indptr.data;
-        return rc_model_columns_(support);
+        for (i = 0; i < support->n_rows; i++)
+            if (!rc_rows_ascend_(support, i))
+                return 0;
+        return 1;
     }
     return rc_model_has_(vectors, norms.size, model->n_features, 0);
 }
@@ -470,7 +440,10 @@ static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file
     const rc_model_array scale = rc_model_part_(file, "scoring.scale", RC_MODEL_F64, 1);
     if (!scaler.first)
         return !centers && !divides;
-    model->scales = !centers && !divides ? 0 : rc_model_is_(scaler, "max_abs") ? 2 : 1;
+    model->clips = rc_model_is_(scaler, "max_abs_clipped");
+    model->scales = model->clips || rc_model_is_(scaler, "max_abs") ? 2 : centers || divides;
+    if (model->scales == 2 ? centers || !divides : !rc_model_is_(scaler, "standard"))
+        return 0;
     model->center = (const double *)center.data;
     model->scale = (const double *)scale.data;
     return (!centers || rc_model_has_(center, model->n_features, 0, 0)) &&

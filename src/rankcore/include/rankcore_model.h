@@ -73,20 +73,33 @@ static inline double rc_model_label_number(const rc_model *model, int32_t rank)
 
 /* ------------------------------------------------------------------------ rows */
 
+/* Whether a matrix has the form that the model's rows have; columns are not looked at. O(n_rows).
+ */
+static inline int32_t rc_model_fits_(const rc_model *model, const rc_rows *X)
+{
+    int64_t i;
+    int32_t bad = 0;
+    if (X->n_rows < 0 || (X->dtype != RC_FLOAT64 && X->dtype != RC_FLOAT32) ||
+        X->n_features != model->n_features || !X->indices != !X->indptr)
+        return 0;
+    if (!X->indptr)
+        return X->stride >= X->n_features;
+    for (i = 0; i < X->n_rows; i++)
+        bad |= X->indptr[i] < 0 || X->indptr[i] > X->indptr[i + 1];
+    return !bad;
+}
+
 /* Whether rows may be scored: of the model's number of columns and, if they are sparse, with
  * offsets and columns that ascend within it. O(stored values). */
 static inline int32_t rc_model_check_rows(const rc_model *model, const rc_rows *X)
 {
     int64_t i;
-    if (X->n_rows < 0 || (X->dtype != RC_FLOAT64 && X->dtype != RC_FLOAT32) ||
-        X->n_features != model->n_features || !X->indices != !X->indptr)
+    if (!rc_model_fits_(model, X))
         return RC_MODEL_ROWS;
-    if (!X->indptr)
-        return X->stride >= X->n_features ? RC_MODEL_OK : RC_MODEL_ROWS;
-    for (i = 0; i < X->n_rows; i++)
-        if (X->indptr[i] < 0 || X->indptr[i] > X->indptr[i + 1])
+    for (i = 0; X->indptr && i < X->n_rows; i++)
+        if (!rc_rows_ascend_(X, i))
             return RC_MODEL_ROWS;
-    return rc_model_columns_(X) ? RC_MODEL_OK : RC_MODEL_ROWS;
+    return RC_MODEL_OK;
 }
 
 /* A row as its scaler leaves it, in `room`, rounded as scikit-learn rounds it. */
@@ -105,6 +118,8 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
                 v = x.indices            ? (float)((double)v * (1.0 / model->scale[f]))
                     : model->scales == 2 ? (float)((double)v / model->scale[f])
                                          : v / (float)model->scale[f];
+            if (model->clips)
+                v = v < -1.0f ? -1.0f : v > 1.0f ? 1.0f : v;
             to[i] = v;
         }
     } else {
@@ -117,6 +132,8 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
                 v = v - model->center[f];
             if (model->scale)
                 v = x.indices ? v * (1.0 / model->scale[f]) : v / model->scale[f];
+            if (model->clips)
+                v = v < -1.0 ? -1.0 : v > 1.0 ? 1.0 : v;
             to[i] = v;
         }
     }
@@ -306,12 +323,17 @@ static inline size_t rc_model_room(const rc_model *model)
     return 8 * (rc_model_sums_(model) + (model->scales ? (size_t)model->n_features : 0));
 }
 
+/* With `check`, a row that does not fit ends it: each is checked just before it is scored, when its
+ * columns are on their way to the CPU anyway. */
 static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, double *scores,
-                                       int32_t *ranks, double *probabilities, void *room)
+                                       int32_t *ranks, double *probabilities, void *room,
+                                       int32_t check)
 {
     double *sums = (double *)room, *scaled = sums + rc_model_sums_(model);
     const int64_t k = model->n_ranks;
     int64_t i, r;
+    if (check && !rc_model_fits_(model, X))
+        return RC_MODEL_ROWS;
     if (model->form == RC_MODEL_NONE || (ranks && !k) || (probabilities && !model->calibrated))
         return RC_MODEL_UNSUPPORTED;
     if (X->n_features != model->n_features)
@@ -319,8 +341,11 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
     if (model->center && X->indices)
         return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */
     for (i = 0; i < X->n_rows; i++) {
-        rc_row x = rc_rows_get(X, i);
+        rc_row x;
         int32_t rank;
+        if (check && X->indptr && !rc_rows_ascend_(X, i))
+            return RC_MODEL_ROWS;
+        x = rc_rows_get(X, i);
         if (model->scales)
             x = rc_model_scaled_(model, x, scaled);
         rc_model_row_(model, x, sums, scores ? scores + i : NULL,
@@ -343,7 +368,7 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
 static inline int32_t rc_model_answer(const rc_model *model, const rc_rows *X, double *scores,
                                       int32_t *ranks, void *room)
 {
-    return rc_model_answer_(model, X, scores, ranks, NULL, room);
+    return rc_model_answer_(model, X, scores, ranks, NULL, room, 0);
 }
 
 /* Probability of each rank, of a CalibratedOrdinal; writes probabilities[0 .. n_rows * n_ranks -
@@ -351,7 +376,7 @@ static inline int32_t rc_model_answer(const rc_model *model, const rc_rows *X, d
 static inline int32_t rc_model_probabilities(const rc_model *model, const rc_rows *X,
                                              double *probabilities, void *room)
 {
-    return rc_model_answer_(model, X, NULL, NULL, probabilities, room);
+    return rc_model_answer_(model, X, NULL, NULL, probabilities, room, 0);
 }
 
 static inline int32_t rc_model_answer_in_arena_(const rc_model *model, const rc_rows *X,

@@ -325,6 +325,25 @@ static inline int32_t rc_model_locate_(const unsigned char *bytes, size_t size,
     return *file->header == '{' && rc_model_find_(file, "", NULL, NULL);
 }
 
+/* Whether offsets begin with 0, do not descend and end with `last`. */
+static inline int32_t rc_model_offsets_(const int64_t *offsets, int64_t n, int64_t last)
+{
+    int64_t i, bad = offsets[0] != 0 || offsets[n] != last;
+    for (i = 0; i < n; i++)
+        bad |= offsets[i] > offsets[i + 1];
+    return !bad;
+}
+
+static inline int32_t rc_model_ends_(const int64_t *ends, int64_t n, int64_t last)
+{
+    int64_t i, before = 0, bad = 0;
+    for (i = 0; i < n; i++) {
+        bad |= ends[i] < before;
+        before = ends[i];
+    }
+    return !bad && before == last;
+}
+
 #ifdef __cplusplus
 }
 #endif

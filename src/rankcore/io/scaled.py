@@ -49,8 +49,6 @@ def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, 
             f"the scaler has {scaler.n_features_in_} features and the learner "
             f"{learner.n_features_in_}: keep a column of queries out of the scaler"
         )
-    if getattr(scaler, "clip", False):
-        raise TypeError("save takes a MaxAbsScaler without clip=True, which only Python would do")
     names = getattr(scaler, "feature_names_in_", None)
     arrays = {
         f"scaler.{name}": np.asarray(getattr(scaler, name))
@@ -85,7 +83,8 @@ def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
         (``scale``), where there are any.
     """
     params, arrays = facts["params"], facts["arrays"]
-    found = {"scaler": {"StandardScaler": "standard", "MaxAbsScaler": "max_abs"}[facts["class"]]}
+    kind = {"StandardScaler": "standard", "MaxAbsScaler": "max_abs"}[facts["class"]]
+    found = {"scaler": f"{kind}_clipped" if params.get("clip", False) else kind}
     if params.get("with_mean", False):
         found["center"] = "scaler.mean_"
     if "scaler.scale_" in arrays:

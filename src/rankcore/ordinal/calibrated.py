@@ -272,7 +272,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         return found
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of least expected loss; the lowest of equals.
+        """The label of least expected loss; of losses that are equal to rounding, the lowest.
 
         Parameters
         ----------

@@ -1,0 +1,61 @@
+"""Probabilities of ranks, as exporters read them off a calibrated learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankcore._core.numbers import Floats
+from rankcore._core.scoring import Scoring
+from rankcore._ext import calibration
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How probabilities and a rank follow from a score: ``rc_calibration`` of the C headers.
+
+    Attributes
+    ----------
+    curves : ndarray of float64, shape (m, k - 1)
+        Without knots the thresholds of cumulative logits, m = 1; otherwise the probability of
+        more than each rank at each knot.
+    knots : ndarray of float64, shape (m,) or (0,)
+        Ascending.
+    slope, center, scale : float
+        Of cumulative logits; and what scores are reduced by, and divided by.
+    costs : ndarray of float64, shape (k, k)
+        Of a prediction (column) where a rank (row) is true.
+    """
+
+    curves: Floats
+    knots: Floats
+    slope: float
+    center: float
+    scale: float
+    costs: Floats
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """Of each rank, shape (n, k): what Python makes of scores."""
+        found = np.empty((scores.size, self.costs.shape[0]))
+        scaled = (np.ascontiguousarray(scores, dtype=np.float64) - self.center) / self.scale
+        calibration.probabilities(scaled, self.curves, self.knots, self.slope, found)
+        return found
+
+
+def taken_apart(scoring: Scoring) -> tuple[Scoring, Calibration | None]:
+    """How the learner inside answers, and what is made of its score; None of others."""
+    if scoring.form != "calibrated":
+        return scoring, None
+    slope, center, scale = (float(value) for value in scoring.arrays["moments"])
+    own = ("curves", "knots", "moments", "costs")
+    inner = Scoring(
+        str(scoring.facts["of"]),
+        {name: array for name, array in scoring.arrays.items() if name not in own},
+        {name: fact for name, fact in scoring.facts.items() if name != "of"},
+    )
+    curves, knots, costs = (
+        np.ascontiguousarray(scoring.arrays.get(name, np.empty(0)), dtype=np.float64)
+        for name in ("curves", "knots", "costs")
+    )
+    return inner, Calibration(curves, knots, slope, center, scale, costs)

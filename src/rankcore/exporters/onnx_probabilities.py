@@ -1,0 +1,130 @@
+"""Probabilities of ranks as ONNX operators: each step of ``rankcore_calibration.h``, in order.
+
+An engine that rounds as IEEE 754 says has the same bits for the same score.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rankcore.exporters.calibration import Calibration
+from rankcore.exporters.onnx_operators import INT64, Graph
+from rankcore.exporters.onnx_trees import tree_ensemble
+from rankcore.exporters.reduced import Forest, balanced
+
+EQUAL = 2.0**-40  # RC_CALIBRATION_EQUAL_
+# Of rc_kernel_exp in rankcore.h: the exponential is 0 below LEAST.
+LEAST = -708.0
+LOG2E, MAGIC = 1.4426950408889634, 6755399441055744.0
+LN2_HIGH, LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
+
+
+def probabilities(graph: Graph, score: str, calibration: Calibration) -> str:
+    """Probability of each rank, (n, k), of scores (n)."""
+    divided = graph.over(graph.minus(score, calibration.center), calibration.scale)
+    z = graph.add("Unsqueeze", divided, graph.array([1], np.int64))
+    shares = _isotonic if calibration.knots.size else _cumulative
+    each = shares(graph, z, calibration)
+    sums = graph.add("CumSum", each, graph.array(1, np.int64))
+    last = graph.array([calibration.costs.shape[0] - 1], np.int64)
+    return graph.add("Div", each, graph.add("Gather", sums, last, axis=1))
+
+
+def cheapest(graph: Graph, table: str, calibration: Calibration) -> str:
+    """The rank of least expected cost, int64 (n); of equals to rounding the lowest."""
+    total = ""
+    for rank, costs in enumerate(calibration.costs):  # the order of C, which MatMul has not
+        chances = graph.add("Gather", table, graph.array([rank], np.int64), axis=1)
+        added = graph.times(chances, costs)
+        total = graph.add("Add", total, added) if total else added
+    least = graph.add("ReduceMin", total, graph.array([1], np.int64), keepdims=1)
+    room = graph.times(graph.add("Abs", least), EQUAL)
+    above = graph.add("Greater", total, graph.add("Add", least, room))
+    cheap = graph.add("Cast", graph.add("Not", above), to=INT64)
+    return graph.add("ArgMax", cheap, axis=1, keepdims=0)
+
+
+def _cumulative(graph: Graph, z: str, calibration: Calibration) -> str:
+    """What the logistic distribution has between the thresholds, (n, k)."""
+    bounds = graph.add("Sub", graph.array(calibration.curves[0]), graph.times(z, calibration.slope))
+    upper = _beside(graph, bounds, 0, 1, math.inf)
+    lower = _beside(graph, bounds, 1, 0, -math.inf)
+    # In the upper tail the mirror image: differences of small numbers.
+    mirrored = graph.add("Greater", lower, graph.array(0.0))
+    first = graph.add("Where", mirrored, graph.add("Neg", lower), upper)
+    second = graph.add("Where", mirrored, graph.add("Neg", upper), lower)
+    return graph.add("Sub", _logistic(graph, first), _logistic(graph, second))
+
+
+def _logistic(graph: Graph, x: str) -> str:
+    one = graph.array(1.0)
+    e = _exponential(graph, graph.add("Neg", graph.add("Abs", x)))
+    negative = graph.add("Less", x, graph.array(0.0))
+    return graph.add("Div", graph.add("Where", negative, e, one), graph.add("Add", one, e))
+
+
+def _exponential(graph: Graph, x: str) -> str:
+    """Of x <= 0, as rc_kernel_exp; a NaN stays one."""
+    inside = graph.add("GreaterOrEqual", x, graph.array(LEAST))
+    held = graph.add("Where", inside, x, graph.array(LEAST))
+    magic = graph.array(MAGIC)
+    shifted = graph.add("Add", graph.add("Mul", held, graph.array(LOG2E)), magic)
+    n = graph.add("Sub", shifted, magic)
+    high = graph.add("Sub", held, graph.add("Mul", n, graph.array(LN2_HIGH)))
+    r = graph.add("Sub", high, graph.add("Mul", n, graph.array(LN2_LOW)))
+    p = graph.add("Mul", r, graph.array(1.0 / math.factorial(13)))
+    for degree in range(12, 2, -1):
+        p = graph.add("Mul", r, graph.add("Add", p, graph.array(1.0 / math.factorial(degree))))
+    half = graph.add("Add", p, graph.array(0.5))
+    rest = graph.add("Mul", graph.add("Mul", r, r), half)
+    one = graph.array(1.0)
+    sum_ = graph.add("Add", one, graph.add("Add", r, rest))
+    # 2^n from a table, for powers are not exact everywhere.
+    powers = graph.array(np.ldexp(1.0, -np.arange(1023)))
+    at = graph.add("Cast", graph.add("Neg", n), to=INT64)
+    found = graph.add("Mul", sum_, graph.add("Gather", powers, at))
+    beyond = graph.add("Where", graph.add("IsNaN", x), x, graph.array(0.0))
+    return graph.add("Where", inside, found, beyond)
+
+
+def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
+    """Differences of curves that are linear between knots, (n, k)."""
+    knots, above = calibration.knots, calibration.curves
+    if knots.size > 1:
+        # The last knot at or below z, but for the last of all: where a tree of their neighbours
+        # leads to, whose values go right if they are not below a knot.
+        bounds = np.nextafter(knots[1:-1], -np.inf)
+        places = np.arange(knots.size - 1, dtype=np.float64)
+        tree = balanced(0, bounds, places, 0.0)
+        found = tree_ensemble(graph, z, Forest([tree], False)) if bounds.size else ""
+        axis = graph.array([1], np.int64)
+        first = graph.array([0], np.int64)
+        at = graph.add("Squeeze", graph.add("Cast", found, to=INT64), axis) if found else first
+        knot, width, low, rise = (
+            graph.add("Gather", graph.array(values), at)
+            for values in (
+                knots[:-1, None],
+                np.diff(knots)[:, None],
+                above[:-1],
+                np.diff(above, axis=0),
+            )
+        )
+        share = graph.add("Div", graph.add("Sub", z, knot), width)
+        inner = graph.add("Add", low, graph.add("Mul", rise, share))
+    else:
+        inner = graph.add("Where", graph.add("IsNaN", z), z, graph.array(above[0]))
+    after = graph.add("GreaterOrEqual", z, graph.array(knots[-1]))
+    before = graph.add("LessOrEqual", z, graph.array(knots[0]))
+    inner = graph.add("Where", after, graph.array(above[-1]), inner)
+    inner = graph.add("Where", before, graph.array(above[0]), inner)
+    more, fewer = _beside(graph, inner, 1, 0, 1.0), _beside(graph, inner, 0, 1, 0.0)
+    descends = graph.add("Greater", more, fewer)  # curves that meet may cross by rounding
+    return graph.add("Where", descends, graph.add("Sub", more, fewer), graph.array(0.0))
+
+
+def _beside(graph: Graph, table: str, before: int, after: int, value: float) -> str:
+    """A table with further columns of a number."""
+    pads = graph.array([0, before, 0, after], np.int64)
+    return graph.add("Pad", table, pads, graph.array(value))
