@@ -115,7 +115,7 @@ class RowBlocks(ABC):
     surveyed: bool
     dtype: np.dtype[Any]
     feature_names: NDArray[Any] | None = None
-    _survey: Survey | None = None
+    _survey: Survey | None
 
     @abstractmethod
     def survey(self) -> Survey:

@@ -62,6 +62,7 @@ class FileRows(RowBlocks):
     ) -> None:
         self.sources, self.size, self.window = list(sources), size, window
         self.dtype, self.n_features = np.dtype(dtype), n_features
+        self._survey: Survey | None = None
 
     def __repr__(self) -> str:
         n = len(self.sources)

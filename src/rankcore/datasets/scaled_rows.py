@@ -67,7 +67,7 @@ class ScaledRows(RowBlocks):
     """
 
     def __init__(self, blocks: RowBlocks, scaler: Any) -> None:
-        self._blocks = blocks
+        self._blocks, self._survey = blocks, None
         self.n_features = int(scaler.n_features_in_)
         if blocks.n_features is not None and blocks.n_features != self.n_features:
             raise ValueError(
