@@ -149,6 +149,8 @@ def test_a_shard_that_kills_workers_is_named(cluster):
         dX = da.from_array(X, chunks=(300, 4)).map_blocks(deadly, meta=X[:0])
         with pytest.raises(RuntimeError, match=r"was lost with 2 workers"):
             model.fit(dX, dy, n_shards=4, client=client)
+        # A cluster that is closed while a worker is being started again may wait for ever.
+        client.wait_for_workers(2, timeout=60)
     assert np.array_equal(model.coef_, before)
 
 
