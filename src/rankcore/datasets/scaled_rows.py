@@ -49,10 +49,12 @@ def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
 
 
 def matrix(rows: Rows) -> Any:
-    """The scipy matrix of CSR rows, in place."""
+    """The scipy matrix of CSR rows, its values in place."""
     from scipy.sparse import csr_array
 
     data, columns, starts = rows.arrays
+    if starts[-1] <= np.iinfo(columns.dtype).max:  # older scikit-learn wants one type of both
+        starts = starts.astype(columns.dtype)
     return csr_array((data, columns, starts), shape=(rows.n_rows, rows.n_features))
 
 
