@@ -182,16 +182,16 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
             kind = type(source).__name__
             raise TypeError(f"expected a path or a file opened in binary mode, found {kind}")
         name = title(source) if name is None else name
-        start = _checked(stream.read(3), name)
-        while len(start) < 3 and (more := _checked(stream.read(3 - len(start)), name)):
+        start = _checked(stream.read(4), name)
+        while len(start) < 4 and (more := _checked(stream.read(4 - len(start)), name)):
             start += more  # a pipe hands out what it has
         whole: Any = _Again(start, stream)
         size = 0
         if start.startswith(b"\x1f\x8b"):
             whole = stack.enter_context(gzip.GzipFile(fileobj=whole))
-        elif start == b"\x28\xb5\x2f":
+        elif start.startswith(b"\x28\xb5\x2f"):
             whole = _Zstd(whole, name)
-        elif start == b"PAR":
+        elif start == b"PAR1":
             raise ValueError(
                 f"{name} is Parquet, which is read from a path by open_rows and the command line"
             )
