@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from Cython.Build import Dependencies
+from Cython.Compiler import Options
 from setuptools import Extension, setup
 
 CHECKED = os.environ.get("RANKCORE_CHECKED") == "1"
@@ -46,6 +47,8 @@ def cythonize(*args, **kwargs):
 
 
 Dependencies.cythonize = cythonize
+# Kernels are private: their docstrings are for who reads the source.
+Options.docstrings = False
 
 shared = "rankcore._ext._cyutility"
 sources = {f"rankcore._ext.{p.stem}": p.as_posix() for p in sorted(Path("src/_ext").glob("*.pyx"))}

@@ -6,7 +6,9 @@
 import os
 import pickle
 import tempfile
+from copy import copy
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,7 +82,6 @@ def run(repeat: int) -> None:
             return rd.PRank(max_iter=n, random_state=0).fit(tiny, labels, n_shards=2)
 
         overhead = seconds_between(partial(empty, 50))
-        size = len(pickle.dumps(local(1), protocol=5))
     show(
         [
             ("a pass in one process", f"{one * 1e3:.0f} ms", ""),
@@ -89,9 +90,11 @@ def run(repeat: int) -> None:
             ("processor time, one process", f"{alone * 1e3:.0f} ms", ""),
             ("processor time, the busiest worker", f"{busiest * 1e3:.0f} ms", ""),
             ("a pass without work", f"{overhead * 1e3:.0f} ms", "under 60 ms"),
-            ("a model, sent to and from each shard", f"{size / 1e6:.2f} MB", ""),
         ]
     )
+    print("\nbytes sent in each pass, of rows that are sparse text and of those above")
+    sent_of_a_pass(*make_ordinal(200_000, 1_000_000, mean_nnz=40, random_state=101))
+    sent_of_a_pass(*whole)
     print("\nnegated rank loss after each pass, of the first quarter of other rows")
     quality(whole[0], whole[1])
 
@@ -119,3 +122,37 @@ def quality(X: Any, y: Any) -> None:
             model = rc.merge(shards, base=model)
             scores.append(model.score(*held_out))
         print(f"{n_shards} shards", " ".join(f"{score:.4f}" for score in scores))
+
+
+def sent_of_a_pass(X: Any, y: Any) -> None:
+    """What tasks of PRank take and return, pass by pass, and models as they are whole."""
+    from rankcore.dask._changes import Change
+    from rankcore.dask._mixing import learn_ordinal
+    from rankcore.dask._shards import Shard
+    from rankcore.ordinal.merge import mixed
+
+    X, n_features = sp.csr_array(X), X.shape[1]
+    edges = np.linspace(0, y.size, N_BLOCKS + 1).astype(int)
+    shards = [Shard(X[a:b], y[a:b], None) for a, b in pairwise(edges)]
+    model = rc.PRank(max_iter=1, random_state=0).fit(X, y)  # for its scale
+    state = model._new_state(n_features, model.classes_.size)
+    state.others["scale"][:] = model._state.others["scale"]
+    whole = megabytes(state)
+    print(f"{y.size} rows in {N_BLOCKS} shards, {n_features} features; a whole model {whole}")
+    for epoch in range(1, 7):
+        held = copy(model)
+        held._state = sent = Change.of(state)
+        found = []
+        for number, shard in enumerate(shards):
+            order = np.random.default_rng([epoch, number]).permutation(shard.y.size)
+            visits = None, order.astype(np.int32)
+            found.append(learn_ordinal(shard, visits, held, None, number))
+        back = megabytes(max(found, key=lambda change: change.__sizeof__()))
+        print(f"pass {epoch}: to a worker {megabytes(held)}, from a shard {back}")
+        states = [change.onto(sent) for change in found]
+        state = mixed(model, states, np.full(N_BLOCKS, 1 / N_BLOCKS), state)
+
+
+def megabytes(value: Any) -> str:
+    """How much a value takes when it is sent."""
+    return f"{len(pickle.dumps(value, protocol=5)) / 1e6:.2f} MB"

@@ -1,9 +1,9 @@
 """What more workers would give: times measured here, and a network that is assumed.
 
 Measured: a pass of PRank for each stored value, the sums of a round of RankBoost for each value,
-and what Dask takes for n tasks that have nothing to do. The rest is arithmetic: ``LATENCY`` and
-``BANDWIDTH`` are assumed, as is that all workers are as fast as one thread here, and that they end
-together.
+what Dask takes for n tasks that have nothing to do, and a round of RankBoost in which one worker
+asks another that has next to nothing to do. The rest is arithmetic: ``LATENCY`` and ``BANDWIDTH``
+are assumed, as is that all workers are as fast as one thread here, and that they end together.
 """
 
 import time
@@ -12,7 +12,7 @@ from math import ceil, log
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine, show
+from benchmarks.measure import machine, seconds_each, show
 from rankcore._core.inputs import as_rows
 from rankcore._core.queries import group_rows
 from rankcore.boosting._given_bins import GivenBins
@@ -32,12 +32,13 @@ def run(repeat: int) -> None:
     """Measure, simulate and print."""
     from distributed import Client
 
-    from rankcore.dask._sums import JOINED
+    from rankcore.dask._held import ASKED
 
     print(machine())
     per_value, per_sum = prank_value(repeat), boosting_value(repeat)
     with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
         fixed, per_task = overhead(client, repeat)
+        hop = question(repeat)
     print("\nmeasured")
     show(
         [
@@ -45,13 +46,14 @@ def run(repeat: int) -> None:
             ("RankBoost, a value in a round", f"{per_sum * 1e9:.2f} ns", ""),
             ("tasks that have nothing to do", f"{fixed * 1e3:.1f} ms", ""),
             ("and for each of them", f"{per_task * 1e3:.2f} ms", ""),
+            ("a round of RankBoost of 2,400 rows on two workers", f"{hop * 1e3:.2f} ms", ""),
         ]
     )
     print(f"\nsimulated: {N_ROWS:.0e} rows, {LATENCY * 1e3} ms, {BANDWIDTH / 1e9} GB/s")
     rows = []
     for name, simulate in [
         ("a pass of PRank", lambda n: prank(n, per_value, fixed, per_task)),
-        ("a round of RankBoost", lambda n: boosting(n, JOINED, per_sum, fixed, per_task)),
+        ("a round of RankBoost", lambda n: boosting(n, ASKED, per_sum, hop)),
     ]:
         alone = sum(simulate(1))
         for n in [1, 10, 100, 1000]:
@@ -72,16 +74,16 @@ def prank(n, per_value, fixed, per_task):
     return N_ROWS * W1_VALUES * per_value / n, sent, fixed + 2 * per_task * n
 
 
-def boosting(n, joined, per_sum, fixed, per_task):
-    """Seconds of a round on n workers of a shard each."""
+def boosting(n, asked, per_sum, hop):
+    """Seconds of a round on n workers of a shard each: work, network, messages."""
     sums = 8 * L_FEATURES * L_BINS
-    levels = max(1, ceil(log(n, joined) - 1e-9))  # the last of them at the client
-    sent = (levels + 1) * LATENCY + levels * min(joined, n) * sums / BANDWIDTH
-    tasks, left = n, n
-    while left > joined:
-        left = ceil(left / joined)
-        tasks += left
-    return N_ROWS * L_FEATURES * per_sum / n, sent, fixed + per_task * tasks
+    levels, reached = 0, 1
+    while reached < n:
+        levels += 1
+        reached += asked**levels
+    # A question goes down; sums come back up, those of all whom a worker asks to the same one.
+    sent = levels * (2 * LATENCY + min(asked, n - 1) * sums / BANDWIDTH)
+    return N_ROWS * L_FEATURES * per_sum / n, sent, max(levels, 1) * hop
 
 
 def prank_value(repeat):
@@ -128,3 +130,21 @@ def overhead(client, repeat):
         seconds.append(np.median(times))
     slope, begin = np.polyfit(counts, seconds, 1)
     return max(float(begin), 0.0), float(slope)
+
+
+def question(repeat):
+    """Seconds of a round of a few rows on two workers: one asks the other, and picks a stump."""
+    import dask
+
+    import rankcore.dask as rd
+
+    X, y, qid = make_letor(20, random_state=0)
+    X, y, qid = ([dask.delayed(part) for part in np.split(one, 2)] for one in (X, y, qid))
+
+    def fit(n):
+        start = time.perf_counter()
+        rd.RankBoost(n).fit(X, y, qid=qid, n_shards=2)
+        return time.perf_counter() - start
+
+    fit(1)
+    return min(seconds_each(fit, 200) for _ in range(repeat))

@@ -38,6 +38,23 @@ def seconds_between(fit: Callable[[], Any]) -> float:
     return float(np.median(np.diff(ends)))
 
 
+def seconds_per_round(fit: Callable[[], Any]) -> float:
+    """Seconds of a round of one fit, which may report many rounds together."""
+    times = []
+
+    def note(now: Progress) -> None:
+        times.append(time.perf_counter())
+
+    with watch(note):
+        fit()
+    gaps = np.diff(times)
+    together = np.flatnonzero(gaps > 0.1)
+    if not together.size:
+        return float(np.median(gaps))
+    # From when the first of them were heard of to when the last were.
+    return (times[together[-1] + 1] - times[0]) / (len(times) - 1 - int(together[0]))
+
+
 def processor_seconds(repeat: int, **tasks: Callable[[], Any]) -> dict[str, float]:
     """Least processor time of each task, all timed in turn: other programs cannot add to it."""
     seconds: dict[str, list[float]] = {name: [] for name in tasks}

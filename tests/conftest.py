@@ -1,7 +1,8 @@
-"""Hypothesis profiles: HYPOTHESIS_PROFILE=quick, default or nightly."""
+"""Hypothesis profiles (HYPOTHESIS_PROFILE=quick, default or nightly), and a Dask cluster."""
 
 import os
 
+import pytest
 from hypothesis import settings
 
 from strategies import examples
@@ -9,3 +10,14 @@ from strategies import examples
 for name in ["quick", "default", "nightly"]:
     settings.register_profile(name, max_examples=examples(100, name), deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A Dask cluster of two workers in this process."""
+    from distributed import Client
+
+    with Client(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as client:
+        yield client

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import rankcore as rc
 from rankcore._core import blocks
@@ -120,6 +121,39 @@ def test_shuffled_fits_learn_and_repeat(kind, files, tmp_path):
     in_memory = rc.PRank(random_state=0).fit(data.X, data.y)
     assert models[0].score(data.X, data.y) > in_memory.score(data.X, data.y) - 0.03
     assert models[0].history_["examples"] == in_memory.history_["examples"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("order", [None, (0, 1)])
+def test_windows_of_text_are_its_rows_in_whole_queries(order, named, files, tmp_path):
+    lines = (files / "queries.txt").read_text().splitlines(keepends=True)
+    if named:
+        lines = [line.replace("qid:", "qid:q") for line in lines]
+    lines[100:140] = [line.replace(line.split()[1], "qid:long") for line in lines[100:140]]
+    for i, name in enumerate(["a.txt", "b.txt"]):  # the long query goes on in the second file
+        (tmp_path / name).write_text("".join([lines[:120], lines[120:]][i]))
+    data = [load_letor(tmp_path / name, n_features=90) for name in ["a.txt", "b.txt"]]
+    X, y = np.vstack([one.X.toarray() for one in data]), np.hstack([one.y for one in data])
+    qid = np.hstack([one.qid.astype(str) for one in data])
+    rows = open_rows([tmp_path / "a.txt", tmp_path / "b.txt"], n_features=90, window=3)
+    begin = n_windows = 0
+    for window in rows.windows(90, order, 0):
+        here = slice(begin, begin := begin + window.rows.n_rows)
+        values, columns, starts = window.rows.arrays
+        assert np.array_equal(
+            csr_matrix((values, columns, starts), (starts.size - 1, 90)).toarray(), X[here]
+        )
+        assert np.array_equal(window.labels, y[here])
+        changes = qid[here][1:] != qid[here][:-1]
+        assert np.array_equal(window.queries, np.cumsum(np.append(0, changes)))
+        last = np.searchsorted(window.queries, window.queries[-1])
+        full = 500 if order is None else 1500
+        assert starts[last] < full
+        assert begin == y.size or starts[-1] >= full
+        assert begin == y.size or qid[begin] != qid[begin - 1]
+        n_windows += 1
+    assert begin == y.size
+    assert n_windows > 5
 
 
 def test_held_out_rows_and_early_stopping(files):

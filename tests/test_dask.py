@@ -18,20 +18,11 @@ pytest.importorskip("distributed", reason="needs the dask extra")
 
 import dask.array as da
 from dask import delayed
-from distributed import Client
 
 import rankcore.dask as rd
 from rankcore.dask import _ranges
 
 ORDINAL = ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron"]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with Client(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-    ) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,9 @@
 """RankBoost on a cluster: the same model to the bit for any shards, and the stumps of memory."""
 
 import pickle
+from copy import copy
 from fractions import Fraction
+from itertools import pairwise
 from math import ldexp
 
 import numpy as np
@@ -21,20 +23,16 @@ from rankcore.datasets import dump_letor, load_letor, make_bipartite, make_letor
 
 pytest.importorskip("distributed", reason="needs the dask extra")
 
+import dask
 from dask import delayed
-from distributed import Client
+from distributed import Client, LocalCluster
+from distributed.security import Security
 
 import rankcore.dask as rd
+from rankcore.dask import _engine, _rounds
+from rankcore.dask._held import ASKED, Lost, tree_of
 
 STUMP = ["feature", "threshold", "missing"]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with Client(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-    ) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +146,113 @@ def test_workers_read_files(client, queries, tmp_path):
     assert same(*models)
     data = load_letor(tmp_path / "rows.txt")
     close(models[0], rc.RankBoost(6).fit(data.X, data.y, qid=data.qid))
+
+
+@pytest.mark.parametrize(("n_workers", "n_threads"), [(7, 1), (2, 3), (1, 1)])
+def test_workers_and_their_threads_change_nothing(n_workers, n_threads, client, queries):
+    bX, by, bq = blocks(7, *queries)
+    expected = rd.RankBoost(8, step="discrete").fit(bX, by, qid=bq, n_shards=7, client=client)
+    with Client(
+        n_workers=n_workers, threads_per_worker=n_threads, processes=False, dashboard_address=":0"
+    ) as other:
+        found = rd.RankBoost(8, step="discrete").fit(bX, by, qid=bq, n_shards=7, client=other)
+    assert same(found, expected)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 22])
+def test_a_tree_asks_every_worker_once(n):
+    def reached(tree):
+        assert len(tree.below) <= ASKED
+        return [tree.address, *(one for branch in tree.below for one in reached(branch))]
+
+    addresses = [f"tcp://host:{k}" for k in range(n)]
+    assert sorted(reached(tree_of(addresses))) == sorted(addresses)
+
+
+def test_workers_speak_by_the_security_of_the_cluster(queries):
+    pytest.importorskip("cryptography", reason="makes certificates")
+    bX, by, bq = blocks(2, *queries)
+    plain = rc.RankBoost(4).fit(queries[0], queries[1], qid=queries[2])
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tls",
+            security=Security.temporary(),
+            dashboard_address=":0",
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        assert all(address.startswith("tls:") for address in client.nthreads())
+        close(rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client), plain)
+
+
+def test_workers_that_are_lost_again_and_again(client, queries, monkeypatch):
+    def lose(*_):
+        raise Lost("tcp://gone is gone")
+
+    monkeypatch.setattr(_rounds, "make_rounds", lose)
+    bX, by, bq = blocks(2, *queries)
+    model = rd.RankBoost(4)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 2}),
+        pytest.raises(RuntimeError, match=r"lost with 3 workers, .* \(tcp://gone is gone\)"),
+    ):
+        model.fit(bX, by, qid=bq, n_shards=2, client=client)
+    assert not hasattr(model, "_state")
+
+
+def test_an_error_of_any_worker_is_raised(queries, monkeypatch):
+    """Of seven workers, one asks others by way of another."""
+    n_rows = 24
+    original = StumpShard.look
+
+    def fail(self, *args):
+        if self.bins.n_rows == n_rows:
+            raise ZeroDivisionError("of one shard")
+        return original(self, *args)
+
+    monkeypatch.setattr(StumpShard, "look", fail)
+    X, y, qid = queries
+    with Client(
+        n_workers=7, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as client:
+        for odd in range(7):
+            starts = np.cumsum([0, *(n_rows if k == odd else 48 for k in range(7))])
+            shards = [[delayed(one[a:b]) for a, b in pairwise(starts)] for one in (X, y, qid)]
+            with pytest.raises(ZeroDivisionError, match="of one shard"):
+                rd.RankBoost(4).fit(*shards[:2], qid=shards[2], n_shards=7, client=client)
+
+
+def test_workers_that_cannot_reach_each_other(client, queries, monkeypatch):
+    async def refuse(*_):
+        raise OSError("refused")
+
+    monkeypatch.setattr(_engine, "connect", refuse)
+    bX, by, bq = blocks(2, *queries)
+    with pytest.raises(RuntimeError, match=r"refused.*must reach each other at any free port"):
+        rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
+
+
+def test_a_worker_that_cannot_listen(client, queries, monkeypatch):
+    async def refuse(*_):
+        raise ValueError("no such protocol")
+
+    monkeypatch.setattr(_engine, "listen", refuse)
+    bX, by, bq = blocks(2, *queries)
+    with pytest.raises(ValueError, match="no such protocol"):
+        rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
+
+
+def test_who_held_a_shard_before_does_not_disturb():
+    shard, _, _ = shard_of()
+    old, new = (copy(shard) for _ in range(2))
+    sums = new.look((), (50, 50), True)
+    expected = [one.copy() for one in sums.bins]
+    old.look([Move(0, 3, 0, 0.4)], (50, 50), True)
+    assert all(map(np.array_equal, sums.bins, expected))
+    assert old.bins is new.bins
 
 
 def test_what_shards_cannot_share(client, queries):

@@ -106,11 +106,19 @@ def test_killed_workers_change_nothing(kills, cluster, tmp_path):
     Xq, yq, qid = make_letor(40, 15, n_features=90, random_state=0)
     dump_letor((Xq - Xq.mean(axis=0)) / Xq.std(axis=0), yq, tmp_path / "rows.txt", qid=qid)
 
+    # Of so many features that models are sent in part.
+    Xs, ys = make_ordinal(2000, 30_000, mean_nnz=20, random_state=0)
+    of_rows = np.random.default_rng(0).integers(0, 4, 2000)
+    parts = [slice(start, start + 500) for start in range(0, 2000, 500)]
+    sX, sy, sw = ([dask.delayed(one[part]) for part in parts] for one in (Xs, ys, of_rows))
+
     def fits():
         yield rd.PRank(max_iter=20, random_state=1).fit(dX, dy, n_shards=4)
+        model = rd.PRank(max_iter=10, random_state=1)
+        yield model.fit(sX, sy, sample_weight=sw, n_shards=4)
         pairs = rd.PairwisePerceptron(max_iter=8, random_state=1)
         yield pairs.fit(tmp_path / "rows.txt", n_shards=3)
-        yield rd.RankBoost(20).fit(tmp_path / "rows.txt", n_shards=3)
+        yield rd.RankBoost(600).fit(tmp_path / "rows.txt", n_shards=3)
         ensemble = rd.OAPVoting(n_estimators=40, max_iter=8, random_state=1)
         yield ensemble.fit(dX, dy, n_blocks=3)
         yield rd.RankSVM(C=10.0, random_state=1).fit(tmp_path / "rows.txt", n_shards=3)

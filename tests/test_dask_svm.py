@@ -24,17 +24,8 @@ pytest.importorskip("distributed", reason="needs the dask extra")
 
 import dask.array as da
 from dask import delayed
-from distributed import Client
 
 import rankcore.dask as rd
-
-
-@pytest.fixture(scope="module")
-def client():
-    with Client(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-    ) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +99,20 @@ def test_the_steps_are_those_of_memory(client, queries):
     assert model.n_iter_ == expected.n_iter_
     assert model.history_["products"] == expected.history_["products"]
     assert np.allclose(model.history_["objective"], expected.history_["objective"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_without_pairs_have_no_part_in_the_model(form, client, queries):
+    # Nor in how sums are rounded, in whichever shard they are.
+    X, y, qid = queries
+    y, large = y.copy(), X.copy()
+    y[:150], large[:150] = 1, X[:150] * 1e9
+    models = []
+    for rows, n in [(X, 1), (X, 4), (large, 1), (large, 4)]:
+        bX, by, bq = parts(form(rows), y, qid, n)
+        models.append(rd.RankSVM(random_state=0).fit(bX, by, qid=bq, n_shards=n))
+    for model in models[1:]:
+        assert np.array_equal(model.coef_, models[0].coef_)
 
 
 def test_shards_without_pairs_and_files(client, queries, tmp_path):

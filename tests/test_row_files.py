@@ -97,14 +97,15 @@ def test_parts_end_where_they_are_full(sizes, n_values, n_rows, block, with_qid)
     before, streams.BLOCK = streams.BLOCK, block
     try:
         source = io.BytesIO(file.getvalue())
-        parts = list(text_parts([source], reading_options(False, np.float64, 5), n_values, n_rows))
+        found = text_parts([source], reading_options(False, np.float64, 5), n_values, n_rows)
+        parts = [(X_part.copy(), labels.copy()) for X_part, labels, _, _ in found]
     finally:
         streams.BLOCK = before
     assert np.concatenate([part[1] for part in parts]).tolist() == list(range(qid.size))
     units = sizes if with_qid else [1] * qid.size
     ends = np.cumsum(units)
     start = 0
-    for X_part, labels, _, _ in parts:
+    for X_part, labels in parts:
         # The first unit with which the part is full, found one by one.
         stop = next(
             (
@@ -365,3 +366,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         assert n_rows == n
     assert peaks[1] < 1.2 * peaks[0]
     assert peaks[1] < 40e6
+
+
+def test_numbers_of_features_are_known_before_rows_are_read(tmp_path):
+    dump_letor(np.eye(3), np.arange(3), tmp_path / "rows.txt")
+    with pytest.raises(TypeError, match="zero_based must be True or False; found 'auto'"):
+        open_rows(tmp_path / "rows.txt", zero_based="auto")

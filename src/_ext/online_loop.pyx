@@ -6,6 +6,9 @@ from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._learner cimport Learner, learner_of
 from rankcore.core cimport rc_rows, rc_rows_get
 
+cdef extern from "_ahead.h" nogil:
+    void rc_fetch_next(const rc_rows *X, const int32_t *order, int64_t i, int64_t stop)
+
 
 def learn(
     object bound not None,
@@ -73,6 +76,7 @@ def learn(
         while i < stop:
             row = i
             if order is not None:
+                rc_fetch_next(X, &order[0], i, stop)
                 row = order[i]
                 if not 0 <= row < X.n_rows:
                     break

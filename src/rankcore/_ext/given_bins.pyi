@@ -3,6 +3,21 @@ from numpy.typing import NDArray
 
 from rankcore._ext.rows import Rows
 
+def distinct(
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    zeros: NDArray[np.int64],
+    missing: NDArray[np.int64],
+) -> None: ...
+def join_neighbours(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    shifts: NDArray[np.int64],
+    most: int,
+) -> None: ...
 def cut_groups(
     low: NDArray[np.float64],
     high: NDArray[np.float64],

@@ -8,10 +8,10 @@ rows is wrong by n / 2**59 of B at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import exp, frexp, inf
-from typing import Any
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from rankcore.boosting._booster import LEAST, RECENTRED, SPENT
 from rankcore.boosting._stump_booster import figures_of, step_length
 from rankcore.boosting._stump_shard import CENTRE, Move, Sums
-from rankcore.boosting._stump_sum import StumpSum
 from rankcore.boosting._value_groups import Cuts
 
 # Bits of the sums of all weights, at most: sums of magnitudes of potentials have one more.
@@ -59,11 +58,22 @@ class Candidates:
         self.side[np.flatnonzero(np.diff(twice, append=-1) == 0)] = 1
         self._stop = bounds[self.feature] + n_bins[self.feature]
         self._start = bounds[self.feature] + self.bin
+        # Room for what every round needs anew: large arrays come and go page by page.
+        self._before = np.zeros(bounds[-1] + 1, dtype=np.int64)
+        self._room = np.empty(twice.size, dtype=np.int64)
+        self.found = np.empty((2, twice.size), dtype=np.int64)
+        self.edges = np.empty((2, twice.size))
 
-    def sums(self, by_bin: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sums of the rows where each stump fires."""
-        before = np.concatenate([[0], np.cumsum(by_bin)])
-        return before[self._stop] - before[self._start] + self.side * by_bin[self._stop]
+    def sum(self, by_bin: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        """Write the sums of the rows where each stump fires."""
+        np.cumsum(by_bin, out=self._before[1:])
+        # With "raise" as their mode, results would be copied once more.
+        np.take(self._before, self._stop, out=out, mode="clip")
+        room = np.take(self._before, self._start, out=self._room, mode="clip")
+        out -= room
+        np.take(by_bin, self._stop, out=room, mode="clip")
+        room *= self.side
+        out += room
 
 
 def exponent_of(bound: float) -> int:
@@ -73,63 +83,101 @@ def exponent_of(bound: float) -> int:
     return min(BITS - frexp(2 * bound)[1], 1000)
 
 
+@dataclass
+class Standing:
+    """What is known between two rounds, from which the next ones follow.
+
+    Attributes
+    ----------
+    bounds : tuple of float
+        What the totals can be at most.
+    moves : list of Move
+        So far.
+    moved, left : float
+        By how much scores have moved since weights were brought to 1; the product of normalizers.
+    done : bool
+        Whether no further round would improve the model.
+    """
+
+    bounds: tuple[float, ...]
+    moves: list[Move] = field(default_factory=list)
+    moved: float = 0.0
+    left: float = 1.0
+    done: bool = False
+
+
+class Round(NamedTuple):
+    """A stump that was added, and the figures of its round."""
+
+    feature: int
+    threshold: float
+    side: int
+    alpha: float
+    figures: dict[str, float]
+
+
+class Answers(Protocol):
+    """All shards together."""
+
+    def look(self, moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
+        """As `StumpShard.look`."""
+
+    def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
+        """As `StumpShard.measure`."""
+
+
 class SharedRounds:
     """The rounds of a fit.
 
     Parameters
     ----------
-    state : StumpSum
-        Out, and empty.
+    standing : Standing
+        In and out. At first its bounds are the totals, which no rounding has touched: of all pairs;
+        or of the winners and the losers of `PairedLabels`.
     cuts : Cuts
-    look : callable
-        Takes the moves so far, exponents and whether to sum by bin: `Sums` of all shards.
-    measure : callable
-        Takes the moves so far, a stump and exponents: `Sums` of all shards.
-    bounds : tuple of float
-        The totals, which no rounding has touched, before the first round: of all pairs; or of the
-        winners and the losers of `PairedLabels`.
+    shards : Answers
     step, smoothing, rate
         As for `StumpRounds`; smoothing is a number.
-
-    Attributes
-    ----------
-    done : bool
     """
 
     def __init__(
         self,
-        state: StumpSum,
+        standing: Standing,
         cuts: Cuts,
-        look: Callable[[Sequence[Move], tuple[int, ...], bool], Sums],
-        measure: Callable[[Sequence[Move], Move, tuple[int, ...]], Sums],
-        bounds: tuple[float, ...],
+        shards: Answers,
         *,
         step: str,
         smoothing: float,
         rate: float,
     ) -> None:
-        self.state, self._cuts, self._look, self._measure = state, cuts, look, measure
+        self.standing, self._cuts, self._shards = standing, cuts, shards
         self._step, self._smoothing, self._rate = step, smoothing, rate
         self._candidates = Candidates(cuts)
-        self._moves: list[Move] = []
-        self._moved, self._left, self.done = 0.0, 1.0, self._candidates.bin.size == 0
         self._exponents: tuple[int, ...] = ()
-        self._sums = self._ask(bounds, not self.done)
+        self._sums: Sums | None = None  # of all shards after the moves so far
+        standing.done |= self._candidates.bin.size == 0
 
-    def _ask(self, bounds: tuple[float, ...], by_bin: bool) -> Sums:
-        self._exponents = tuple(exponent_of(bound * SLACK) for bound in bounds)
-        return self._look(self._moves, self._exponents, by_bin)
+    def _ask(self, by_bin: bool) -> Sums:
+        now = self.standing
+        self._exponents = tuple(exponent_of(bound * SLACK) for bound in now.bounds)
+        self._sums = self._shards.look(now.moves, self._exponents, by_bin)
+        return self._sums
 
-    def round(self, last: bool) -> dict[str, float] | None:
-        """Add a stump; returns figures of the round, or None if no stump improves the model.
+    def round(self, last: bool) -> Round | None:
+        """Add a stump; None if no stump improves the model.
 
         Parameters
         ----------
         last : bool
             Whether no round will follow.
         """
-        chosen = self._choose()
+        now = self.standing
+        if now.done:
+            return None
+        sums = self._sums or self._ask(True)
+        chosen = self._choose(sums)
         if not abs(chosen.edge) > LEAST:
+            now.done = True
             return None
         split = len(chosen.shares) == 2
         parts = (0.0, 0.0, 0.0)
@@ -140,61 +188,65 @@ class SharedRounds:
                 a, b = chosen.shares
                 parts = a * (1 - b), (1 - a) * b, a * b
             else:
-                *found, whole = self._measure(self._moves, chosen.move, self._exponents).totals
-                rightly, wrongly, both = (one / whole for one in found)
+                found = self._shards.measure(now.moves, chosen.move, self._exponents)
+                *weights, whole = found.totals
+                rightly, wrongly, both = (one / whole for one in weights)
                 parts = rightly, wrongly, both
             return parts
 
         alpha, smoothing = step_length(self._step, chosen.edge, self._smoothing, measure)
         alpha *= self._rate
-        before = self._totals()
-        bounds = self._bounds(chosen, alpha, parts if self._step != "third" else None)
+        before = self._totals(sums)
+        bounds = self._bounds(chosen, before, alpha, parts if self._step != "third" else None)
         stump = chosen.move._replace(alpha=alpha)
-        threshold = self._cuts.threshold(stump.feature, stump.bin)
-        self.state.add(stump.feature, threshold, stump.side, alpha)
-        self._moves.append(stump)
-        self._moved += abs(alpha)
-        bounds = self._recentred(bounds)
+        now.moves.append(stump)
+        now.moved += abs(alpha)
+        now.bounds = self._recentred(bounds)
         ordered = abs(chosen.edge) >= 1 - LEAST
-        self._sums = self._ask(bounds, not (last or ordered))
+        sums = self._ask(not (last or ordered))
         normalizer = 1.0
-        powers = self._moves[-1].powers or (0,) * len(bounds)
-        for now, then, power in zip(self._totals(), before, powers, strict=True):
-            normalizer *= now / 2.0**power / then
-        self._left *= normalizer
-        self.done = ordered or not self._sums.in_range or not self._left > SPENT
-        return figures_of(chosen.edge, alpha, smoothing, normalizer, self._rate)
+        powers = now.moves[-1].powers or (0,) * len(bounds)
+        for after, then, power in zip(self._totals(sums), before, powers, strict=True):
+            normalizer *= after / 2.0**power / then
+        now.left *= normalizer
+        now.done = ordered or not sums.in_range or not now.left > SPENT
+        figures = figures_of(chosen.edge, alpha, smoothing, normalizer, self._rate)
+        threshold = self._cuts.threshold(stump.feature, stump.bin)
+        return Round(stump.feature, threshold, stump.side, alpha, figures)
 
-    def _totals(self) -> list[float]:
+    def _totals(self, sums: Sums) -> list[float]:
         return [
             float(np.ldexp(float(total), -exponent))
-            for total, exponent in zip(self._sums.totals, self._exponents, strict=True)
+            for total, exponent in zip(sums.totals, self._exponents, strict=True)
         ]
 
-    def _choose(self) -> Chosen:
+    def _choose(self, found: Sums) -> Chosen:
         """The stump of greatest |edge|; of equal ones the first feature, then highest threshold."""
-        sums = [self._candidates.sums(by_bin) for by_bin in self._sums.bins]
-        totals = self._sums.totals
-        edges: NDArray[Any]
+        of = self._candidates
+        for by_bin, out in zip(found.bins, of.found, strict=False):
+            of.sum(by_bin, out)
+        sums, totals = of.found[: len(found.bins)], found.totals
         if len(sums) == 1:
-            edges = sums[0]
-            at = int(np.abs(edges).argmax())
-            edge = int(edges[at]) / totals[0]
+            at = int(np.abs(sums[0], out=of.found[1]).argmax())
+            edge = int(sums[0, at]) / totals[0]
         else:
-            edges = sums[0] / totals[0] - sums[1] / totals[1]
-            at = int(np.abs(edges).argmax())
-            edge = float(edges[at])
+            np.divide(sums[0], totals[0], out=of.edges[0])
+            of.edges[0] -= np.divide(sums[1], totals[1], out=of.edges[1])
+            at = int(np.abs(of.edges[0], out=of.edges[1]).argmax())
+            edge = float(of.edges[0, at])
         shares = tuple(int(one[at]) / total for one, total in zip(sums, totals, strict=True))
-        found = self._candidates
-        move = Move(int(found.feature[at]), int(found.bin[at]), int(found.side[at]), 0.0)
+        move = Move(int(of.feature[at]), int(of.bin[at]), int(of.side[at]), 0.0)
         return Chosen(move, edge, shares)
 
     def _bounds(
-        self, chosen: Chosen, alpha: float, parts: tuple[float, float, float] | None
+        self,
+        chosen: Chosen,
+        totals: Sequence[float],
+        alpha: float,
+        parts: tuple[float, float, float] | None,
     ) -> tuple[float, ...]:
         """What the totals can be after a step."""
         down, up = exp(-alpha), exp(alpha)
-        totals = self._totals()
         if len(totals) == 2:
             a, b = chosen.shares
             return totals[0] * ((1 - a) + a * down), totals[1] * ((1 - b) + b * up)
@@ -208,25 +260,14 @@ class SharedRounds:
     def _recentred(self, bounds: tuple[float, ...]) -> tuple[float, ...]:
         """The bounds, after a further move that brings weights back around 1 if they are far."""
         if len(bounds) == 1:
-            if self._moved > RECENTRED:
-                self._moves.append(CENTRE)
-                self._moved = 0.0
+            if self.standing.moved > RECENTRED:
+                self.standing.moves.append(CENTRE)
+                self.standing.moved = 0.0
             return bounds
         powers = tuple(-frexp(bound)[1] for bound in bounds)
         if max(map(abs, powers)) <= FAR:
             return bounds
-        self._moves.append(CENTRE._replace(powers=powers))
+        self.standing.moves.append(CENTRE._replace(powers=powers))
         return tuple(
             float(np.ldexp(bound, power)) for bound, power in zip(bounds, powers, strict=True)
         )
-
-
-def run_rounds(fitted: Any, rounds: SharedRounds) -> None:
-    """Make the rounds of an estimator, which has a state, until there is nothing to learn."""
-    state, n = fitted._state, fitted.n_estimators
-    while len(state.model) < n and not rounds.done:
-        figures = rounds.round(len(state.model) + 1 == n)
-        if figures is None:
-            break
-        fitted._note(state, figures)
-        fitted._print_round(state, "")

@@ -67,13 +67,13 @@ class Sums:
 
 def added(parts: Sequence[Sums]) -> Sums:
     """The sums of several shards; in any order, the same."""
-    return Sums(
-        tuple(map(sum, zip(*(part.totals for part in parts), strict=True))),
-        tuple(
-            np.sum(arrays, axis=0) for arrays in zip(*(part.bins for part in parts), strict=True)
-        ),
-        all(part.in_range for part in parts),
-    )
+    first, *others = parts
+    bins = tuple(array.copy() for array in first.bins)
+    for part in others:
+        for array, more in zip(bins, part.bins, strict=True):
+            array += more
+    totals = tuple(map(sum, zip(*(part.totals for part in parts), strict=True)))
+    return Sums(totals, bins, all(part.in_range for part in parts))
 
 
 class Weights(Protocol):
@@ -207,7 +207,7 @@ class StumpShard:
         self.__setstate__({})
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_weights", "_followed", "_in_range", "_lock")
+        kept = ("_weights", "_followed", "_in_range", "_lock", "_sums")
         return {name: value for name, value in vars(self).items() if name not in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -215,21 +215,26 @@ class StumpShard:
         self._weights: Weights | None = None
         self._followed: list[Move] = []
         self._in_range = True
+        self._sums: list[Words] = []
         self._lock = Lock()
 
     def __sizeof__(self) -> int:
         return self.bins.n_bytes + 40 * self.bins.n_rows
 
     def look(self, moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
-        """Sums of the weights after some moves, each times two to the power of its exponent."""
+        """Sums of the weights after some moves, each times two to the power of its exponent.
+
+        The next call overwrites those by bin.
+        """
         with self._lock:
             weights = self._follow(moves)
             totals, rows = weights.words(exponents)
-            sums = []
-            for words in rows if by_bin else []:
-                sums.append(np.empty(self._bounds[-1], dtype=np.int64))
-                bin_sums(self.bins.columns, words, self._bounds, sums[-1])
-            return Sums(totals, tuple(sums), self._in_range)
+            while by_bin and len(self._sums) < len(rows):
+                self._sums.append(np.empty(self._bounds[-1], dtype=np.int64))
+            found = self._sums[: len(rows) if by_bin else 0]
+            for words, sums in zip(rows, found, strict=False):
+                bin_sums(self.bins.columns, words, self._bounds, sums)
+            return Sums(totals, tuple(found), self._in_range)
 
     def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
         """What a stump orders rightly, wrongly, where it fires on both, and all pairs."""

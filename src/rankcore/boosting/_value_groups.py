@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._ext import columns as kernels
-from rankcore._ext.given_bins import cut_groups
+from rankcore._ext.given_bins import cut_groups, distinct, join_neighbours
 from rankcore._ext.rows import Rows
 
 # Groups of a column, at most: 32 for each of 255 bins. Above 2**12, so that a group has values of
@@ -24,6 +24,8 @@ from rankcore._ext.rows import Rows
 MOST = 1 << 13
 # Values that are sorted at a time.
 SORTED = 1 << 23
+# Values of dense rows that are gathered at a time.
+GATHERED = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,10 @@ class ValueGroups:
     @classmethod
     def none(cls, n_features: int) -> ValueGroups:
         """The groups of no rows."""
-        return _sorted_values(
-            0, np.zeros(0), np.zeros(n_features + 1, dtype=np.int64), np.zeros(0, dtype=bool)
-        )
+        zero = np.zeros(n_features, dtype=np.int64)
+        bounds, values = np.zeros(n_features + 1, dtype=np.int64), np.zeros(0)
+        counts = np.zeros(0, dtype=np.int64)
+        return cls(0, zero, zero, zero, bounds, values, values, counts, zero)
 
     @classmethod
     def joined(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
@@ -124,11 +127,27 @@ class ValueGroups:
             np.sum([part.entries for part in parts], axis=0),
             np.sum([part.zeros for part in parts], axis=0),
             np.sum([part.missing for part in parts], axis=0),
-            columns[order],
+            np.sum([part.bounds for part in parts], axis=0),
             low[order],
             high[order],
             counts[order],
             np.max([part.shifts for part in parts], axis=0),
+        )
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
+        """The groups of the columns of all parts, which are of the same rows."""
+        sizes = np.concatenate([np.diff(part.bounds) for part in parts])
+        return cls(
+            parts[0].n_rows,
+            np.concatenate([part.entries for part in parts]),
+            np.concatenate([part.zeros for part in parts]),
+            np.concatenate([part.missing for part in parts]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            np.concatenate([part.low for part in parts]),
+            np.concatenate([part.high for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.shifts for part in parts]),
         )
 
     def cuts(self, max_bins: int, zero_missing: bool) -> Cuts:
@@ -172,37 +191,34 @@ def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
 
 def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
     """The groups of rows whose values fit into memory once more."""
+    entries = ValueGroups.count(rows, taken)
     d = rows.n_features
-    bounds = np.concatenate([[0], np.cumsum(ValueGroups.count(rows, taken))])
-    values = np.empty(bounds[-1])
-    kernels.gather(rows, taken, 0, d, bounds[:-1].copy(), values, None)
-    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        values[first:last].sort()  # NaN last
-    return _sorted_values(taken.size, values, bounds, np.isnan(values))
+    # Of dense rows some columns at a time, which stay in a cache; sparse rows are read once.
+    step = d if rows.columns is not None else max(1, GATHERED // max(taken.size, 1))
+    parts = [
+        _sorted_columns(rows, taken, entries[first : first + step], first)
+        for first in range(0, d, step)
+    ]
+    return parts[0] if len(parts) == 1 else ValueGroups.side_by_side(parts)
 
 
-def _sorted_values(
-    n_rows: int, values: NDArray[np.float64], bounds: NDArray[np.int64], nan: NDArray[np.bool_]
+def _sorted_columns(
+    rows: Rows, taken: NDArray[np.int64], entries: NDArray[np.int64], first: int
 ) -> ValueGroups:
-    columns, d = _columns(bounds), bounds.size - 1
-    zero = values == 0
-    kept = ~(nan | zero)
-    present, of = values[kept], columns[kept]
-    new = np.ones(present.size, dtype=bool)
-    new[1:] = (present[1:] != present[:-1]) | (of[1:] != of[:-1])
-    starts = np.flatnonzero(new)
-    distinct = present[starts]
-    return _grouped(
-        n_rows,
-        np.diff(bounds),
-        np.bincount(columns[zero], minlength=d),
-        np.bincount(columns[nan], minlength=d),
-        of[starts],
-        distinct,
-        distinct,
-        np.diff(starts, append=present.size),
-        np.zeros(d, dtype=np.int64),
-    )
+    """The groups of some columns."""
+    d = entries.size
+    bounds = np.concatenate([[0], np.cumsum(entries)])
+    values = np.empty(bounds[-1])
+    kernels.gather(rows, taken, first, first + d, bounds[:-1].copy(), values, None)
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        values[start:stop].sort()  # NaN last
+    counts = np.empty(values.size, dtype=np.int64)
+    zeros, missing = np.empty((2, d), dtype=np.int64)
+    distinct(values, counts, bounds, zeros, missing)
+    n = int(bounds[-1])
+    low, counts = values[:n], counts[:n]
+    shifts = np.zeros(d, dtype=np.int64)
+    return _grouped(taken.size, entries, zeros, missing, bounds, low, low.copy(), counts, shifts)
 
 
 def _grouped(
@@ -210,51 +226,20 @@ def _grouped(
     entries: NDArray[np.int64],
     zeros: NDArray[np.int64],
     missing: NDArray[np.int64],
-    columns: NDArray[np.int64],
+    bounds: NDArray[np.int64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
     counts: NDArray[np.int64],
     shifts: NDArray[np.int64],
 ) -> ValueGroups:
-    """Join groups, sorted by column and value, whose first bits are the same."""
-    d = shifts.size
-    if low.size:
-        keys = _keys(low)
-        # After how many bits from the end a value is the same as the one before it.
-        apart = np.full(low.size, 64, dtype=np.int64)
-        apart[1:] = np.where(columns[1:] == columns[:-1], _bit_length(keys[1:] ^ keys[:-1]), 64)
-        sizes = np.bincount(columns, minlength=d)
-        bounds = np.concatenate([[0], np.cumsum(sizes)])
-        shifts = shifts.copy()
-        for f in np.flatnonzero(sizes > MOST).tolist():
-            # Groups that are left at each shift: those that differ in a bit beyond it.
-            left = np.bincount(apart[bounds[f] : bounds[f + 1]], minlength=65)[::-1].cumsum()[::-1]
-            coarse = np.flatnonzero(left[1:] <= MOST)
-            shifts[f] = max(int(shifts[f]), int(coarse[0]))
-        starts = np.flatnonzero(apart > shifts[columns])
-        columns, low = columns[starts], low[starts]
-        high = np.maximum.reduceat(high, starts)
-        counts = np.add.reduceat(counts, starts)
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=d))])
-    return ValueGroups(
-        n_rows, entries, zeros, missing, bounds.astype(np.int64), low, high, counts, shifts
-    )
+    """Join groups whose first bits are the same; these arrays are written over."""
+    join_neighbours(low, high, counts, bounds, shifts, MOST)
+    n = int(bounds[-1])
+    # Copies, which let go of those that were longer.
+    low, high, counts = low[:n].copy(), high[:n].copy(), counts[:n].copy()
+    return ValueGroups(n_rows, entries, zeros, missing, bounds, low, high, counts, shifts)
 
 
 def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """The column of each item."""
     return np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
-
-
-def _keys(values: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Integers in the order of the values."""
-    bits = np.ascontiguousarray(values).view(np.uint64)
-    negative = bits >> np.uint64(63) == 1
-    return np.where(negative, ~bits, bits | np.uint64(1 << 63))
-
-
-def _bit_length(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Bits up to the highest that is 1."""
-    upper, lower = (keys >> np.uint64(32)).astype(np.float64), keys & np.uint64(0xFFFFFFFF)
-    of_upper, of_lower = np.frexp(upper)[1], np.frexp(lower.astype(np.float64))[1]
-    return np.where(upper > 0, of_upper + 32, of_lower).astype(np.int64)

@@ -171,6 +171,7 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
         return fit_stumps
 
     _nan = True
+    _weighable = False
 
 
 class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ignore[misc]
@@ -191,6 +192,7 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
         return fit_stumps
 
     _nan = True
+    _weighable = False
 
 
 class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]

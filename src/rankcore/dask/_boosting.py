@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +13,12 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.queries import group_rows
 from rankcore.boosting._given_bins import GivenBins
 from rankcore.boosting._params import grows_trees
-from rankcore.boosting._shared_rounds import SharedRounds, run_rounds
-from rankcore.boosting._stump_shard import Move, StumpShard, Sums, added
+from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._value_groups import Cuts, ValueGroups
 from rankcore.dask._mixing import Run
+from rankcore.dask._rounds import Step, rounds_of
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
-from rankcore.dask._sums import asked, each, joined
+from rankcore.dask._sums import each, joined
 from rankcore.ranking._pairs import Pairing, make_pairing
 
 
@@ -94,42 +93,22 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
         run.submit(prepare, one, cuts, balanced, what=f"bins-shard-{number}")
         for one, number in zip(documents, run.numbers, strict=True)
     ]
-    (thresholds,) = run.gather([cuts])
     # The rows are read again if bins are lost.
     run.drop([*prepared, cuts])
     run.shards = prepared
-    n_asked = 0
-
-    def ask(function: Callable[..., Sums], what: str, *args: Any) -> Sums:
-        nonlocal n_asked
-        n_asked += 1
-        found: Sums = asked(run, prepared, function, added, f"{what}-{n_asked}", *args)
-        run.drop([*prepared, cuts])
-        return found
-
-    def look_all(moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
-        return ask(StumpShard.look, "round", tuple(moves), exponents, by_bin)
-
-    def measure_all(moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
-        return ask(StumpShard.measure, "measure", tuple(moves), stump, exponents)
-
     learner = copy(model)
     learner._categories = None
     state = model._begin(n_features)
     fitted = learner._shadow(form, n_features, max(size.largest for size in sizes), state)
     n_queries = sum(size.n_queries for size in sizes)
     whole = float(n_queries if balanced else n_pairs)
-    rounds = SharedRounds(
-        state.model,
-        thresholds,
-        look_all,
-        measure_all,
-        (float(n_winning), float(n_losing)) if split else (whole,),
-        step=model.step,
-        smoothing=0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing),
-        rate=float(model.learning_rate),
-    )
-    run_rounds(fitted, rounds)
+    totals = (float(n_winning), float(n_losing)) if split else (whole,)
+    smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
+    step = Step(model.step, smoothing, float(model.learning_rate))
+    for stump in rounds_of(run, cuts, totals, step, fitted.n_estimators):
+        state.model.add(stump.feature, stump.threshold, stump.side, stump.alpha)
+        fitted._note(state, stump.figures)
+        fitted._print_round(state, "")
     return fitted
 
 

@@ -21,6 +21,7 @@ class DistributedEnsemble(DistributedClassifier):
         y: Any = None,
         classes: Any = None,
         *,
+        sample_weight: Any = None,
         client: Client | None = None,
         n_blocks: int | None = None,
         n_features: int | None = None,
@@ -30,7 +31,7 @@ class DistributedEnsemble(DistributedClassifier):
 
         Parameters
         ----------
-        X, y, classes, client, n_features, zero_based
+        X, y, classes, sample_weight, client, n_features, zero_based
             As for `PRank.fit`. All rows must fit into the memory of a worker.
         n_blocks : int, optional
             Blocks that the members are divided into, of 8 or a multiple of it; by default one for
@@ -53,4 +54,5 @@ class DistributedEnsemble(DistributedClassifier):
         if not isinstance(n_blocks, int) or n_blocks < 1:
             raise ValueError(f"n_blocks must be an integer from 1 on; found {n_blocks!r}")
         learn = partial(fit_members, classes=classes, n_blocks=n_blocks)
-        return self._fit_on(X, y, None, engine, None, False, n_features, zero_based, learn)
+        files = n_features, zero_based
+        return self._fit_on(X, y, None, engine, None, False, *files, learn, sample_weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from secrets import token_hex
 from typing import Any, ClassVar, Self
@@ -14,7 +15,7 @@ from rankcore._core.concurrency import learns
 from rankcore._core.params import check_flag, check_option
 from rankcore.dask._engine import Client, delayed, get_client, n_threads_of, release
 from rankcore.dask._mixing import MIXINGS, Run, fit_ordinal, fit_pairwise
-from rankcore.dask._shards import Finding, look, pieces_of, shards_of
+from rankcore.dask._shards import Finding, look, pieces_of, shards_of, without_columns
 
 # Of a model that is not fitted, the run, what is known of each shard, and a table of the columns:
 # a fitted copy of the model.
@@ -51,6 +52,7 @@ class Distributed:
         n_features: int | None,
         zero_based: bool,
         learn: Learn,
+        sample_weight: Any = None,
     ) -> Self:
         check_flag(regroup, "regroup")
         engine: Any = client or get_client()
@@ -60,7 +62,7 @@ class Distributed:
             raise ValueError(f"n_shards must be an integer from 1 on; found {n_shards!r}")
         model, token = self._unfitted(), token_hex(4)
         model._check_params()
-        pieces = pieces_of(X, y, qid, n_shards, n_features, zero_based)
+        pieces = pieces_of(X, y, qid, n_shards, n_features, zero_based, sample_weight)
         wanted = shards_of(pieces, n_shards, token, regroup)
         run = Run(engine, type(self).__name__.lower(), token, [], [])
         held: list[Any] = []
@@ -87,7 +89,7 @@ class Distributed:
             _check_findings(findings)
             if n_features is None and _is_text(X):
                 n_features = max(finding.n_features for finding in findings)
-            form = _form(X, qid, findings, n_features)
+            form = _form(X, (qid, sample_weight), findings, n_features)
             if n_features is not None:
                 run.shards = [
                     run.submit(widen, shard, n_features, what=f"shard-{number}-wide")
@@ -136,11 +138,11 @@ def widen(shard: Any, n_features: int) -> Any:
     """A shard of a file with all features, of which its part may lack the last."""
     X = shard.X.copy()
     X.resize((X.shape[0], n_features))
-    return type(shard)(X, shard.y, shard.qid)
+    return replace(shard, X=X)
 
 
 def _widened(finding: Finding, n_features: int) -> Finding:
-    return Finding(**{**vars(finding), "n_features": n_features})
+    return replace(finding, n_features=n_features)
 
 
 def _is_text(X: Any) -> bool:
@@ -152,13 +154,17 @@ def _is_text(X: Any) -> bool:
 def _check_findings(findings: list[Finding]) -> None:
     if not findings:
         raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
+    weighted = [finding.heaviest is not None for finding in findings]
+    if any(weighted) and not all(weighted):
+        raise ValueError("some blocks have weights and others none; expected them in all or none")
+    if all(finding.heaviest == 0 for finding in findings):
+        raise ValueError("sample_weight must not be all zero")
 
 
-def _form(X: Any, qid: Any, findings: list[Finding], n_features: int | None) -> Any:
-    """A table of the same columns as X, of no rows to speak of."""
+def _form(X: Any, apart: Any, findings: list[Finding], n_features: int | None) -> Any:
+    """A table of the same columns as X, but those that are named; of no rows to speak of."""
     if hasattr(X, "columns"):
-        meta = X._meta
-        return meta.drop(columns=[qid]) if isinstance(qid, str) else meta
+        return without_columns(X._meta, *apart)
     widths = {finding.n_features for finding in findings}
     if n_features is None and len(widths) > 1:
         raise ValueError(f"blocks have different numbers of features: {sorted(widths)}")
@@ -175,6 +181,7 @@ class DistributedClassifier(Distributed):
         y: Any = None,
         classes: Any = None,
         *,
+        sample_weight: Any = None,
         client: Client | None = None,
         n_shards: int | None = None,
         mixing: str = "uniform",
@@ -191,6 +198,9 @@ class DistributedClassifier(Distributed):
             Ordered labels; None for files, which have them.
         classes : array-like, shape (n_classes,), optional
             Every label, lowest rank first. By default the distinct ones, ascending.
+        sample_weight : the same kind as X, in the same division; or str, optional
+            Weights of the rows, with the meaning that they have in memory, of all rows together; a
+            string names a column of a dataframe. Rows of files have none.
         client : distributed.Client, optional
             By default the one in use.
         n_shards : int, optional
@@ -216,7 +226,8 @@ class DistributedClassifier(Distributed):
         """
         check_option(mixing, "mixing", MIXINGS)
         learn = partial(fit_ordinal, classes=classes, mixing=mixing)
-        return self._fit_on(X, y, None, client, n_shards, False, n_features, zero_based, learn)
+        files = n_features, zero_based
+        return self._fit_on(X, y, None, client, n_shards, False, *files, learn, sample_weight)
 
     def predict(self, X: Any) -> Any:
         """The predicted labels, as a lazy collection of the kind of X."""
@@ -240,6 +251,7 @@ class DistributedRanker(Distributed):
         y: Any = None,
         *,
         qid: Any = None,
+        sample_weight: Any = None,
         client: Client | None = None,
         n_shards: int | None = None,
         mixing: str = "uniform",
@@ -256,6 +268,8 @@ class DistributedRanker(Distributed):
         qid : the same kind as X, in the same division; or str
             The query of each row; a string names a column of a dataframe. None for files. All rows
             of a query must be in one shard.
+        sample_weight : as for `PRank.fit`
+            Weights of the rows: a pair weighs the product of its two.
         regroup : bool, default=False
             Whether to move rows between workers so that queries are whole.
 
@@ -273,7 +287,8 @@ class DistributedRanker(Distributed):
         """
         check_option(mixing, "mixing", MIXINGS)
         learn = partial(fit_pairwise, mixing=mixing)
-        return self._fit_on(X, y, qid, client, n_shards, regroup, n_features, zero_based, learn)
+        files = n_features, zero_based
+        return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
 
     def predict(self, X: Any) -> Any:
         """Scores, as a lazy collection of the kind of X."""

@@ -15,6 +15,8 @@ class ExactRanker(Distributed):
     """A learner of queries that sums over shards. Not public."""
 
     _by_length = False
+    # Whether pairs may weigh by weights of their rows.
+    _weighable = True
 
     def _learn(self) -> Learn:
         """What fits a model on shards."""
@@ -27,6 +29,7 @@ class ExactRanker(Distributed):
         y: Any = None,
         *,
         qid: Any = None,
+        sample_weight: Any = None,
         client: Client | None = None,
         n_shards: int | None = None,
         regroup: bool = False,
@@ -42,6 +45,8 @@ class ExactRanker(Distributed):
         qid, regroup
             As for `PairwisePerceptron.fit`. Without qid all rows are of one query; for
             boosting it may have rows in several shards if there are two labels.
+        sample_weight : as for `PairwisePerceptron.fit`
+            Not for boosting.
 
         Returns
         -------
@@ -55,9 +60,13 @@ class ExactRanker(Distributed):
         RuntimeError
             If workers are lost again and again.
         """
-        return self._fit_on(
-            X, y, qid, client, n_shards, regroup, n_features, zero_based, self._learn()
-        )
+        if sample_weight is not None and not self._weighable:
+            raise ValueError(
+                f"{type(self).__name__} takes no weights of rows on a cluster: leave sample_weight "
+                f"out, or fit rankcore.{type(self).__name__} in memory"
+            )
+        files, learn = (n_features, zero_based), self._learn()
+        return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
 
     def predict(self, X: Any) -> Any:
         """Scores, as a lazy collection of the kind of X."""

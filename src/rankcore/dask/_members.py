@@ -27,13 +27,14 @@ from rankcore.dask._engine import n_workers_of
 from rankcore.dask._mixing import (
     Run,
     begin_visits,
-    class_weights_of,
     classes_of,
     fix_scale_of,
     hold,
     next_visits,
+    weighing_of,
 )
 from rankcore.dask._shards import Finding, Shard, join
+from rankcore.dask._weighing import Weighing
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._tiles import LANES, zeros_by_line
 from rankcore.progress import Progress, report
@@ -84,7 +85,6 @@ def fit_members(
         Blocks of members, at most.
     """
     known = classes_of(findings, classes)
-    weights = class_weights_of(model, findings, known)
     n_features = findings[0].n_features
     base = model._new_state(n_features, known.size)
     fix_scale_of(base, model, findings)
@@ -96,11 +96,12 @@ def fit_members(
     wholes = [
         run.submit(join_all, run.shards, what=f"rows-copy-{copy}") for copy in range(n_copies)
     ]
+    weights, _ = weighing_of(model, run, wholes[:1], findings, known)
     # What begins is a part of the graph, so that it can be had again.
     fitted._state = mean
     held = run.submit(hold, fitted, what="model")
     orders = [
-        run.submit(begin_visits, whole, known, weights, held, generator, what=f"order-0-copy-{at}")
+        run.submit(begin_visits, whole, weights, held, generator, what=f"order-0-copy-{at}")
         for at, whole in enumerate(wholes)
     ]
     states: list[Any] = list(blocks)
@@ -233,7 +234,7 @@ def learn_block(
     visits: tuple[Any, NDArray[Any] | None],
     block: Block,
     model: Any,
-    weights: NDArray[np.float64] | None,
+    weights: Weighing | None,
 ) -> tuple[Block, Moved]:
     """Members after a pass, and by how many steps each example moved the thresholds of all."""
     rows, ranks = as_rows(whole.X), encode(whole.y, model.classes_)
@@ -244,7 +245,7 @@ def learn_block(
         state.by_feature[name][:] = array
     cumulative = least_draws(state.settings)
     if weights is not None:
-        cumulative = model._of_kernel(state, weights[ranks])
+        cumulative = model._of_kernel(state, weights.of(whole))
     n = rows.n_rows if order is None else order.size
     n_lanes = state.others["survived"].size
     n_members = min(state.settings["n_estimators"] - block.before, n_lanes)
@@ -283,7 +284,7 @@ def follow_members(
     moves: list[Moved],
     mean: OnlineState,
     model: Any,
-    weights: NDArray[np.float64] | None,
+    weights: Weighing | None,
 ) -> OnlineState:
     """The mean after a pass."""
     rows, ranks = as_rows(whole.X), encode(whole.y, model.classes_)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,18 @@ from rankcore._core.params import as_generator
 from rankcore._core.passes import passes
 from rankcore._core.queries import group_rows
 from rankcore._core.state import LearnerState, OnlineState
-from rankcore.dask._engine import KilledWorker
+from rankcore.dask._changes import Change
+from rankcore.dask._engine import KilledWorker, release
 from rankcore.dask._shards import Finding, Shard, check_queries
+from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._scale import fix_scale
-from rankcore.ordinal._weights import Visits, class_weights
+from rankcore.ordinal._weights import Visits, WeightFacts, weights_of_classes
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
-from rankcore.ranking._pairs import Pairing
+from rankcore.ranking._pairs import Pairing, pair_by_label
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
+from rankcore.ranking._queries import as_relevance
 
 MIXINGS = ("uniform", "mistakes")
 
@@ -55,24 +59,30 @@ class Run:
     numbers: list[int]
     futures: list[Any] = field(default_factory=list)
 
-    def submit(self, function: Any, *args: Any, what: str) -> Any:
+    def submit(
+        self, function: Any, *args: Any, what: str, workers: Sequence[str] | None = None
+    ) -> Any:
         """A task, kept until `drop`."""
-        key = f"{self.name}-{what}-{self.token}"
+        key = self.key(what)
         with warnings.catch_warnings():
             # A model is part of the graph, so that it can be had again if a worker is lost.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            future = self.client.submit(function, *args, key=key)
+            future = self.client.submit(function, *args, key=key, workers=workers)
         self.futures.append(future)
         return future
 
     def submit_all(self, function: Any, *columns: Sequence[Any], what: Sequence[str]) -> list[Any]:
         """Tasks, one for each item of the columns, in one message; kept until `drop`."""
-        keys = [f"{self.name}-{one}-{self.token}" for one in what]
+        keys = [self.key(one) for one in what]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             futures = self.client.map(function, *columns, key=keys)
         self.futures.extend(futures)
         return list(futures)
+
+    def key(self, what: str) -> str:
+        """What Dask calls a task."""
+        return f"{self.name}-{what}-{self.token}"
 
     def of_shards(self, what: str) -> list[str]:
         """What tasks of each shard are called."""
@@ -98,6 +108,8 @@ class Run:
     def drop(self, kept: Sequence[Any] = ()) -> None:
         """Let go of all tasks but these."""
         keep = {future.key for future in kept}
+        # Not left to Python, which keeps them with the traceback of an error.
+        release(future for future in self.futures if future.key not in keep)
         self.futures = [future for future in self.futures if future.key in keep]
 
 
@@ -120,10 +132,13 @@ def fit_ordinal(
     model._check_params()
     n_features = findings[0].n_features
     known = classes_of(findings, classes)
-    weights = class_weights_of(model, findings, known)
     base = model._new_state(n_features, known.size)
     n_rows = sum(finding.n_rows for finding in findings)
     fix_scale_of(base, model, findings)
+    weights, useful = weighing_of(model, run, run.shards, findings, known)
+    # A shard whose rows weigh nothing is as if it was not there.
+    run.shards = list(compress(run.shards, useful))
+    run.numbers = list(compress(run.numbers, useful))
     fitted = model._shadow(form, known, base, n_features)
     generator = as_generator(model.random_state)
     log = LearnerState(settings={})
@@ -132,32 +147,34 @@ def fit_ordinal(
         generators = _generators(generator, len(run.shards))
         orders = [
             run.submit(
-                begin_visits, shard, known, weights, fitted, one, what=f"order-0-shard-{number}"
+                begin_visits, shard, weights, model, one, number, what=f"order-0-shard-{number}"
             )
             for shard, one, number in zip(run.shards, generators, run.numbers, strict=True)
         ]
+    if orders:
+        orders = run.submit_all(next_visits, orders, what=run.of_shards("order-1"))
+    n = len(run.shards)
     for epoch in passes(model, log, "rank loss"):
-        fitted._state = base
+        fitted._state = sent = Change.of(base)
         held = run.submit(hold, fitted, what=f"model-{epoch}")
-        following = orders
-        if orders:
-            following = run.submit_all(next_visits, orders, what=run.of_shards(f"order-{epoch}"))
-        n = len(run.shards)
         tasks = run.submit_all(
             learn_ordinal,
             run.shards,
-            following or [None] * n,
+            orders or [None] * n,
             [held] * n,
             [weights] * n,
             run.numbers,
             what=run.of_shards(f"epoch-{epoch}"),
         )
-        states = run.gather(tasks)
-        run.drop(following)
-        orders = following
+        if orders and epoch < model.max_iter:  # drawn while models are gathered and mixed
+            orders = run.submit_all(next_visits, orders, what=run.of_shards(f"order-{epoch + 1}"))
+        states = [change.onto(sent) for change in run.gather(tasks)]
+        run.drop(orders)
         base = _mix(fitted, states, base, mixing)
         log.log[-1] = list(base.log[-1])
         examples, total, _ = log.log[-1]
+        if not examples:
+            raise ValueError("a pass visited no row: the weights of the rows are too small")
         report(Progress(epoch, model.max_iter, n_rows, n_rows, total / max(examples, 1)))
     fitted._state = base
     fitted._warn_of_fit()
@@ -171,17 +188,40 @@ def classes_of(findings: Sequence[Finding], classes: Any) -> NDArray[Any]:
     return find_classes(np.unique(np.concatenate([finding.labels for finding in findings])))
 
 
-def class_weights_of(
-    model: Any, findings: Sequence[Finding], known: NDArray[Any]
-) -> NDArray[np.float64] | None:
-    """The weight of a row of each class; None if all weigh the same."""
-    if model.class_weight is None:
-        return None
+def weighing_of(
+    model: Any, run: Run, wholes: Sequence[Any], findings: Sequence[Finding], known: NDArray[Any]
+) -> tuple[Weighing | None, list[bool]]:
+    """What rows weigh, or None if all weigh the same; and which shards weigh anything.
+
+    Parameters
+    ----------
+    model : OnlineOrdinalClassifier
+    run : Run
+    wholes : sequence of Future
+        Of shards, which have all rows together. A mean of weights is that of memory to the bit if
+        one shard has them all.
+    findings : sequence of Finding
+    known : ndarray
+        The classes.
+    """
+    everything = [True] * len(wholes)
+    if model.class_weight is None and findings[0].heaviest is None:
+        return None, everything
     model._check_weighable()
-    counts = np.zeros(known.size, dtype=np.int64)
-    for finding in findings:
-        counts[encode(finding.labels, known)] += finding.counts
-    return class_weights(model.class_weight, counts, known)
+    of_classes = None
+    if model.class_weight is not None:
+        counts = np.zeros(known.size, dtype=np.int64)
+        for finding in findings:
+            counts[encode(finding.labels, known)] += finding.counts
+        of_classes = weights_of_classes(model.class_weight, counts, known)
+    plain = Weighing(known, of_classes)
+    what = [f"weights-{number}" for number in range(len(wholes))]
+    found = run.gather(run.submit_all(facts_of, wholes, [plain] * len(wholes), what=what))
+    facts = WeightFacts.together(found)
+    if facts.ones:
+        return None, everything
+    mean = facts.mean_of_shares()
+    return Weighing(known, of_classes, mean), [one.greatest > 0 for one in found]
 
 
 def fix_scale_of(state: OnlineState, model: Any, findings: Sequence[Finding]) -> None:
@@ -232,15 +272,20 @@ def hold(model: Any) -> Any:
 
 def begin_visits(
     shard: Shard,
-    known: NDArray[Any],
-    weights: NDArray[np.float64] | None,
+    weights: Weighing | None,
     model: Any,
     generator: np.random.Generator,
+    number: int | None = None,
 ) -> Visits:
-    """The order of visits before the first pass."""
-    of_rows = None if weights is None else weights[encode(shard.y, known)]
+    """The order of visits before the first pass; errors name the shard, if it has a number."""
+    of_rows = None if weights is None else weights.of(shard)
     visits = model._visits_of(of_rows)
-    return Visits(shard.y.size, visits, model.shuffle, deepcopy(generator), in_part=True)
+    try:
+        return Visits(shard.y.size, visits, model.shuffle, deepcopy(generator), in_part=True)
+    except ValueError as error:
+        if number is None:
+            raise
+        raise ValueError(f"shard {number}: {error}") from error
 
 
 def next_visits(visits: Visits) -> tuple[Visits, NDArray[Any] | None]:
@@ -254,23 +299,23 @@ def learn_ordinal(
     shard: Shard,
     visits: tuple[Visits, NDArray[Any] | None] | None,
     model: Any,
-    weights: NDArray[np.float64] | None,
+    weights: Weighing | None,
     number: int,
-) -> OnlineState:
-    """What a model knows after a pass over a shard."""
+) -> Change:
+    """What has changed of a model after a pass over a shard."""
     try:
         rows, ranks = as_rows(shard.X), encode(shard.y, model.classes_)
-        learner, state = copy(model), deepcopy(model._state)
-        learner._state = state
+        learner, sent = copy(model), model._state
+        learner._state = state = sent.onto()
         state.log.append([0, 0, 0])
         order = None if visits is None else visits[1]
-        of_rows = None if weights is None else weights[ranks]
+        of_rows = None if weights is None else weights.of(shard)
         if order is None or order.size:
             with state.weighted(learner._of_kernel(state, of_rows)):
                 learner._run_pass(state, rows, ranks, order, len(state.log), learner.max_iter)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
-    return state
+    return Change.of(state, sent)
 
 
 # ------------------------------------------------------------------------------ pairs
@@ -317,19 +362,21 @@ def fit_pairwise(model: Any, run: Run, findings: list[Finding], form: Any, mixin
     n_queries = sum(size[0] for size in sizes)
     if n_queries == 0:
         raise ValueError(
-            "no query has two documents with different labels: nothing is left to learn from"
+            "no query has two documents with different labels (and weights above 0): nothing is "
+            "left to learn from"
         )
     fitted._largest_query = max(size[1] for size in sizes)
     for epoch in range(1, model.max_iter + 1):
-        fitted._state = base
+        fitted._state = sent = Change.of(base)
         held = run.submit(hold, fitted, what=f"model-{epoch}")
         what = run.of_shards(f"epoch-{epoch}")
-        columns = prepared, [held] * len(prepared), orders, run.numbers
+        alone = len(prepared) == 1
+        columns = prepared, [held] * len(prepared), orders, [alone] * len(prepared), run.numbers
         tasks = run.submit_all(learn_pairs, *columns, what=what)
         results = run.gather(tasks)
         run.drop(prepared)
         orders = [order for _, order in results]
-        base = _mix_pairs([state for state, _ in results], base, mixing)
+        base = _mix_pairs([change.onto(sent) for change, _ in results], base, mixing)
         seen, mistakes = base.log[-1][:2]
         share = mistakes / max(seen, 1)
         measure = "share of mistakes"
@@ -375,7 +422,10 @@ def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
     try:
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
-        pairing, skipped = model._pairing(rows, shard.y, queries, None, None, None)
+        labels = as_relevance(shard.y, rows.n_rows)
+        # As in memory, but that all rows of a shard may weigh nothing.
+        pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle)
+        skipped = queries.ids.size - pairing.visited().size
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
     return Prepared(shard.X, pairing, skipped, int(np.diff(queries.bounds).max()))
@@ -387,13 +437,13 @@ def size_of(prepared: Prepared) -> tuple[int, int]:
 
 
 def learn_pairs(
-    prepared: Prepared, model: Any, generator: np.random.Generator, number: int
-) -> tuple[PairwiseState, np.random.Generator]:
-    """What a model knows after a pass over a shard, and what draws the order of the next."""
+    prepared: Prepared, model: Any, generator: np.random.Generator, alone: bool, number: int
+) -> tuple[Change, np.random.Generator]:
+    """What has changed of a model after a pass over a shard, and what draws the next order."""
     try:
         rows = as_rows(prepared.X)
-        learner, state, generator = copy(model), deepcopy(model._state), deepcopy(generator)
-        learner._state = state
+        learner, sent, generator = copy(model), model._state, deepcopy(generator)
+        learner._state = state = sent.onto()
         state.log.append([0, 0, 0, 0, prepared.skipped])
         sequence = prepared.pairing.visited()
         if learner.shuffle:
@@ -403,4 +453,6 @@ def learn_pairs(
         run_pass(learner, state, data, prepared.pairing, sequence, None, *epochs)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
-    return state, generator
+    if not alone:  # the committee of a shard, which is not mixed
+        state.members, state.longest = [], []
+    return Change.of(state, sent), generator

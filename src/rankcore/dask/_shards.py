@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_labels, as_rows
+from rankcore._core.numbers import as_vector
 from rankcore._core.queries import group_rows
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
@@ -27,6 +28,7 @@ class Shard:
     X: Any
     y: NDArray[Any]
     qid: NDArray[Any] | None
+    weights: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Finding:
     queries : ndarray or None
         The distinct query ids.
     n_bytes : int
+    heaviest : float or None
+        The greatest weight of a row, if rows have any.
     """
 
     n_rows: int
@@ -52,47 +56,79 @@ class Finding:
     squares: tuple[float, int]
     queries: NDArray[Any] | None
     n_bytes: int
+    heaviest: float | None = None
+
+
+# Delayed rows, labels, queries and weights of rows.
+Piece = tuple[Any, Any, Any, Any]
 
 
 def pieces_of(
-    X: Any, y: Any, qid: Any, n_parts: int, n_features: int | None, zero_based: bool
-) -> list[tuple[Any, Any, Any]]:
-    """Blocks of rows, labels and queries, none of which is computed yet.
+    X: Any,
+    y: Any,
+    qid: Any,
+    n_parts: int,
+    n_features: int | None,
+    zero_based: bool,
+    sample_weight: Any = None,
+) -> list[Piece]:
+    """Blocks of rows, labels, queries and weights, none of which is computed yet.
 
     Parameters
     ----------
     X : dask array or dataframe, list of delayed blocks, path, pattern or list of paths
-    y, qid : of the same kind and division, or None
+    y, qid : of the same kind and division, or None; qid of a dataframe may name a column
     n_parts : int
         Ranges that files are cut into, all together.
     n_features, zero_based
         Of files.
+    sample_weight
+        As qid.
 
     Returns
     -------
-    list of (X, y, qid)
+    list of (X, y, qid, sample_weight)
         Of delayed objects; of files, X is the whole of them.
     """
     if _are_paths(X):
         if y is not None or qid is not None:
             raise TypeError("files have their own labels and queries: leave y and qid out")
+        if sample_weight is not None:
+            raise TypeError(
+                "rows of files have no weights: leave sample_weight out, or give X as a list of "
+                "delayed blocks"
+            )
         paths = [os.path.abspath(os.fsdecode(path)) for path in list_sources(X)]  # type: ignore[arg-type]
         each = -(-n_parts // len(paths))
         ranges = [part for path in paths for part in _ranges.cut(path, each)]
         read = delayed(_ranges.read, pure=True)
-        return [(read(part, n_features, zero_based, np.float64), None, None) for part in ranges]
+        return [
+            (read(part, n_features, zero_based, np.float64), None, None, None) for part in ranges
+        ]
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
-    if hasattr(X, "columns") and isinstance(qid, str):
-        X, qid = X.drop(columns=[qid]), X[qid]
+    if hasattr(X, "columns"):
+        frame = X
+        X = without_columns(X, qid, sample_weight)
+        qid, sample_weight = (
+            frame[one] if isinstance(one, str) else one for one in (qid, sample_weight)
+        )
     blocks = _blocks(X, "X", None)
     chunks = X.chunks[0] if hasattr(X, "chunks") else None
     labels = _blocks(y, "y", chunks)
-    queries = [None] * len(blocks) if qid is None else _blocks(qid, "qid", chunks)
-    for name, parts in [("y", labels), ("qid", queries)]:
+    columns = [blocks, labels]
+    for name, given in [("qid", qid), ("sample_weight", sample_weight)]:
+        columns.append([None] * len(blocks) if given is None else _blocks(given, name, chunks))
+    for name, parts in zip(["y", "qid", "sample_weight"], columns[1:], strict=True):
         if len(parts) != len(blocks):
             raise ValueError(f"X has {len(blocks)} blocks and {name} {len(parts)}; must be equal")
-    return list(zip(blocks, labels, queries, strict=True))
+    return list(zip(*columns, strict=True))
+
+
+def without_columns(frame: Any, *names: Any) -> Any:
+    """A frame without the columns that are named; what is no string names none."""
+    named = [name for name in names if isinstance(name, str)]
+    return frame.drop(columns=named) if named else frame
 
 
 def _are_paths(X: Any) -> bool:
@@ -126,13 +162,11 @@ def _blocks(collection: Any, name: str, chunks: Any) -> list[Any]:
     return np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
 
 
-def shards_of(
-    pieces: Sequence[tuple[Any, Any, Any]], n_shards: int, token: str, by_query: bool
-) -> list[Any]:
+def shards_of(pieces: Sequence[Piece], n_shards: int, token: str, by_query: bool) -> list[Any]:
     """Neighbouring pieces joined to shards; ``by_query`` brings the rows of queries together."""
     if by_query:
         split = delayed(_split_by_query, nout=n_shards)
-        scattered = [split(piece, n_shards) for piece in pieces]
+        scattered = [split(piece, n_shards, number) for number, piece in enumerate(pieces)]
         groups = [[parts[i] for parts in scattered] for i in range(n_shards)]
     else:
         n_shards = min(n_shards, len(pieces))
@@ -147,7 +181,7 @@ def shards_of(
 def _as_shard(piece: Any) -> Shard | None:
     if piece is None or isinstance(piece, Shard):
         return piece
-    X, y, qid = piece
+    X, y, qid, weights = piece
     if y is None:  # a range of a file
         if X is None:
             return None
@@ -156,7 +190,11 @@ def _as_shard(piece: Any) -> Shard | None:
     y, _ = as_labels(y, X.shape[0])
     if qid is not None and qid.shape != y.shape:
         raise ValueError(f"a block has {y.size} rows and {qid.size} query ids")
-    return Shard(X, y, qid) if y.size else None
+    if weights is not None:
+        weights = as_vector(weights, "sample_weight")
+        if weights.shape != y.shape:
+            raise ValueError(f"a block has {y.size} rows and {weights.size} weights")
+    return Shard(X, y, qid, weights) if y.size else None
 
 
 def _joined(pieces: Sequence[Any], number: int) -> Shard | None:
@@ -188,30 +226,38 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
     queries = [part.qid for part in parts if part.qid is not None]
     if queries and len(queries) < len(parts):
         raise ValueError("some blocks have query ids and others none; expected one in all or none")
+    weights = [part.weights for part in parts if part.weights is not None]
+    if weights and len(weights) < len(parts):
+        raise ValueError("some blocks have weights and others none; expected them in all or none")
     return Shard(
         X,
         np.concatenate([part.y for part in parts]),
         np.concatenate(queries) if queries else None,
+        np.concatenate(weights) if weights else None,
     )
 
 
-def _split_by_query(piece: Any, n_shards: int) -> list[Shard | None]:
-    """The rows of a piece by shard, each query where its id says."""
-    shard = _as_shard(piece)
+def _split_by_query(piece: Any, n_shards: int, number: int) -> list[Shard | None]:
+    """The rows of a piece by shard, each query where its id says; an error names the piece."""
+    try:
+        shard = _as_shard(piece)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"block {number}: {error}") from error
     if shard is None:
         return [None] * n_shards
     if shard.qid is None:
         raise ValueError("regroup=True requires query ids; found none")
-    ids, number = np.unique(shard.qid, return_inverse=True)
+    ids, queries = np.unique(shard.qid, return_inverse=True)
     # Not Python's hash of strings, which differs from process to process.
     from zlib import crc32
 
-    places = np.array([crc32(str(one).encode()) % n_shards for one in ids.tolist()])[number]
+    places = np.array([crc32(str(one).encode()) % n_shards for one in ids.tolist()])[queries]
     found: list[Shard | None] = []
     for place in range(n_shards):
         rows = np.flatnonzero(places == place)
         X = shard.X.iloc[rows] if hasattr(shard.X, "iloc") else shard.X[rows]
-        found.append(Shard(X, shard.y[rows], shard.qid[rows]) if rows.size else None)
+        weights = None if shard.weights is None else shard.weights[rows]
+        found.append(Shard(X, shard.y[rows], shard.qid[rows], weights) if rows.size else None)
     return found
 
 
@@ -228,6 +274,11 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         queries = None
         if shard.qid is not None:
             queries = np.unique(group_rows(shard.qid, rows.n_rows).ids)
+        heaviest = None
+        if shard.weights is not None:
+            if not np.isfinite(shard.weights).all() or (shard.weights < 0).any():
+                raise ValueError("sample_weight must be finite and not negative")
+            heaviest = float(shard.weights.max())
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
     return Finding(
@@ -238,6 +289,7 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         square_lengths(rows) if lengths else (0.0, 0),
         queries,
         sum(array.nbytes for array in rows.arrays),
+        heaviest,
     )
 
 

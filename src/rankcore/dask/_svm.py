@@ -17,7 +17,8 @@ from rankcore.dask._mixing import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import asked, each
 from rankcore.ranking._base import ModelState
-from rankcore.ranking._pairs import make_pairing
+from rankcore.ranking._pairs import pair_by_label
+from rankcore.ranking._queries import as_relevance
 from rankcore.ranking.svm._look import Look
 from rankcore.ranking.svm._losses import Terms
 from rankcore.ranking.svm._models import LinearModel
@@ -63,8 +64,8 @@ def fit_ranksvm(model: Any, run: Run, findings: list[Finding], form: Any) -> Any
     useful = [at for at, one in enumerate(facts) if one.sizes.size]
     if not useful:
         raise ValueError(
-            "nothing to learn from: no query has two documents of different label; was the right "
-            "qid given?"
+            "nothing to learn from: no query has two documents of different label (and of a weight "
+            "above 0); was the right qid given?"
         )
     largest = max(one.n_in_query for one in facts) if of_queries else 0
     run.numbers = [run.numbers[at] for at in useful]
@@ -177,7 +178,8 @@ def prepare(shard: Shard, balanced: bool, number: int) -> PairShard:
     try:
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
-        pairing = make_pairing(rows.n_rows, shard.y, queries, None)
+        # As in memory, but that all rows of a shard may weigh nothing.
+        pairing = pair_by_label(as_relevance(shard.y, rows.n_rows), queries, shard.weights, True)
         return PairShard(shard.X, pairing, balanced, int(np.diff(queries.bounds).max()))
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error

@@ -223,14 +223,14 @@ def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
             yield pending.popleft().result()
 
 
-class _Growing:
-    """An array that grows along its first axis."""
+class Growing:
+    """An array that grows along its first axis, from ``capacity`` items on."""
 
-    def __init__(self, dtype: Any, width: int | None = None) -> None:
+    def __init__(self, dtype: Any, width: int | None = None, capacity: int = 0) -> None:
         self.shape: tuple[int, ...] = () if width is None else (width,)
         self.dtype = dtype
         self.n = 0
-        self.array: np.ndarray = np.empty((0, *self.shape), dtype)
+        self.array: np.ndarray = np.empty((capacity, *self.shape), dtype)
 
     def room(self, n: int, share: float) -> np.ndarray:
         """Space for n more, of which ``share`` (0 if unknown) will then have come."""
@@ -269,11 +269,11 @@ class Collected:
         self.n_rows = 0
         self.shift = 0  # of the columns, if a number 0 turned up though 1 seemed to be the first
         self.n_columns = 0  # before that shift
-        self.labels = _Growing(np.float64)
-        self.ends = _Growing(np.int64)
-        self.columns = _Growing(np.int32)
-        self.values = _Growing(options.dtype)
-        self.dense = _Growing(options.dtype, options.n_features or 0)
+        self.labels = Growing(np.float64)
+        self.ends = Growing(np.int64)
+        self.columns = Growing(np.int32)
+        self.values = Growing(options.dtype)
+        self.dense = Growing(options.dtype, options.n_features or 0)
         self.run_rows: list[np.ndarray] = []
         self.run_ids: list[np.ndarray] = []
         self.n_runs = 0
@@ -323,7 +323,7 @@ class Collected:
         """Make the dense matrix wider, and move its columns."""
         old = self.dense
         if width > old.shape[0] or move:
-            self.dense = _Growing(self.options.dtype, width)
+            self.dense = Growing(self.options.dtype, width)
             new = self.dense.room(old.n, 0.0)
             new[:] = 0
             # A column that moves out was never written: its number would have been too large.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,15 +62,75 @@ def row_weights(
     weights = as_weights(sample_weight, "sample_weight", {"row": ranks.size})
     if class_weight is not None:
         counts = np.bincount(ranks, minlength=classes.size)
-        of_class = _class_weights(class_weight, counts, classes)[ranks]
+        of_class = weights_of_classes(class_weight, counts, classes)[ranks]
         weights = of_class if weights is None else weights * of_class
-    if weights is None or (weights == 1).all():
+    if weights is None:
         return None
-    if not weights.any():
-        raise ValueError("class_weight leaves every row without weight")
-    if all_rows and weights.max() <= 1 and ((weights > 0) & (weights < 1)).any():
-        weights = weights / weights.mean()
-    return weights
+    facts = WeightFacts.of(weights)
+    if facts.ones:
+        return None
+    mean = facts.mean_of_shares()
+    return weights / mean if all_rows and mean is not None else weights
+
+
+@dataclass(frozen=True)
+class WeightFacts:
+    """What decides how weights of rows are taken.
+
+    Attributes
+    ----------
+    n_rows : int
+    total, greatest : float
+    ones : bool
+        Whether all are 1.
+    fractions : bool
+        Whether any is between 0 and 1.
+    """
+
+    n_rows: int
+    total: float
+    greatest: float
+    ones: bool
+    fractions: bool
+
+    @classmethod
+    def of(cls, weights: np.ndarray, counts: np.ndarray | None = None) -> WeightFacts:
+        """Of the products of sample and class weights of rows; or of classes, of these counts."""
+        with np.errstate(over="ignore"):  # of those that are no shares
+            total = weights.sum() if counts is None else weights @ counts
+        there = weights if counts is None else weights[counts > 0]
+        return cls(
+            weights.size if counts is None else int(counts.sum()),
+            float(total),
+            float(there.max(initial=0.0)),
+            bool((there == 1).all()),
+            bool(((there > 0) & (there < 1)).any()),
+        )
+
+    @classmethod
+    def together(cls, parts: Sequence[WeightFacts]) -> WeightFacts:
+        """Of all rows, by those of their parts."""
+        return cls(
+            sum(part.n_rows for part in parts),
+            sum(part.total for part in parts),
+            max(part.greatest for part in parts),
+            all(part.ones for part in parts),
+            any(part.fractions for part in parts),
+        )
+
+    def mean_of_shares(self) -> float | None:
+        """What shares are divided by; None if these are no shares.
+
+        Raises
+        ------
+        ValueError
+            If all are 0.
+        """
+        if not self.greatest:
+            raise ValueError("class_weight leaves every row without weight")
+        if self.greatest <= 1 and self.fractions:
+            return self.total / self.n_rows
+        return None
 
 
 def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
@@ -85,18 +147,16 @@ def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) ->
     -------
     ndarray of float64, shape (n_classes,); or None if all weigh the same
     """
-    weights = _class_weights(class_weight, counts, classes)
-    there = weights[counts > 0]
-    if (there == 1).all():
+    weights = weights_of_classes(class_weight, counts, classes)
+    facts = WeightFacts.of(weights, counts)
+    if facts.ones:
         return None
-    if not there.any():
-        raise ValueError("class_weight leaves every row without weight")
-    if there.max() <= 1 and ((there > 0) & (there < 1)).any():
-        weights = weights / (weights @ counts / counts.sum())
-    return weights
+    mean = facts.mean_of_shares()
+    return weights if mean is None else weights / mean
 
 
-def _class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The same before shares are divided by their mean, and whether all weigh the same or not."""
     if isinstance(class_weight, str):
         return counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1))
     weights = np.ones(classes.size)

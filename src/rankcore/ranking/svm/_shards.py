@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
@@ -26,13 +25,15 @@ from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
 from rankcore.ranking.svm._models import as_matrix
 from rankcore.ranking.svm._newton import Solve
-from rankcore.ranking.svm._spaces import DOCS_PER_FEATURE, MOST_FEATURES, MOST_VALUES, PRODUCTS
+from rankcore.ranking.svm._preconditioner import Sample, inverse
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.int64]
 
 # Bits of sums of magnitudes: bounds are exceeded by rounding alone.
 BITS = 60
+# Rows that are copied at a time.
+ROWS = 2**14
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Facts:
     Attributes
     ----------
     largest : ndarray of float64, shape (n_features,)
-        The greatest magnitude of each feature.
+        The greatest magnitude of each feature in rows that have pairs.
     weight : Fraction
         Of all pairs.
     sizes : ndarray of int64
@@ -136,11 +137,16 @@ class PairShard:
 
     def facts(self) -> Facts:
         """What is to be known first."""
-        values = as_matrix(self._rows)
-        greatest, least = values.max(axis=0), values.min(axis=0)
-        if hasattr(greatest, "toarray"):
-            greatest, least = greatest.toarray(), least.toarray()
-        largest = np.maximum(np.ravel(greatest), -np.ravel(least)).astype(np.float64)
+        values, docs = as_matrix(self._rows), self._pairing.docs
+        largest = np.zeros(self._rows.n_features)
+        # Of the rows that are compared alone: in which shard the others are is to have no part.
+        for start in range(0, docs.size, ROWS):
+            some = values[docs[start : start + ROWS]]
+            greatest, least = some.max(axis=0), some.min(axis=0)
+            if hasattr(greatest, "toarray"):
+                greatest, least = greatest.toarray(), least.toarray()
+            for extreme in (np.ravel(greatest), -np.ravel(least)):
+                np.maximum(largest, extreme, out=largest)
         weight = exact_sum(self._losses.weights)
         return Facts(largest, weight, np.diff(self._pairing.bounds), self._n_in_query)
 
@@ -184,7 +190,7 @@ class PairShard:
             np.arange(docs.size),
             np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
             pairing.labels[of_docs],
-            None,
+            None if pairing.doc_weights is None else pairing.doc_weights[of_docs],
             None,
             pairing.n_pairs[kept],
             pairing.weights[kept],
@@ -220,11 +226,12 @@ def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairSh
     X = vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
     pairings = [pairing for _, pairing in parts]
     sizes = np.concatenate([np.diff(one.bounds) for one in pairings])
+    weights = [one.doc_weights for one in pairings if one.doc_weights is not None]
     pairing = Pairing(
         np.arange(X.shape[0]),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         np.concatenate([one.labels for one in pairings]),
-        None,
+        np.concatenate(weights) if weights else None,
         None,
         np.concatenate([one.n_pairs for one in pairings]),
         np.concatenate([one.weights for one in pairings]),
@@ -269,10 +276,7 @@ class SharedSpace:
         self._largest = np.max([one.largest for one in facts], axis=0)
         self._weight = float(sum((one.weight for one in facts), Fraction()))
         d, sizes = self._largest.size, np.concatenate([one.sizes for one in facts])
-        order = generator.permutation(sizes.size)
-        self._order = order[sizes[order] * d <= MOST_VALUES] if d <= MOST_FEATURES else order[:0]
-        self._sizes = np.cumsum(sizes[self._order])
-        self._wanted = DOCS_PER_FEATURE * d
+        self._sample = Sample(sizes, d, generator)
         self._last: tuple[Floats, Evaluation] | None = None
 
     def zero(self) -> Floats:
@@ -313,22 +317,13 @@ class SharedSpace:
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
         """As that of `FeatureSpace`, of the same queries."""
-        if not self._order.size:
+        sample = self._sample.draw(products)
+        if sample is None:
             return None
-        if products > PRODUCTS:
-            self._wanted *= 2
-        sample = np.sort(self._order[: int(np.searchsorted(self._sizes, self._wanted)) + 1])
         matrix, sampled = self._matrix(sample, at.scores, at.terms)
         if not sampled > 0.0:
             return None
-        matrix = matrix * (self._weight / sampled)
-        matrix += matrix.T
-        matrix *= 0.5
-        matrix[np.diag_indices_from(matrix)] += 1.0
-        if not np.isfinite(matrix).all():
-            raise overflow()
-        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        return lambda r: cho_solve(factor, r, check_finite=False)
+        return inverse(matrix.copy(), self._weight / sampled)
 
     def _reach(self, w: Floats) -> float:
         """No less than the magnitude of any score that weights give."""

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from rankcore._ext.rows import Rows
-from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
+from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms
 from rankcore.ranking.svm._newton import Solve
+from rankcore.ranking.svm._preconditioner import Sample, inverse
 
 Floats = NDArray[np.float64]
-
-# More features than this are not worth a matrix of their second derivatives.
-MOST_FEATURES = 1024
-# Documents for each feature in the sample from which that matrix is estimated: at first enough for
-# conjugate gradients to gain almost a digit per product. After a step of more products than these
-# the sample doubles.
-DOCS_PER_FEATURE = 64
-PRODUCTS = 8
-# Values of a query (64 MiB twice) beyond which it is not in the sample.
-MOST_VALUES = 2**23
 
 # A squared length b' K b below 0 by more than this share of |b|^2 max |K| is not rounding: kernel
 # matrices of single precision are exact to 1e-7.
@@ -40,12 +30,7 @@ class FeatureSpace:
 
     def __init__(self, losses: PairLosses, rows: Rows, generator: np.random.Generator) -> None:
         self._losses, self._rows = losses, rows
-        d = rows.n_features
-        sizes = np.diff(losses.pairing.bounds)
-        order = generator.permutation(losses.n_queries)
-        self._order = order[sizes[order] * d <= MOST_VALUES] if d <= MOST_FEATURES else order[:0]
-        self._sizes = np.cumsum(sizes[self._order])
-        self._wanted = DOCS_PER_FEATURE * d
+        self._sample = Sample(np.diff(losses.pairing.bounds), rows.n_features, generator)
 
     def zero(self) -> Floats:
         """No weight for any feature."""
@@ -73,25 +58,15 @@ class FeatureSpace:
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
         """The inverse of second derivatives that are estimated from a sample of the queries."""
-        if not self._order.size:
+        sample = self._sample.draw(products)
+        if sample is None:
             return None
-        if products > PRODUCTS:
-            self._wanted *= 2
-        sample = np.sort(self._order[: int(np.searchsorted(self._sizes, self._wanted)) + 1])
         weights = self._losses.weights
         sampled = float(weights[sample].sum())
         if not sampled > 0.0:
             return None
         matrix = self._losses.curve_rows(at, self._rows, sample)
-        # The rest of the loss is taken to bend as the sample does.
-        matrix *= float(weights.sum()) / sampled
-        matrix += matrix.T
-        matrix *= 0.5
-        matrix[np.diag_indices_from(matrix)] += 1.0
-        if not np.isfinite(matrix).all():
-            raise overflow()
-        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        return lambda r: cho_solve(factor, r, check_finite=False)
+        return inverse(matrix, float(weights.sum()) / sampled)
 
 
 class KernelSpace:

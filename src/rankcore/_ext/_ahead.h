@@ -1,0 +1,40 @@
+/* The rows that a shuffled pass visits next, asked of memory early. Private. */
+#ifndef RANKCORE_AHEAD_H
+#define RANKCORE_AHEAD_H
+
+#include <stdint.h>
+
+#include "_vectors.h"
+#include "rankcore.h"
+
+/* How many bytes of a row are asked for; what comes after them, rc_dot asks for itself. */
+enum { RC_AHEAD_BYTES = 1024, RC_LINE_BYTES = 64 };
+
+/* Inlined: to GCC a function that only asks memory has no effect, and its calls are left out. */
+RC_INLINE_ void rc_fetch_bytes_(const void *from, int64_t n)
+{
+    int64_t k;
+    for (k = 0; k < n && k < RC_AHEAD_BYTES; k += RC_LINE_BYTES)
+        RC_FETCH_((const char *)from + k);
+}
+
+/* Ask for the row of the visit after position i (of order[0 .. stop - 1]), and for where that after
+ * it lies. The CPU foresees rows that follow each other in memory, but not those of a random order.
+ * Rows that do not exist are left to the visit. */
+RC_INLINE_ void rc_fetch_next(const rc_rows *X, const int32_t *order, int64_t i, int64_t stop)
+{
+    const int64_t size = X->dtype == RC_FLOAT32 ? 4 : 8;
+    const int64_t next = i + 1 < stop ? order[i + 1] : -1;
+    const int64_t after = i + 2 < stop ? order[i + 2] : -1;
+    if (X->indptr && after >= 0 && after < X->n_rows)
+        RC_FETCH_(X->indptr + after);
+    if (next >= 0 && next < X->n_rows) {
+        const int64_t first = X->indptr ? X->indptr[next] : next * X->stride;
+        const int64_t n = X->indptr ? X->indptr[next + 1] - first : X->n_features;
+        rc_fetch_bytes_((const char *)X->data + first * size, n * size);
+        if (X->indices)
+            rc_fetch_bytes_(X->indices + first, n * 4);
+    }
+}
+
+#endif /* RANKCORE_AHEAD_H */

@@ -1,0 +1,126 @@
+"""Models as they are sent: of arrays by feature, the features that differ from what is known."""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.state import OnlineState
+from rankcore.ranking._perceptron_state import PairwiseState
+
+# Arrays of a pairwise state whose axis is that of the features.
+PAIRWISE = ("weights", "sums")
+State = OnlineState | PairwiseState
+
+
+@dataclass(frozen=True)
+class Change:
+    """A state, beside another that who reads it has: the same to the bit.
+
+    Numbers are those of the state and not differences, which would round. Whether one has changed
+    is a question of its bits, so that a negative zero is not lost.
+
+    Attributes
+    ----------
+    rest : OnlineState or PairwiseState
+        All but its arrays by feature.
+    n_features : int
+    places : ndarray of uint32 or uint8, or None
+        The features of which any array has changed: their numbers, or a bit for each feature,
+        whichever is shorter. None for all.
+    rows : dict of ndarray
+        What the arrays have there.
+    """
+
+    rest: Any
+    n_features: int
+    places: NDArray[Any] | None
+    rows: dict[str, NDArray[Any]]
+
+    @classmethod
+    def of(cls, state: State, base: Change | None = None) -> Change:
+        """What a state is beside ``base``; beside zeros, if there is none.
+
+        Whole, where that takes no more bytes. O(n_features).
+        """
+        arrays = _by_feature(state)
+        n_features = len(next(iter(arrays.values())))
+        changed = np.zeros(n_features, dtype=bool)
+        known = None if base is None else base.changed()
+        for name, array in arrays.items():
+            bits = _bits(array)
+            if base is None:
+                changed |= bits.any(axis=1)
+            elif known is None:
+                changed |= (bits != _bits(base.rows[name])).any(axis=1)
+            else:
+                differs = np.asarray(bits.any(axis=1))
+                differs[known] = (bits[known] != _bits(base.rows[name])).any(axis=1)
+                changed |= differs
+        places = _packed(changed)
+        rest = copy(state)
+        _put(rest, {})
+        whole = cls(rest, n_features, None, arrays)
+        n_bytes = sum(array.nbytes for array in arrays.values())
+        if np.count_nonzero(changed) * (n_bytes // n_features) + places.nbytes >= n_bytes:
+            return whole
+        return cls(rest, n_features, places, {name: a[changed] for name, a in arrays.items()})
+
+    def onto(self, base: Change | None = None) -> Any:
+        """The state, whose arrays are its own; ``base`` is that of `of`."""
+        state, changed, arrays = deepcopy(self.rest), self.changed(), {}
+        known = None if base is None else base.changed()
+        for name, rows in self.rows.items():
+            if changed is None:
+                arrays[name] = rows.copy()
+                continue
+            array = np.zeros((self.n_features, *rows.shape[1:]), rows.dtype)
+            if base is not None:
+                array[slice(None) if known is None else known] = base.rows[name]
+            array[changed] = rows
+            arrays[name] = array
+        _put(state, arrays)
+        return state
+
+    def changed(self) -> NDArray[Any] | None:
+        """The numbers of the features that have changed; None for all."""
+        if self.places is None or self.places.dtype == np.uint32:
+            return self.places
+        return np.flatnonzero(np.unpackbits(self.places, count=self.n_features))
+
+    def __sizeof__(self) -> int:
+        n_bytes = sum(rows.nbytes for rows in self.rows.values())
+        return n_bytes + (0 if self.places is None else self.places.nbytes)
+
+
+def _by_feature(state: State) -> dict[str, NDArray[Any]]:
+    if isinstance(state, OnlineState):
+        return state.by_feature
+    return {name: getattr(state, name) for name in PAIRWISE}
+
+
+def _put(state: State, arrays: dict[str, NDArray[Any]]) -> None:
+    """Give a state other arrays by feature; without any, it has none."""
+    if isinstance(state, OnlineState):
+        state.by_feature = arrays
+        return
+    for name in PAIRWISE:
+        setattr(state, name, arrays.get(name))
+
+
+def _bits(array: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as integers of the same bits, a row for each feature."""
+    whole = np.ascontiguousarray(array).view(f"u{array.itemsize}")
+    return whole.reshape(len(array), prod(array.shape[1:]))
+
+
+def _packed(changed: NDArray[np.bool_]) -> NDArray[Any]:
+    """The numbers of the places that are true, or all as bits: what is shorter."""
+    if 4 * np.count_nonzero(changed) < changed.size / 8:
+        return np.flatnonzero(changed).astype(np.uint32)
+    return np.packbits(changed)

@@ -1,0 +1,291 @@
+"""Weights of rows on a cluster: what they mean in memory, of all shards together."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import rankcore as rc
+from rankcore.datasets import make_letor, make_ordinal
+
+pytest.importorskip("distributed", reason="needs the dask extra")
+
+import dask.array as da
+from dask import delayed
+
+import rankcore.dask as rd
+
+ORDINAL = ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron"]
+RNG = np.random.default_rng(0)
+N = 400
+WEIGHTS = {
+    "integers": RNG.integers(0, 4, N),
+    "parts": RNG.uniform(0, 3, N),
+    "shares": RNG.uniform(0, 1, N),
+    "ones": np.ones(N),
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_ordinal(N, 30, mean_nnz=8, random_state=0)
+    return sp.csr_array(X), y
+
+
+@pytest.fixture(scope="module")
+def queries():
+    X, y, qid = make_letor(40, 15, n_features=90, random_state=0)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y, qid
+
+
+def parts(*arrays, n):
+    """Lists of delayed blocks; of 600 rows in queries of 15, whole queries."""
+    n_rows = arrays[0].shape[0]
+    edges = np.linspace(0, n_rows // 15 if n_rows == 600 else n_rows, n + 1).astype(int)
+    edges = edges * (15 if n_rows == 600 else 1)
+    return [[delayed(one[a:b]) for a, b in pairwise(edges)] for one in arrays]
+
+
+def saved(model, tmp_path):
+    rc.save(model, tmp_path / "model")
+    return (tmp_path / "model").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("integers", {}),
+        ("parts", {"shuffle": False}),
+        ("shares", {}),
+        ("shares", {"class_weight": {1: 0.25, 2: 0.5}}),
+        ("ones", {"class_weight": "balanced"}),
+    ],
+)
+@pytest.mark.parametrize("name", ORDINAL)
+def test_one_shard_is_the_model_of_memory(name, kind, params, client, rows, tmp_path):
+    X, y = rows
+    w = WEIGHTS[kind]
+    model = getattr(rc, name)(max_iter=3, random_state=5, **params)
+    expected = saved(model.fit(X, y, sample_weight=w), tmp_path)
+    model = getattr(rd, name)(max_iter=3, random_state=5, **params)
+    bX, by, bw = parts(X, y, w, n=3)
+    model.fit(bX, by, sample_weight=bw, n_shards=1)
+    assert saved(model.to_local(), tmp_path) == expected
+
+
+def test_weights_of_classes_alone_are_those_of_memory(client, rows, tmp_path):
+    X, y = rows
+    for class_weight in ["balanced", {1: 0.3, 2: 0.7, 3: 0.1, 4: 0.9, 5: 0.2}]:
+        model = rc.PRank(max_iter=3, random_state=5, class_weight=class_weight).fit(X, y)
+        expected = saved(model, tmp_path)
+        model = rd.PRank(max_iter=3, random_state=5, class_weight=class_weight)
+        bX, by = parts(X, y, n=3)
+        assert saved(model.fit(bX, by, n_shards=1).to_local(), tmp_path) == expected
+
+
+def test_integer_weights_are_repeated_rows(client, rows):
+    # Of learners that visit rows by weight, in shards cut between the same rows.
+    X, y = rows
+    w = WEIGHTS["integers"].copy()
+    w[100:200] = 0  # a shard without weight
+    fit = {"max_iter": 3, "shuffle": False, "threshold_scale": 1.0}
+    bX, by, bw = parts(X, y, w, n=4)
+    model = rd.PRank(**fit).fit(bX, by, sample_weight=bw, n_shards=4)
+    edges = [0, 100, 200, 300, 400]
+    each = [np.repeat(np.arange(a, b), w[a:b]) for a, b in pairwise(edges)]
+    each = [rows_ for rows_ in each if rows_.size]
+    assert len(each) == 3
+    repeated = rd.PRank(**fit)
+    repeated.fit([delayed(X[r]) for r in each], [delayed(y[r]) for r in each], n_shards=3)
+    assert np.array_equal(model.coef_, repeated.coef_)
+    assert np.array_equal(model.thresholds_, repeated.thresholds_)
+    assert model.t_ == repeated.t_ == 3 * w.sum()
+
+
+@pytest.mark.parametrize("name", ORDINAL)
+def test_shares_are_of_all_shards(name, client, rows):
+    X, y = rows
+    # Multiples of 1/64 add up without rounding; shards have means of their own.
+    w = RNG.integers(0, 16, N) / 64
+    w[N // 2 :] *= 4
+    assert w.max() < 1
+    mean = w.mean()
+    bX, by, bw = parts(X, y, w, n=4)
+    of_shares = getattr(rd, name)(max_iter=2, random_state=0)
+    of_shares.fit(bX, by, sample_weight=bw, n_shards=4)
+    _, _, bw = parts(X, y, w / mean, n=4)  # up to more than 1: no shares
+    found = getattr(rd, name)(max_iter=2, random_state=0)
+    found.fit(bX, by, sample_weight=bw, n_shards=4)
+    assert np.array_equal(of_shares.coef_, found.coef_)
+    plain = getattr(rd, name)(max_iter=2, random_state=0).fit(bX, by, n_shards=4)
+    assert not np.array_equal(of_shares.coef_, plain.coef_)
+
+
+@pytest.mark.parametrize("kind", ["integers", "parts", "shares"])
+@pytest.mark.parametrize("name", ["OAPBPM", "OAPBagging", "OAPVoting"])
+def test_ensembles_are_those_of_memory(name, kind, client, rows, tmp_path):
+    X, y = rows
+    w = WEIGHTS[kind]
+    params = {"n_estimators": 21, "max_iter": 2, "random_state": 5, "class_weight": "balanced"}
+    expected = saved(getattr(rc, name)(**params).fit(X, y, sample_weight=w), tmp_path)
+    for n_blocks, n_parts in [(1, 2), (3, 5)]:
+        bX, by, bw = parts(X, y, w, n=n_parts)
+        model = getattr(rd, name)(**params).fit(bX, by, sample_weight=bw, n_blocks=n_blocks)
+        assert saved(model.to_local(), tmp_path) == expected
+
+
+PAIR_WEIGHTS = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.5], size=600)
+
+
+@pytest.mark.parametrize("params", [{}, {"variant": "last"}, {"shuffle": False}])
+def test_one_shard_is_the_pairwise_model_of_memory(params, client, queries, tmp_path):
+    X, y, qid = queries
+    model = rc.PairwisePerceptron(max_iter=3, random_state=5, **params)
+    model.fit(X, y, qid=qid, sample_weight=PAIR_WEIGHTS)
+    expected = saved(model, tmp_path)
+    bX, by, bq, bw = parts(X, y, qid, PAIR_WEIGHTS, n=3)
+    model = rd.PairwisePerceptron(max_iter=3, random_state=5, **params)
+    model.fit(bX, by, qid=bq, sample_weight=bw, n_shards=1)
+    assert saved(model.to_local(), tmp_path) == expected
+
+
+def test_pairs_of_no_weight_are_not_there(client, queries):
+    X, y, qid = queries
+    w = (RNG.random(600) < 0.7).astype(float)
+    w[150:300] = 0  # a shard without weight
+    bX, by, bq, bw = parts(X, y, qid, w, n=4)
+    model = rd.PairwisePerceptron(max_iter=2, shuffle=False)
+    model.fit(bX, by, qid=bq, sample_weight=bw, n_shards=4)
+    kept = [np.flatnonzero(w[a : a + 150]) + a for a in range(0, 600, 150)]
+    blocks = [[delayed(one[rows]) for rows in kept] for one in (X, y, qid)]
+    # The second shard still has a part in the mean, as one without a pair has.
+    blocks[0][1], blocks[1][1], blocks[2][1] = X[150:165], y[150:165] * 0, qid[150:165]
+    expected = rd.PairwisePerceptron(max_iter=2, shuffle=False)
+    expected.fit(blocks[0], blocks[1], qid=blocks[2], n_shards=4)
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert model.history_["pairs"] == expected.history_["pairs"]
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("params", [{"C": 0.01, "loss": "hinge"}, {"C": 1e-3, "balance": None}])
+def test_shards_have_no_part_in_a_ranking_svm(params, kind, client, queries):
+    X, y, qid = queries
+    X = sp.csr_array(np.where(np.abs(X) > 1, X, 0.0)) if kind == "csr" else X
+    w = np.random.default_rng(2).uniform(0, 3, 600)
+    w[15:60] = 0  # of seven shards, the first has little more
+    models = []
+    for n in [1, 2, 4, 7]:
+        bX, by, bq, bw = parts(X, y, qid, w, n=n)
+        model = rd.RankSVM(random_state=1, **params)
+        models.append(model.fit(bX, by, qid=bq, sample_weight=bw, n_shards=n))
+    for model in models[1:]:
+        assert np.array_equal(model.coef_, models[0].coef_)
+        assert model.objective_ == models[0].objective_
+    expected = rc.RankSVM(random_state=1, **params).fit(X, y, qid=qid, sample_weight=w)
+    # Each lies above the one minimum by this share of it at most, as without weights.
+    assert abs(models[0].objective_ / expected.objective_ - 1) <= expected.tol
+    apart = np.linalg.norm(models[0].coef_ - expected.coef_)
+    assert apart <= 2 * np.sqrt(2 * expected.tol * expected.objective_)
+    plain = rc.RankSVM(random_state=1, **params).fit(X, y, qid=qid)
+    assert abs(plain.objective_ / expected.objective_ - 1) > 10 * expected.tol
+
+
+def test_the_steps_of_a_ranking_svm_are_those_of_memory(client, queries):
+    # The second derivatives that precondition them are weighted, too.
+    X, y, qid = queries
+    w = np.random.default_rng(2).uniform(0, 3, 600) ** 4
+    expected = rc.RankSVM(random_state=3, C=10.0).fit(X, y, qid=qid, sample_weight=w)
+    bX, by, bq, bw = parts(X, y, qid, w, n=4)
+    model = rd.RankSVM(random_state=3, C=10.0).fit(bX, by, qid=bq, sample_weight=bw, n_shards=4)
+    assert model.history_["products"] == expected.history_["products"]
+    assert np.allclose(model.history_["objective"], expected.history_["objective"], rtol=1e-9)
+
+
+def test_close_to_the_minimum_a_ranking_svm_is_that_of_memory(client, queries):
+    X, y, qid = queries
+    w = np.random.default_rng(2).uniform(0, 3, 600)
+    w[:300] = 0  # two shards of four without weight
+    expected = rc.RankSVM(tol=1e-13, random_state=0).fit(X, y, qid=qid, sample_weight=w)
+    bX, by, bq, bw = parts(X, y, qid, w, n=4)
+    model = rd.RankSVM(tol=1e-13, random_state=0)
+    model.fit(bX, by, qid=bq, sample_weight=bw, n_shards=4)
+    # As without weights: a gap of 1e-13 allows for 2e-7 beside the length of the weights.
+    assert np.allclose(model.coef_, expected.coef_, atol=1e-6 * np.linalg.norm(expected.coef_))
+    assert abs(model.objective_ / expected.objective_ - 1) < 1e-12
+
+
+def test_weights_are_a_column_or_an_array_of_other_chunks(client, queries):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y, qid = queries
+    frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(90)])
+    whole = dd.from_pandas(frame.assign(y=y, qid=qid, w=PAIR_WEIGHTS), npartitions=4, sort=False)
+    fit = {"max_iter": 2, "random_state": 0}
+    model = rd.PairwisePerceptron(**fit)
+    model.fit(whole.drop(columns="y"), whole["y"], qid="qid", sample_weight="w", n_shards=1)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    dX, dy, dq = (da.from_array(one, chunks=(150, *one.shape[1:])) for one in (X, y, qid))
+    dw = da.from_array(PAIR_WEIGHTS, chunks=100)
+    of_arrays = rd.PairwisePerceptron(**fit).fit(dX, dy, qid=dq, sample_weight=dw, n_shards=1)
+    assert np.array_equal(of_arrays.coef_, model.coef_)
+    ordinal = rd.PRank(**fit).fit(whole[["f0", "f1", "w"]], whole["y"], sample_weight="w")
+    assert ordinal.feature_names_in_.tolist() == ["f0", "f1"]
+
+
+def test_weights_move_with_their_rows(client, queries):
+    # All pairs weigh as in memory, wherever their queries are moved to.
+    X, y, qid = queries
+    order = np.random.default_rng(3).permutation(600)
+    dX, dy, dq, dw = (
+        da.from_array(one[order], chunks=(100, *one.shape[1:])) for one in (X, y, qid, PAIR_WEIGHTS)
+    )
+    model = rd.RankSVM(tol=1e-13, random_state=0)
+    model.fit(dX, dy, qid=dq, sample_weight=dw, n_shards=3, regroup=True)
+    expected = rc.RankSVM(tol=1e-13, random_state=0)
+    expected.fit(X, y, qid=qid, sample_weight=PAIR_WEIGHTS)
+    assert np.allclose(model.coef_, expected.coef_, atol=1e-6 * np.linalg.norm(expected.coef_))
+
+
+def test_bad_weights_leave_the_estimator(client, rows, queries, tmp_path):
+    X, y = rows
+    w = np.ones(N)
+    bX, by = parts(X, y, n=4)
+
+    def fit(w, model=None):
+        blocks = parts(w, n=4)[0] if isinstance(w, np.ndarray) else w
+        return (model or rd.PRank(max_iter=1)).fit(bX, by, sample_weight=blocks, n_shards=4)
+
+    model = fit(w)
+    before = model.coef_
+    for value in [-1.0, np.nan, np.inf]:
+        bad = w.copy()
+        bad[250] = value
+        with pytest.raises(ValueError, match="shard 2: sample_weight must be finite and not neg"):
+            fit(bad, model)
+    with pytest.raises(ValueError, match="sample_weight must not be all zero"):
+        fit(0 * w, model)
+    with pytest.raises(ValueError, match=r"shard \d: a block has 100 rows and 99 weights"):
+        fit([np.ones(99)] * 4, model)
+    with pytest.raises(ValueError, match=r"shard \d: sample_weight must be real numbers"):
+        fit([np.full(100, "a")] * 4, model)
+    for blocks in [[None] * 2, [None, w[:100]]]:  # of a shard, and of two
+        with pytest.raises(ValueError, match="some blocks have weights and others none"):
+            rd.PRank().fit(bX, by, sample_weight=[w[:100]] * 2 + blocks, n_shards=2)
+    with pytest.raises(ValueError, match="X has 4 blocks and sample_weight 3"):
+        fit([w[:100]] * 3, model)
+    with pytest.raises(ValueError, match="leaves every row without weight"):
+        fit((y == 1).astype(float), rd.PRank(class_weight={1: 0.0, 2: 1.0}))
+    with pytest.raises(ValueError, match="update='pa' takes steps as long"):
+        fit(2 * w, rd.CuSumRank(update="pa"))
+    with pytest.raises(ValueError, match=r"shard \d: .*weights must be at most 1000 on average"):
+        fit(5000 * w, model)
+    with pytest.raises(TypeError, match="rows of files have no weights"):
+        model.fit(tmp_path / "rows.txt", sample_weight=w)
+    assert np.array_equal(model.coef_, before)
+    X, y, qid = queries
+    bX, by, bq, bw = parts(X, y, qid, PAIR_WEIGHTS, n=2)
+    with pytest.raises(ValueError, match="RankBoost takes no weights of rows on a cluster"):
+        rd.RankBoost(3).fit(bX, by, qid=bq, sample_weight=bw)
+    with pytest.raises(ValueError, match="BipartiteRankBoost takes no weights of rows"):
+        rd.BipartiteRankBoost(3).fit(bX, by, qid=bq, sample_weight=bw)
