@@ -16,9 +16,10 @@ pytest.importorskip("distributed", reason="needs the dask extra")
 
 import dask
 import dask.array as da
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 
 import rankcore.dask as rd
+from rankcore.dask import _rounds
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills processes")
 
@@ -133,6 +134,28 @@ def test_killed_workers_change_nothing(kills, cluster, tmp_path):
         if total >= kills:
             break
     assert total >= kills
+
+
+def test_results_that_are_lost_before_they_are_fetched(cluster, tmp_path, monkeypatch):
+    X, y, qid = make_letor(40, 15, n_features=90, random_state=0)
+    dump_letor(X, y, tmp_path / "rows.txt", qid=qid)
+    expected = rd.RankBoost(30).fit(tmp_path / "rows.txt", n_shards=2)
+    original, kills = _rounds.fetching, []
+
+    def late(client, tasks):
+        if len(kills) < 2 and {"address", "rounds"} & set(tasks[0].key.split("-")):
+            wait(tasks)
+            (address,) = client.who_has(tasks[:1])[tasks[0].key]
+            kills.append(address)
+            os.kill(client.run(os.getpid, workers=[address])[address], signal.SIGKILL)
+            while address in client.nthreads():
+                time.sleep(0.01)
+        return original(client, tasks)
+
+    monkeypatch.setattr(_rounds, "fetching", late)
+    found = rd.RankBoost(30).fit(tmp_path / "rows.txt", n_shards=2)
+    assert same(found, expected, tmp_path)
+    assert len(kills) == 2
 
 
 def test_a_shard_that_kills_workers_is_named(cluster):

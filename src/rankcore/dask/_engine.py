@@ -1,7 +1,9 @@
 """What is used of Dask, which is an extra."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 try:
@@ -22,6 +24,7 @@ __all__ = [
     "connect",
     "delayed",
     "failures_allowed",
+    "fetching",
     "get_client",
     "get_worker",
     "listen",
@@ -80,9 +83,20 @@ def to_serialize(value: Any) -> Any:
     return _protocol.to_serialize(value)
 
 
-def wait(futures: Collection[Any], timeout: float | None = None) -> None:
-    """Wait for tasks, whatever becomes of them; TimeoutError after some seconds."""
-    _wait(list(futures), timeout=timeout)  # type: ignore[no-untyped-call]
+def wait(futures: Collection[Any]) -> None:
+    """Wait for tasks, whatever becomes of them."""
+    _wait(list(futures))  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def fetching(client: Any, futures: Sequence[Any]) -> Iterator[Future[Any]]:
+    """Results of tasks, to wait for as long as one likes; after the block nobody does."""
+    waiting = client.gather(list(futures), asynchronous=True)
+    results = asyncio.run_coroutine_threadsafe(waiting, client.loop.asyncio_loop)
+    try:
+        yield results
+    finally:
+        results.cancel()
 
 
 def failures_allowed() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rankcore.boosting._shared_rounds import Round, SharedRounds, Standing
 from rankcore.boosting._value_groups import Cuts
-from rankcore.dask._engine import failures_allowed, n_threads_of, wait
+from rankcore.dask._engine import failures_allowed, fetching, n_threads_of, wait
 from rankcore.dask._held import (
     Held,
     Lost,
@@ -80,8 +80,7 @@ def rounds_of(
                     what=f"rounds-{n_asked}",
                     workers=[group.addresses[0]],
                 )
-                group.wait([task])
-                (found,) = run.gather([task])
+                (found,) = group.gather([task])
                 run.drop([*run.shards, cuts, *group.held])
                 if isinstance(found, Lost):
                     raise found
@@ -116,8 +115,7 @@ class Group:
             run.submit(address_of, one, what=f"address-{group}-{number}", workers=[address])
             for number, (address, one) in enumerate(zip(self.addresses, self.held, strict=True))
         ]
-        self.wait(asked)
-        listening = run.gather(asked)
+        listening = self.gather(asked)
         if not all(listening):
             raise Lost("shards were moved to another worker")
         self.first, self.tree = self.held[0], tree_of(listening)
@@ -142,17 +140,22 @@ class Group:
         used = {address: some for address, some in ours.items() if some}
         return list(used), list(used.values())
 
-    def wait(self, tasks: Sequence[Any]) -> None:
-        """Wait for tasks on these workers; raise `Lost` if one of these is gone."""
-        while True:
-            try:
-                wait(tasks, timeout=LOOK)
-            except TimeoutError:
-                gone = set(self.addresses) - set(self._run.client.nthreads())
-                if gone:
-                    raise Lost(f"{min(gone)} is gone") from None
-            else:
-                return
+    def gather(self, tasks: Sequence[Any]) -> list[Any]:
+        """Results of tasks on these workers; raise `Lost` if one of these is gone.
+
+        No other worker makes them again: not even a task that is done has a result for certain, for
+        its worker may go before the result is fetched.
+        """
+        with self._run.watched(), fetching(self._run.client, tasks) as results:
+            while True:
+                try:
+                    return list(results.result(LOOK))
+                except TimeoutError:
+                    if results.done():
+                        raise
+                    gone = set(self.addresses) - set(self._run.client.nthreads())
+                    if gone:
+                        raise Lost(f"{min(gone)} is gone") from None
 
 
 # ------------------------------------------------------------------------------ a task
