@@ -1,6 +1,7 @@
 """Hypothesis profiles (HYPOTHESIS_PROFILE=quick, default or nightly), and a Dask cluster."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,9 @@ from strategies import examples
 for name in ["quick", "default", "nightly"]:
     settings.register_profile(name, max_examples=examples(100, name), deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A shell starts its background jobs, and what these start, with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

@@ -665,11 +665,7 @@ def test_interrupting(large, tmp_path):
     command = command_of("train", large[0], "-o", tmp_path / "model", "--model", "prank-published")
     options = ["--epochs", "1000000", "--set", "verbose=1"]
     with subprocess.Popen(
-        [*command, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # A shell starts its background jobs, and what these start, with the signal ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as p:
         p.stderr.readline()  # the first epoch is over: learning is under way
         p.send_signal(signal.SIGINT)

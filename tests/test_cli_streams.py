@@ -190,8 +190,6 @@ def interrupted_after_a_pass(*args):
         [sys.executable, "-u", "-m", "rankcore", *map(str, args)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        # A background shell may have left it ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     lines = []
     for line in process.stderr:

@@ -16,12 +16,16 @@ pytest.importorskip("distributed", reason="needs the dask extra")
 
 import dask
 import dask.array as da
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, Status, wait
 
 import rankcore.dask as rd
 from rankcore.dask import _rounds
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills processes")
+# By themselves: what a loaded machine does to processes that die is no property of a fit.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="kills processes"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +49,22 @@ def cluster():
         Client(cluster),
     ):
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def whole(cluster):
+    """After a test, wait for workers that are being started, which `close` might do for ever."""
+    yield
+    end = time.monotonic() + 60
+    while not (
+        len(cluster.scheduler.workers) == 2
+        and all(
+            nanny.process is not None and nanny.process.status is Status.running
+            for nanny in cluster.workers.values()
+        )
+    ):
+        assert time.monotonic() < end, "the workers that were killed are not back"
+        time.sleep(0.05)
 
 
 class Killer:
@@ -86,8 +106,6 @@ def same(found, expected, tmp_path):
     return contents[0] == contents[1]
 
 
-# By themselves: what a loaded machine does to processes that die is no property of a fit.
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kills",
     [
@@ -158,7 +176,7 @@ def test_results_that_are_lost_before_they_are_fetched(cluster, tmp_path, monkey
     assert len(kills) == 2
 
 
-def test_a_shard_that_kills_workers_is_named(cluster):
+def test_a_shard_that_kills_workers_is_named(cluster, monkeypatch):
     def deadly(block):
         if (block == 7).any():
             os._exit(1)
@@ -170,18 +188,10 @@ def test_a_shard_that_kills_workers_is_named(cluster):
     dy = da.from_array(y, chunks=300)
     model = rd.PRank(random_state=0).fit(da.from_array(X * 0 + 1, chunks=(300, 4)), dy)
     before = model.coef_
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as frail,
-        Client(frail) as client,
-    ):
-        dX = da.from_array(X, chunks=(300, 4)).map_blocks(deadly, meta=X[:0])
-        with pytest.raises(RuntimeError, match=r"was lost with 2 workers"):
-            model.fit(dX, dy, n_shards=4, client=client)
-        # A cluster that is closed while a worker is being started again may wait for ever.
-        client.wait_for_workers(2, timeout=60)
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 1)
+    dX = da.from_array(X, chunks=(300, 4)).map_blocks(deadly, meta=X[:0])
+    with pytest.raises(RuntimeError, match=r"was lost with 2 workers"):
+        model.fit(dX, dy, n_shards=4)
     assert np.array_equal(model.coef_, before)
 
 
@@ -191,14 +201,12 @@ def test_an_interrupt_cleans_up(cluster):
     dX, dy = da.from_array(X, chunks=(2500, 20)), da.from_array(y, chunks=2500)
     model = rd.PRank(max_iter=2000, random_state=0)
     timer = threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             model.fit(dX, dy, n_shards=4)
     finally:
         timer.cancel()
-        signal.signal(signal.SIGINT, before)
     assert not hasattr(model, "_state")
     client = Client(cluster)
 
