@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 
@@ -293,6 +295,18 @@ def test_probabilities_of_ranks(labels, tmp_path, method, scale):
     table = (model.classes_ == truth[:, None]).cumsum(axis=1)
     plain = ((found.cumsum(axis=1) - table) ** 2).sum(axis=1).mean()
     assert facts["ranked_probability_score"] == pytest.approx(plain, rel=1e-12)
+
+
+def test_a_scaler_that_centres_within_a_calibrated_learner(labels, tmp_path):
+    X, y, _ = load(labels / "train", None)
+    learner = make_pipeline(StandardScaler(), rc.PRank(random_state=0))
+    model = rc.CalibratedOrdinal(learner, random_state=0).fit(X.toarray(), y)
+    rc.save(model, tmp_path / "m")
+    held, _, _ = load(labels / "valid", X.shape[1])
+    printed = succeed("predict", tmp_path / "m", labels / "valid", "--probabilities")
+    found = np.array([line.split() for line in printed.splitlines()], dtype=float)
+    assert np.array_equal(found, model.predict_proba(held.toarray()))
+    assert json.loads(succeed("evaluate", tmp_path / "m", labels / "valid", "--json"))
 
 
 def test_probabilities_are_of_models_that_have_them(labels, parts, tmp_path):

@@ -346,6 +346,26 @@ def test_the_options_of_columns(frame, tmp_path):
     assert "no columns named 'label'" in result.stderr
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_explanations_name_the_columns(scaled, path, frame, tmp_path):
+    pytest.importorskip("rich")
+    model = rc.PRank(shuffle=False)
+    if scaled:
+        model = make_pipeline(StandardScaler(), model)
+    rc.save(model.fit(frame[NAMES], frame["label"]), tmp_path / "model")
+    other = frame[[*reversed(NAMES), "label", "qid"]].rename(columns={"label": "stars"})
+    other.to_parquet(tmp_path / "rows.parquet")
+    args = ("explain", tmp_path / "model", tmp_path / "rows.parquet", "--json")
+    found = json.loads(succeed(*args, "--label", "stars"))
+    expected = rc.explain.global_importance(model, frame[NAMES])
+    assert found["feature_names"] == NAMES
+    assert found["importances"] == pytest.approx(expected.importances.tolist())
+    assert run(*args).exit_code == 1
+    largest = frame["qid"].value_counts().index[0]
+    named = json.loads(succeed(*args, "--label", "stars", "--qid", "qid", "--query", largest))
+    assert named["feature_names"] == NAMES
+
+
 def test_dask_reads_parquet(path, frame):
     dask_frames = pytest.importorskip("dask.dataframe")
     distributed = pytest.importorskip("distributed")

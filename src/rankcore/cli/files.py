@@ -155,7 +155,6 @@ def load_both(
     """Models, each with the rows of a file on its scale; labels, queries and ids, or None."""
     import rankcore
     from rankcore.cli import svmlight
-    from rankcore.cli.scaling import scaled
     from rankcore.io.scaled import split_scaler
 
     loaded = [split_scaler(rankcore.load(model)) for model in models]
@@ -165,7 +164,7 @@ def load_both(
             f"{' and '.join(map(str, models))} have different numbers of features: "
             f"{', '.join(map(str, sorted(widths)))}"
         )
-    names = [_take_names(one) for one in loaded]
+    names = [take_names(one) for one in loaded]
     for model, one in zip(models, names, strict=True):
         if one is not None and names[0] is not None and one != names[0]:
             raise ValueError(f"{models[0]} and {model} have features of different names")
@@ -179,11 +178,24 @@ def load_both(
             docid=docid,
             columns=replace(columns or Columns(), features=names[0]),
         )
-    both = [(learned, X if scaler is None else scaled(scaler, X)) for scaler, learned in loaded]
+    both = [(learned, _as_it_takes(scaler, learned, X)) for scaler, learned in loaded]
     return both, y, qid, ids
 
 
-def _take_names(loaded: tuple[Any, Any]) -> list[str] | None:
+def _as_it_takes(scaler: Any, learned: Any, X: Any) -> Any:
+    """Rows on the scale of a learner; dense if there is a scaler within it that centres."""
+    from rankcore.cli.scaling import scaled
+    from rankcore.datasets.scaled_rows import as_it_takes
+    from rankcore.io.scaled import split_scaler
+
+    if scaler is not None:
+        return scaled(scaler, X)
+    if type(learned).__name__ == "CalibratedOrdinal":
+        return as_it_takes(split_scaler(learned.estimator_)[0], X)
+    return X
+
+
+def take_names(loaded: tuple[Any, Any]) -> list[str] | None:
     """Names of the features of a scaler and a learner, which no longer ask for them."""
     names = None
     for one in loaded:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rankcore.cli.files import (
+    Columns,
     DataArgument,
     JsonOption,
+    LabelOption,
     ModelArgument,
+    QidOption,
     QuietOption,
     ZeroBasedOption,
     check_writable,
     needed_queries,
     ranks_queries,
+    take_names,
 )
 from rankcore.cli.terminal import progress_bar
 
@@ -56,6 +60,8 @@ def explain(
         Path | None, typer.Option(help="Also draw, to this PNG, SVG or PDF file.")
     ] = None,
     zero_based: ZeroBasedOption = False,
+    label: LabelOption = None,
+    qid: QidOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +74,8 @@ def explain(
         wanted = ["--query"] * (query is not None) + wanted
         raise ValueError(f"{' and '.join(wanted)} ask for different explanations: give one of them")
     try:
-        found = _explained(model, data, query, pair, row, metric, top, zero_based, quiet)
+        columns = Columns(label, qid)
+        found = _explained(model, data, query, pair, row, metric, top, zero_based, columns, quiet)
     except TypeError as error:  # this model's score is no sum
         raise ValueError(str(error)) from None
     if as_json:
@@ -94,16 +101,19 @@ def _explained(
     metric: str | None,
     top: int,
     zero_based: bool,
+    columns: Columns,
     quiet: bool,
 ) -> Any:
     import numpy as np
 
     import rankcore
     from rankcore.cli import svmlight
+    from rankcore.datasets.scaled_rows import as_it_takes
     from rankcore.io.scaled import split_scaler
 
     loaded = rankcore.load(model)
     scaler, learned = split_scaler(loaded)
+    names = take_names((scaler, learned))
     with progress_bar(quiet) as bar:
         X, y, qid, ids = svmlight.read(
             data,
@@ -112,10 +122,9 @@ def _explained(
             expected=str(model),
             report=bar.reading,
             docid=True,
+            columns=replace(columns, features=names),
         )
-    if getattr(scaler, "with_mean", False):
-        X = X.toarray()
-    names = getattr(learned, "feature_names_in_", None)
+    X = as_it_takes(scaler, X)
     if names is None:
         names = [f"feature {j + (not zero_based)}" for j in range(learned.n_features_in_)]
     if row is not None:
