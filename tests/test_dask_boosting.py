@@ -358,7 +358,7 @@ def test_a_shard_that_was_moved_follows_from_the_first_move():
 
 
 def test_weights_of_two_labels_are_products():
-    weights = PairedLabels(2, 3)
+    weights = PairedLabels(np.ones(5), 2)
     weights.advance(np.array([1, 0, 1, 1, 0], dtype=np.uint8), 0.5)
     totals, words = weights.words((40, 41))
     u, v = np.exp([-0.5, 0]), np.exp([0.5, 0.5, 0])

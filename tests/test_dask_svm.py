@@ -13,12 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import rankcore as rc
 from rankcore._core.inputs import as_rows
+from rankcore._core.numbers import exact_sum
 from rankcore._core.queries import group_rows
 from rankcore._ext.exact_sums import feature_sums
 from rankcore.datasets import dump_letor, make_letor
 from rankcore.ranking._pairs import make_pairing
 from rankcore.ranking.svm._losses import PairLosses, Terms
-from rankcore.ranking.svm._shards import PairShard, exact_sum, joined_shard
+from rankcore.ranking.svm._shards import PairShard, joined_shard
 
 pytest.importorskip("distributed", reason="needs the dask extra")
 

@@ -215,6 +215,80 @@ def test_close_to_the_minimum_a_ranking_svm_is_that_of_memory(client, queries):
     assert abs(model.objective_ / expected.objective_ - 1) < 1e-12
 
 
+def boosted(params, n, X, y, qid, w):
+    bX, by, bq, bw = parts(X, y, qid, w, n=n)
+    model = rd.RankBoost(20, **params)
+    return model.fit(bX, by, qid=bq, sample_weight=bw, n_shards=n)
+
+
+def close(found, expected):
+    """The same stumps; steps and figures to rounding."""
+    for name in ["feature", "threshold", "missing"]:
+        assert np.array_equal(found.estimators_[name], expected.estimators_[name])
+    # Potentials are rounded to 2**-59 of their sum, in memory each sum to 2**-53.
+    assert np.allclose(found.estimators_["alpha"], expected.estimators_["alpha"], rtol=1e-9)
+    assert np.allclose(found.history_["normalizer"], expected.history_["normalizer"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("exponent", [0, 300, -300])
+@pytest.mark.parametrize("params", [{"balance": None}, {"balance": "query", "step": "discrete"}])
+def test_shards_have_no_part_in_boosting(params, exponent, client, queries, tmp_path):
+    X, y, qid = queries
+    w = np.ldexp(PAIR_WEIGHTS * np.random.default_rng(4).uniform(0, 1, 600), exponent)
+    w[150:300] = 0  # a shard without weight
+    models = [boosted(params, n, X, y, qid, w) for n in [1, 2, 4, 7]]
+    saves = [saved(model.to_local(), tmp_path) for model in models]
+    assert len(set(saves)) == 1
+    expected = rc.RankBoost(20, **params).fit(X, y, qid=qid, sample_weight=w)
+    close(models[0], expected)
+    plain = rc.RankBoost(20, **params).fit(X, y, qid=qid)
+    assert not np.array_equal(plain.estimators_["alpha"], expected.estimators_["alpha"])
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        *(("RankBoost", step) for step in ["third", "discrete"]),
+        *(("BipartiteRankBoost", step) for step in ["third", "exact", "mohri"]),
+    ],
+)
+def test_shards_have_no_part_in_boosting_of_one_query(name, step, client, rows, tmp_path):
+    X, y = rows
+    y, w = (y > 3).astype(int), WEIGHTS["parts"].copy()
+    w[:100], w[200::3] = 0, 0
+    params = {"n_estimators": 30, "step": step}
+    models = []
+    for n in [1, 2, 4]:
+        bX, by, bw = parts(X, y, w, n=n)
+        models.append(getattr(rd, name)(**params).fit(bX, by, sample_weight=bw, n_shards=n))
+    assert len({saved(model.to_local(), tmp_path) for model in models}) == 1
+    expected = getattr(rc, name)(**params).fit(X, y, sample_weight=w)
+    close(models[0], expected)
+    plain = getattr(rc, name)(**params).fit(X, y)
+    assert not np.array_equal(plain.estimators_["alpha"], expected.estimators_["alpha"])
+
+
+def test_boosting_without_weight(client, queries):
+    X, y, qid = queries
+    w = np.zeros(600)
+    w[[0, 100, 200]] = 1  # each alone in its query
+    with pytest.raises(ValueError, match=r"nothing to learn from: .* \(and of a weight above 0\)"):
+        boosted({}, 4, X, y, qid, w)
+
+
+@pytest.mark.parametrize("balance", ["query", None])
+def test_boosting_with_pairs_that_vanish(balance, client, queries):
+    X, y, qid = queries
+    w = np.full(600, 1e-200)  # products of which are 0
+    w[-15:] = np.eye(15)[0]  # no pair
+    if balance == "query":
+        w[15:] = 1  # one query alone
+    with pytest.raises(ValueError, match="the weights of some pairs vanish beside"):
+        rc.RankBoost(2, balance=balance).fit(X, y, qid=qid, sample_weight=w)
+    with pytest.raises(ValueError, match="the weights of some pairs vanish beside"):
+        boosted({"balance": balance}, 4, X, y, qid, w)
+
+
 def test_weights_are_a_column_or_an_array_of_other_chunks(client, queries):
     pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe")
@@ -283,9 +357,3 @@ def test_bad_weights_leave_the_estimator(client, rows, queries, tmp_path):
     with pytest.raises(TypeError, match="rows of files have no weights"):
         model.fit(tmp_path / "rows.txt", sample_weight=w)
     assert np.array_equal(model.coef_, before)
-    X, y, qid = queries
-    bX, by, bq, bw = parts(X, y, qid, PAIR_WEIGHTS, n=2)
-    with pytest.raises(ValueError, match="RankBoost takes no weights of rows on a cluster"):
-        rd.RankBoost(3).fit(bX, by, qid=bq, sample_weight=bw)
-    with pytest.raises(ValueError, match="BipartiteRankBoost takes no weights of rows"):
-        rd.BipartiteRankBoost(3).fit(bX, by, qid=bq, sample_weight=bw)

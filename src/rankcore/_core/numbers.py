@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Real
 from typing import Any
 
@@ -195,6 +196,19 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
     np.maximum.at(greatest, groups, weights)
     exponents = np.frexp(greatest)[1]
     return np.ldexp(weights, -exponents[groups])
+
+
+def exact_sum(values: Floats) -> Fraction:
+    """The sum of finite numbers without rounding."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.ldexp(mantissas, 53).astype(np.int64)
+    total = Fraction()
+    for exponent in np.unique(exponents).tolist():
+        some = whole[exponents == exponent]
+        # In halves, so that 2**31 numbers fit into 64 bits.
+        n = (int((some >> 27).sum()) << 27) + int((some & (2**27 - 1)).sum())
+        total += Fraction(n) * Fraction(2) ** (exponent - 53)
+    return total
 
 
 def weighted_mean(values: NDArray[Any], weights: Floats | None) -> float:

@@ -71,14 +71,9 @@ class Rounds:
                 rows, pairing.docs, max_bins, state.zero_missing, categorical, n_jobs
             )
             scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            steps = pairing.steps(balanced)
-            total = float(pairing.weights @ steps)
-        if not 0 < total < inf:
-            raise ValueError(
-                "the weights of some pairs vanish beside those of others: reduce the "
-                "ratio of the weights"
-            )
+        steps, total = steps_of(pairing, balanced)
+        if not total > 0:
+            raise vanishing()
         self._weights: LabelWeights | ListedWeights
         self._factors: NDArray[np.float64] | None = None
         self._levels: NDArray[np.int64] | None = None
@@ -133,6 +128,23 @@ class Rounds:
         self._renew()
         self._moved = 0.0
         self._total = self._sum()
+
+
+def steps_of(pairing: Pairing, balanced: bool) -> tuple[NDArray[np.float64], float]:
+    """Length of a step in each query, and what all pairs weigh; finite, or a ValueError."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        steps = pairing.steps(balanced)
+        total = float(pairing.weights @ steps)
+    if not total < inf:
+        raise vanishing()
+    return steps, total
+
+
+def vanishing() -> ValueError:
+    """An error for weights of too great a range."""
+    return ValueError(
+        "the weights of some pairs vanish beside those of others: reduce the ratio of the weights"
+    )
 
 
 def levels_of(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -132,8 +132,8 @@ class SharedRounds:
     Parameters
     ----------
     standing : Standing
-        In and out. At first its bounds are the totals, which no rounding has touched: of all pairs;
-        or of the winners and the losers of `PairedLabels`.
+        In and out. At first its bounds are the totals but for rounding: of all pairs; or of the
+        winners and the losers of `PairedLabels`.
     cuts : Cuts
     shards : Answers
     step, smoothing, rate

@@ -143,14 +143,13 @@ class WholeQueries:
 class PairedLabels:
     """Pairs of two labels in one query that all shards have parts of.
 
-    A pair weighs the product of a factor of its winner and one of its loser: the totals are the
-    sums of either.
+    A pair weighs the product of a factor of its winner and one of its loser, at first their
+    weights: the totals are the sums of either.
     """
 
-    def __init__(self, n_winning: int, n_losing: int) -> None:
-        self._n = n_winning
-        self._factors = np.ones(n_winning + n_losing)
-        self._words = np.zeros((2, n_winning + n_losing), dtype=np.int64)
+    def __init__(self, weights: NDArray[np.float64], n_winning: int) -> None:
+        self._n, self._factors = n_winning, weights.copy()
+        self._words = np.zeros((2, weights.size), dtype=np.int64)
 
     @property
     def _parts(self) -> list[slice]:
@@ -191,6 +190,8 @@ class StumpShard:
     balanced : bool
     n_winning : int
         Without pairing: how many rows, which come first, have the upper label.
+    weights : ndarray of float64, shape (n_rows,), or None
+        Without pairing: of the rows, if they have any.
 
     Notes
     -----
@@ -199,10 +200,15 @@ class StumpShard:
     """
 
     def __init__(
-        self, bins: GivenBins, pairing: Pairing | None, balanced: bool, n_winning: int = 0
+        self,
+        bins: GivenBins,
+        pairing: Pairing | None,
+        balanced: bool,
+        n_winning: int = 0,
+        weights: NDArray[np.float64] | None = None,
     ) -> None:
         self.bins, self._pairing, self._balanced = bins, pairing, balanced
-        self._n_winning = n_winning
+        self._n_winning, self._row_weights = n_winning, weights
         self._bounds = np.concatenate([[0], np.cumsum(bins.n_bins.astype(np.int64) + 1)])
         self.__setstate__({})
 
@@ -248,8 +254,10 @@ class StumpShard:
         if weights is None or list(moves[:n]) != self._followed:
             n, self._in_range = 0, True
             if self._pairing is None:
-                n_losing = self.bins.n_rows - self._n_winning
-                weights = PairedLabels(self._n_winning, n_losing)
+                of_rows = self._row_weights
+                if of_rows is None:
+                    of_rows = np.ones(self.bins.n_rows)
+                weights = PairedLabels(of_rows, self._n_winning)
             else:
                 weights = WholeQueries(self._pairing, self._balanced)
         self._weights = None  # unless all goes well

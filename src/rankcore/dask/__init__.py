@@ -171,7 +171,6 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
         return fit_stumps
 
     _nan = True
-    _weighable = False
 
 
 class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ignore[misc]
@@ -192,7 +191,6 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
         return fit_stumps
 
     _nan = True
-    _weighable = False
 
 
 class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]

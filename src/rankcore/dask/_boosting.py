@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from fractions import Fraction
+from math import frexp
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.numbers import exact_sum
 from rankcore._core.queries import group_rows
+from rankcore.boosting._booster import steps_of, vanishing
 from rankcore.boosting._given_bins import GivenBins
 from rankcore.boosting._params import grows_trees
 from rankcore.boosting._stump_shard import StumpShard
@@ -19,7 +23,8 @@ from rankcore.dask._mixing import Run
 from rankcore.dask._rounds import Step, rounds_of
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import each, joined
-from rankcore.ranking._pairs import Pairing, make_pairing
+from rankcore.ranking._pairs import Pairing, pair_by_label
+from rankcore.ranking._queries import as_relevance
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Documents:
         None if all shards have parts of one query.
     n_winning : int
         Of that query, how many of the documents, which come first, have the upper label.
+    weights : ndarray of float64, or None
+        Of that query, what the documents weigh, if they have weights.
     largest : int
         Rows of the largest query.
     """
@@ -42,17 +49,29 @@ class Documents:
     docs: NDArray[np.int64]
     pairing: Pairing | None
     n_winning: int
+    weights: NDArray[np.float64] | None
     largest: int
 
 
 @dataclass(frozen=True)
 class Size:
-    """Pairs, queries that have any, documents of either label, and rows of the largest query."""
+    """What the client is to know of documents.
+
+    Attributes
+    ----------
+    n_pairs : int
+    n_winning, n_losing : int
+        Of the one query that all shards have parts of.
+    totals : tuple of Fraction
+        What all pairs weigh; of that query, its documents of either label.
+    largest : int
+        Rows of the largest query.
+    """
 
     n_pairs: int
-    n_queries: int
     n_winning: int
     n_losing: int
+    totals: tuple[Fraction, ...]
     largest: int
 
 
@@ -71,24 +90,31 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
             "n_shards=1"
         )
     check_queries(findings)
+    balanced = model.balance == "query"
+    # Only the ratios of weights matter: with the greatest about 1, no sum overflows.
+    shift = -frexp(max(finding.heaviest or 0.0 for finding in findings))[1]
     documents = [
-        run.submit(pick, shard, upper, split, number, what=f"documents-shard-{number}")
+        run.submit(
+            pick, shard, upper, split, balanced, shift, number, what=f"documents-shard-{number}"
+        )
         for shard, number in zip(run.shards, run.numbers, strict=True)
     ]
-    sizes = run.gather(each(run, documents, size_of, "size"))
+    sizes = run.gather(each(run, documents, size_of, "size", balanced))
     n_winning = sum(size.n_winning for size in sizes)
     n_losing = sum(size.n_losing for size in sizes)
     n_pairs = n_winning * n_losing if split else sum(size.n_pairs for size in sizes)
     if n_pairs == 0:
         raise ValueError(
-            "nothing to learn from: no query has two documents of different label; was the right "
-            "qid given?"
+            "nothing to learn from: no query has two documents of different label (and of a weight "
+            "above 0); was the right qid given?"
         )
+    totals = tuple(float(sum(some)) for some in zip(*(size.totals for size in sizes), strict=True))
+    if not all(totals):
+        raise vanishing()
     values = each(run, documents, values_of, "values")
     (groups,) = joined(run, values, ValueGroups.joined, "values")
     zero_missing = model.missing == "zero"
     cuts = run.submit(cut, groups, int(model.max_bins), zero_missing, what="thresholds")
-    balanced = model.balance == "query"
     prepared = [
         run.submit(prepare, one, cuts, balanced, what=f"bins-shard-{number}")
         for one, number in zip(documents, run.numbers, strict=True)
@@ -100,9 +126,6 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
     learner._categories = None
     state = model._begin(n_features)
     fitted = learner._shadow(form, n_features, max(size.largest for size in sizes), state)
-    n_queries = sum(size.n_queries for size in sizes)
-    whole = float(n_queries if balanced else n_pairs)
-    totals = (float(n_winning), float(n_losing)) if split else (whole,)
     smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
     step = Step(model.step, smoothing, float(model.learning_rate))
     for stump in rounds_of(run, cuts, totals, step, fitted.n_estimators):
@@ -138,31 +161,42 @@ def _upper_label(model: Any, labels: NDArray[Any]) -> float | None:
 # ------------------------------------------------------------------------------ tasks
 
 
-def pick(shard: Shard, upper: float | None, split: bool, number: int) -> Documents:
-    """The documents of a shard."""
+def pick(
+    shard: Shard, upper: float | None, split: bool, balanced: bool, shift: int, number: int
+) -> Documents:
+    """The documents of a shard, of weights times two to the power of ``shift``."""
     try:
         rows = as_rows(shard.X, nan=True)
-        labels = np.asarray(shard.y, dtype=np.float64)
+        labels = as_relevance(shard.y, rows.n_rows)
+        weights = None if shard.weights is None else np.ldexp(shard.weights, shift)
         if upper is not None:
             labels = (labels >= upper).astype(np.float64)
         if split:
             docs = np.argsort(-labels, kind="stable")
-            return Documents(shard.X, docs, None, int(labels.sum()), 0)
+            if weights is not None:
+                docs = docs[weights[docs] > 0]
+                weights = weights[docs]
+            return Documents(shard.X, docs, None, int(labels[docs].sum()), weights, 0)
         queries = group_rows(shard.qid, rows.n_rows)
-        pairing = make_pairing(rows.n_rows, labels, queries, None, in_row_order=False)
+        # As in memory, but that all rows of a shard may weigh nothing.
+        pairing = pair_by_label(labels, queries, weights, False)
+        steps_of(pairing, balanced)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
     largest = 0 if shard.qid is None else int(np.diff(queries.bounds).max())
-    return Documents(shard.X, pairing.docs, pairing, 0, largest)
+    return Documents(shard.X, pairing.docs, pairing, 0, None, largest)
 
 
-def size_of(documents: Documents) -> Size:
+def size_of(documents: Documents, balanced: bool) -> Size:
     """What the client is to know of them."""
     n, pairing = documents.docs.size, documents.pairing
-    n_winning = documents.n_winning
+    n_winning, weights = documents.n_winning, documents.weights
     if pairing is None:
-        return Size(0, 0, n_winning, n - n_winning, 0)
-    return Size(int(pairing.n_pairs.sum()), pairing.n_pairs.size, 0, 0, documents.largest)
+        weights = np.ones(n) if weights is None else weights
+        totals = exact_sum(weights[:n_winning]), exact_sum(weights[n_winning:])
+        return Size(0, n_winning, n - n_winning, totals, 0)
+    whole = Fraction(pairing.n_pairs.size) if balanced else exact_sum(pairing.weights)
+    return Size(int(pairing.n_pairs.sum()), 0, 0, (whole,), documents.largest)
 
 
 def values_of(documents: Documents) -> ValueGroups:
@@ -183,4 +217,4 @@ def prepare(documents: Documents, cuts: Cuts, balanced: bool) -> StumpShard:
         entries = ValueGroups.count(rows, docs)
     places = np.arange(docs.size, dtype=np.int32)
     bins = GivenBins([(rows, docs, places)], docs.size, entries, cuts)
-    return StumpShard(bins, documents.pairing, balanced, documents.n_winning)
+    return StumpShard(bins, documents.pairing, balanced, documents.n_winning, documents.weights)

@@ -15,8 +15,6 @@ class ExactRanker(Distributed):
     """A learner of queries that sums over shards. Not public."""
 
     _by_length = False
-    # Whether pairs may weigh by weights of their rows.
-    _weighable = True
 
     def _learn(self) -> Learn:
         """What fits a model on shards."""
@@ -42,11 +40,9 @@ class ExactRanker(Distributed):
         ----------
         X, y, client, n_shards, n_features, zero_based
             As for `PRank.fit`.
-        qid, regroup
+        qid, regroup, sample_weight
             As for `PairwisePerceptron.fit`. Without qid all rows are of one query; for
             boosting it may have rows in several shards if there are two labels.
-        sample_weight : as for `PairwisePerceptron.fit`
-            Not for boosting.
 
         Returns
         -------
@@ -60,11 +56,6 @@ class ExactRanker(Distributed):
         RuntimeError
             If workers are lost again and again.
         """
-        if sample_weight is not None and not self._weighable:
-            raise ValueError(
-                f"{type(self).__name__} takes no weights of rows on a cluster: leave sample_weight "
-                f"out, or fit rankcore.{type(self).__name__} in memory"
-            )
         files, learn = (n_features, zero_based), self._learn()
         return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
 

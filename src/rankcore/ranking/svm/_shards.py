@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.numbers import exact_sum
 from rankcore._ext.exact_sums import feature_sums
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
@@ -83,19 +84,6 @@ def added_slopes(parts: Sequence[Slopes]) -> Slopes:
 def added_words(parts: Sequence[Words]) -> Words:
     """The same of second derivatives."""
     return np.asarray(np.sum(parts, axis=0))
-
-
-def exact_sum(values: Floats) -> Fraction:
-    """The sum of finite numbers without rounding."""
-    mantissas, exponents = np.frexp(values)
-    whole = np.ldexp(mantissas, 53).astype(np.int64)
-    total = Fraction()
-    for exponent in np.unique(exponents).tolist():
-        some = whole[exponents == exponent]
-        # In halves, so that 2**31 numbers fit into 64 bits.
-        n = (int((some >> 27).sum()) << 27) + int((some & (2**27 - 1)).sum())
-        total += Fraction(n) * Fraction(2) ** (exponent - 53)
-    return total
 
 
 class PairShard:
