@@ -262,7 +262,7 @@ def test_what_shards_cannot_share(client, queries):
         ({"max_leaf_nodes": 4}, "requires max_leaf_nodes=2"),
         ({"max_bins": None}, "requires max_bins"),
         ({"select": "normalizer"}, "requires select='edge'"),
-        ({"early_stopping_rounds": 3}, "no eval_set"),
+        ({"early_stopping_rounds": 3}, "early_stopping_rounds requires eval_set"),
     ]:
         model = rd.RankBoost(3, **params)
         with pytest.raises(ValueError, match=message):

@@ -21,7 +21,7 @@ References
 from rankcore.boosting import bipartite, rankboost
 from rankcore.dask._boosting import fit_stumps
 from rankcore.dask._ensembles import DistributedEnsemble
-from rankcore.dask._estimators import DistributedClassifier, DistributedRanker, Learn
+from rankcore.dask._estimators import DistributedClassifier, DistributedRanker, WatchedLearn
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._exact import ExactRanker
 from rankcore.dask._svm import fit_ranksvm
@@ -167,7 +167,7 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
 
     _local = rankboost.RankBoost
 
-    def _learn(self) -> Learn:
+    def _learn(self) -> WatchedLearn:
         return fit_stumps
 
     _nan = True
@@ -187,7 +187,7 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
 
     _local = bipartite.BipartiteRankBoost
 
-    def _learn(self) -> Learn:
+    def _learn(self) -> WatchedLearn:
         return fit_stumps
 
     _nan = True
@@ -209,5 +209,5 @@ class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
 
     _local = svm.RankSVM
 
-    def _learn(self) -> Learn:
+    def _learn(self) -> WatchedLearn:
         return fit_ranksvm

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import exact_sum
 from rankcore._core.queries import group_rows
+from rankcore.boosting._base import HeldOut
 from rankcore.boosting._booster import steps_of, vanishing
 from rankcore.boosting._given_bins import GivenBins
 from rankcore.boosting._params import grows_trees
@@ -23,6 +24,7 @@ from rankcore.dask._mixing import Run
 from rankcore.dask._rounds import Step, rounds_of
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import each, joined
+from rankcore.dask._watching import Watching
 from rankcore.ranking._pairs import Pairing, pair_by_label
 from rankcore.ranking._queries import as_relevance
 
@@ -75,7 +77,7 @@ class Size:
     largest: int
 
 
-def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
+def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watching: Watching) -> Any:
     """A fitted copy of a `RankBoost` or `BipartiteRankBoost`; the rest is as `fit_ordinal`."""
     _check_kind(model)
     n_features = findings[0].n_features
@@ -90,6 +92,12 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
             "n_shards=1"
         )
     check_queries(findings)
+    learner = copy(model)
+    learner._categories = None
+    state = model._begin(n_features)
+    fitted = learner._shadow(form, n_features, 0, state)
+    watch = watching.watch(learner, fitted, form, of_queries)
+    held_out = HeldOut(watch, state.model)
     balanced = model.balance == "query"
     # Only the ratios of weights matter: with the greatest about 1, no sum overflows.
     shift = -frexp(max(finding.heaviest or 0.0 for finding in findings))[1]
@@ -122,16 +130,20 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
     # The rows are read again if bins are lost.
     run.drop([*prepared, cuts])
     run.shards = prepared
-    learner = copy(model)
-    learner._categories = None
-    state = model._begin(n_features)
-    fitted = learner._shadow(form, n_features, max(size.largest for size in sizes), state)
+    fitted._largest_query = max(size.largest for size in sizes)
     smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
     step = Step(model.step, smoothing, float(model.learning_rate))
     for stump in rounds_of(run, cuts, totals, step, fitted.n_estimators):
         state.model.add(stump.feature, stump.threshold, stump.side, stump.alpha)
         fitted._note(state, stump.figures)
-        fitted._print_round(state, "")
+        held_out.follow()
+        fitted._print_round(state, watch.text())
+        if watch.ends(len(state.model)):
+            break
+    if watch.keeps_best:
+        state.model = state.model.first(watch.best)
+    if watch.held_out:
+        fitted.best_iteration_ = watch.best
     return fitted
 
 
@@ -142,7 +154,6 @@ def _check_kind(model: Any) -> None:
         "max_bins": model.max_bins is not None,
         "select='edge'": model.select == "edge",
         "warm_start=False": not model.warm_start,
-        "early_stopping_rounds=None, for there is no eval_set": model.early_stopping_rounds is None,
     }
     for what, given in needed.items():
         if not given:

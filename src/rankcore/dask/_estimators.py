@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
@@ -13,13 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import learns
 from rankcore._core.params import check_flag, check_option
+from rankcore._core.watch import Callback
 from rankcore.dask._engine import Client, delayed, get_client, n_threads_of, release
 from rankcore.dask._mixing import MIXINGS, Run, fit_ordinal, fit_pairwise
 from rankcore.dask._shards import Finding, look, pieces_of, shards_of, without_columns
+from rankcore.dask._watching import Watching
 
 # Of a model that is not fitted, the run, what is known of each shard, and a table of the columns:
 # a fitted copy of the model.
 Learn = Callable[[Any, Run, list[Finding], Any], Any]
+# The same of a learner that is watched.
+WatchedLearn = Callable[[Any, Run, list[Finding], Any, Watching], Any]
 
 
 class Distributed:
@@ -252,6 +256,9 @@ class DistributedRanker(Distributed):
         *,
         qid: Any = None,
         sample_weight: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
         mixing: str = "uniform",
@@ -270,6 +277,14 @@ class DistributedRanker(Distributed):
             of a query must be in one shard.
         sample_weight : as for `PRank.fit`
             Weights of the rows: a pair weighs the product of its two.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, arrays that the client has: measured there by ``eval_metric`` after each
+            pass, round or step.
+        eval_qid : array-like, or a list of them, optional
+            Their queries.
+        callbacks : iterable of callables, optional
+            Called at the client after each pass, round or step with a
+            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
         regroup : bool, default=False
             Whether to move rows between workers so that queries are whole.
 
@@ -286,7 +301,8 @@ class DistributedRanker(Distributed):
             If workers are lost again and again.
         """
         check_option(mixing, "mixing", MIXINGS)
-        learn = partial(fit_pairwise, mixing=mixing)
+        watching = Watching(eval_set, eval_qid, callbacks)
+        learn = partial(fit_pairwise, mixing=mixing, watching=watching)
         files = n_features, zero_based
         return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 
 from rankcore._core.concurrency import learns
+from rankcore._core.watch import Callback
 from rankcore.dask._engine import Client
-from rankcore.dask._estimators import Distributed, Learn
+from rankcore.dask._estimators import Distributed, WatchedLearn
+from rankcore.dask._mixing import Run
+from rankcore.dask._shards import Finding
+from rankcore.dask._watching import Watching
 
 
 class ExactRanker(Distributed):
@@ -16,7 +21,7 @@ class ExactRanker(Distributed):
 
     _by_length = False
 
-    def _learn(self) -> Learn:
+    def _learn(self) -> WatchedLearn:
         """What fits a model on shards."""
         raise NotImplementedError
 
@@ -28,6 +33,9 @@ class ExactRanker(Distributed):
         *,
         qid: Any = None,
         sample_weight: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
         regroup: bool = False,
@@ -40,7 +48,7 @@ class ExactRanker(Distributed):
         ----------
         X, y, client, n_shards, n_features, zero_based
             As for `PRank.fit`.
-        qid, regroup, sample_weight
+        qid, regroup, sample_weight, eval_set, eval_qid, callbacks
             As for `PairwisePerceptron.fit`. Without qid all rows are of one query; for
             boosting it may have rows in several shards if there are two labels.
 
@@ -56,7 +64,12 @@ class ExactRanker(Distributed):
         RuntimeError
             If workers are lost again and again.
         """
-        files, learn = (n_features, zero_based), self._learn()
+        files, fit = (n_features, zero_based), self._learn()
+        watching = Watching(eval_set, eval_qid, callbacks)
+
+        def learn(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
+            return fit(model, run, findings, form, watching)
+
         return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
 
     def predict(self, X: Any) -> Any:

@@ -22,6 +22,7 @@ from rankcore._core.state import LearnerState, OnlineState
 from rankcore.dask._changes import Change
 from rankcore.dask._engine import KilledWorker, release
 from rankcore.dask._shards import Finding, Shard, check_queries
+from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._weights import Visits, WeightFacts, weights_of_classes
@@ -331,7 +332,9 @@ class Prepared:
     largest: int
 
 
-def fit_pairwise(model: Any, run: Run, findings: list[Finding], form: Any, mixing: str) -> Any:
+def fit_pairwise(
+    model: Any, run: Run, findings: list[Finding], form: Any, mixing: str, watching: Watching
+) -> Any:
     """A fitted copy of a `PairwisePerceptron`, averaged or last; the rest is as `fit_ordinal`."""
     model._check_params()
     if model.variant not in ("averaged", "last"):
@@ -340,7 +343,10 @@ def fit_pairwise(model: Any, run: Run, findings: list[Finding], form: Any, mixin
             f"found {model.variant!r}"
         )
     if model.quality is not None:
-        raise ValueError("quality requires eval_set, which a fit on shards does not take")
+        raise ValueError(
+            "a fit on shards requires quality=None, for no hypothesis is chosen by it; found "
+            f"{model.quality!r}"
+        )
     if any(finding.queries is None for finding in findings):
         raise ValueError("a ranker compares the documents of a query: requires qid for all blocks")
     check_queries(findings)
@@ -348,6 +354,8 @@ def fit_pairwise(model: Any, run: Run, findings: list[Finding], form: Any, mixin
     generator = as_generator(model.random_state)
     base = model._new_state(n_features, generator)
     fitted = model._shadow(form, n_features, 0, base)
+    watch, best = watching.watch(model, fitted, form, True), None
+    measured = base.validation
     orders = _generators(generator, len(run.shards))
     prepared = [
         run.submit(prepare_pairs, shard, model, number, what=f"pairs-shard-{number}")
@@ -381,10 +389,17 @@ def fit_pairwise(model: Any, run: Run, findings: list[Finding], form: Any, mixin
         share = mistakes / max(seen, 1)
         measure = "share of mistakes"
         report(Progress(epoch, model.max_iter, n_queries, n_queries, share, measure, "queries"))
-        model._print_pass(base, epoch, "")
-        if mistakes == 0:
+        fitted._state, base.validation = base, measured
+        if watch.held_out:
+            held_out: list[Any] = watch.held_out
+            improved = watch.measure([fitted._scores(one.rows, one.queries) for one in held_out])
+            if improved and watch.keeps_best:
+                best, fitted.best_iteration_ = base.parameters(), epoch
+        model._print_pass(base, epoch, watch.text())
+        if watch.ends(epoch) or (mistakes == 0 and not watch.held_out):
             break
-    fitted._state = base
+    if best is not None:
+        base.put_back(best)
     return fitted
 
 

@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_limits
 from rankcore._core.inputs import as_rows
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore._core.watch import Watch
 from rankcore.dask._mixing import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import asked, each
+from rankcore.dask._watching import Watching
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import pair_by_label
 from rankcore.ranking._queries import as_relevance
@@ -43,7 +43,9 @@ class _Linear:
         return LinearModel(w)
 
 
-def fit_ranksvm(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
+def fit_ranksvm(
+    model: Any, run: Run, findings: list[Finding], form: Any, watching: Watching
+) -> Any:
     """A fitted copy of a `RankSVM`; the rest is as `fit_ordinal`."""
     begin = perf_counter()
     _check_kind(model)
@@ -54,6 +56,8 @@ def fit_ranksvm(model: Any, run: Run, findings: list[Finding], form: Any) -> Any
             "give qid, or n_shards=1"
         )
     check_queries(findings)
+    shadow = model._shadow(form, findings[0].n_features, 0, ModelState(None, settings={}))
+    watch = watching.watch(model, shadow, form, of_queries)
     balanced = model.balance == "query"
     prepared = [
         run.submit(prepare, shard, balanced, number, what=f"pairs-shard-{number}")
@@ -67,7 +71,8 @@ def fit_ranksvm(model: Any, run: Run, findings: list[Finding], form: Any) -> Any
             "nothing to learn from: no query has two documents of different label (and of a weight "
             "above 0); was the right qid given?"
         )
-    largest = max(one.n_in_query for one in facts) if of_queries else 0
+    if of_queries:
+        shadow._largest_query = max(one.n_in_query for one in facts)
     run.numbers = [run.numbers[at] for at in useful]
     run.shards = [prepared[at] for at in useful]
     run.drop(run.shards)
@@ -79,10 +84,8 @@ def fit_ranksvm(model: Any, run: Run, findings: list[Finding], form: Any) -> Any
         questions.matrix,
         as_generator(model.random_state),
     )
-    n_features = findings[0].n_features
-    shadow = model._shadow(form, n_features, largest, ModelState(None, settings={}))
     problem: Any = _Linear()
-    look = Look(problem, Watch(shadow, [], None), shadow, begin)
+    look = Look(problem, watch, shadow, begin)
     with (
         threadpool_limits(limits=1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
