@@ -307,6 +307,7 @@ def test_a_scaler_that_centres_within_a_calibrated_learner(labels, tmp_path):
     found = np.array([line.split() for line in printed.splitlines()], dtype=float)
     assert np.array_equal(found, model.predict_proba(held.toarray()))
     assert json.loads(succeed("evaluate", tmp_path / "m", labels / "valid", "--json"))
+    assert json.loads(succeed("explain", tmp_path / "m", labels / "valid", "--json"))
 
 
 def test_probabilities_are_of_models_that_have_them(labels, parts, tmp_path):

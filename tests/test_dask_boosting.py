@@ -272,6 +272,8 @@ def test_what_shards_cannot_share(client, queries):
         rd.RankBoost(3).fit(bX, by, n_shards=3)
     with pytest.raises(ValueError, match="nothing to learn from"):
         rd.RankBoost(3).fit(bX, blocks(3, y * 0)[0], qid=bq, n_shards=3)
+    with pytest.raises(ValueError, match="a ranker needs labels that are numbers"):
+        rd.RankBoost(3).fit(bX, blocks(3, np.where(y > 1, "b", "a"))[0], qid=bq, n_shards=3)
     bX, by, bq = blocks(4, X, y, np.arange(y.size) // 100)
     with pytest.raises(ValueError, match="has rows in shards 0 and 1"):
         rd.RankBoost(3).fit(bX, by, qid=bq, n_shards=4)
@@ -302,7 +304,7 @@ def shard_of(n=60, seed=0):
     rows, docs = as_rows(X), np.arange(n)
     cuts = ValueGroups.of(rows, docs).cuts(255, False)
     bins = GivenBins([(rows, docs, docs.astype(np.int32))], n, None, cuts)
-    return StumpShard(bins, None, False, n // 3), X, cuts
+    return StumpShard(bins, None, False, n // 3, np.ones(n)), X, cuts
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.integers(-20, 30))

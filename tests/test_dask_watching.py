@@ -29,7 +29,7 @@ def held_out():
 
 def parts(arrays, n):
     """Lists of delayed blocks of whole queries."""
-    edges = np.linspace(0, 60, n + 1).astype(int) * 15
+    edges = np.linspace(0, len(arrays[0]) // 15, n + 1).astype(int) * 15
     return [[delayed(one[a:b]) for a, b in pairwise(edges)] for one in arrays]
 
 
@@ -78,6 +78,42 @@ def test_what_is_measured_is_that_of_memory(name, params, n, client, queries, he
     assert np.allclose(found.to_local().predict(X), expected.predict(X), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("params", [{"max_iter": 5}, {"max_iter": 30, "early_stopping_rounds": 2}])
+@pytest.mark.parametrize("name", ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron"])
+def test_what_is_measured_of_labels_is_that_of_memory(name, params, client, queries, held_out):
+    eval_set = {"eval_set": held_out[:2]}
+    expected = getattr(rc, name)(random_state=0, tol=None, **params)
+    expected.fit(*queries[:2], **eval_set)
+    bX, by = parts(queries[:2], 3)
+    found = getattr(rd, name)(random_state=0, tol=None, **params)
+    found.fit(bX, by, n_shards=1, **eval_set)
+    assert found.history_ == expected.history_
+    assert getattr(found, "best_iteration_", None) == getattr(expected, "best_iteration_", None)
+    assert np.array_equal(found.to_local().predict(held_out[0]), expected.predict(held_out[0]))
+
+
+@pytest.mark.parametrize("name", ["PRank", "PairwisePerceptron"])
+def test_the_best_of_several_shards_is_kept(name, client, queries, held_out):
+    X, y, qid = held_out
+    labels = name == "PRank"
+    predictions, held = (
+        [],
+        {"eval_set": (X, y)} if labels else {"eval_set": (X, y), "eval_qid": qid},
+    )
+    bX, by, bq = parts(queries, 3)
+    model = getattr(rd, name)(max_iter=30, early_stopping_rounds=3, random_state=0)
+    model.fit(
+        bX,
+        by,
+        **({} if labels else {"qid": bq}),
+        **held,
+        n_shards=3,
+        callbacks=lambda one: predictions.append(one.model.predict(X)),
+    )
+    assert len(predictions) == model.best_iteration_ + 3 < 30
+    assert np.array_equal(model.to_local().predict(X), predictions[model.best_iteration_ - 1])
+
+
 @pytest.mark.parametrize("name", ["PairwisePerceptron", "RankBoost", "RankSVM"])
 def test_a_callback_ends_the_fit(name, client, queries, held_out):
     params = {"n_estimators": 20} if name == "RankBoost" else {"random_state": 0}
@@ -105,7 +141,17 @@ def test_bad_arguments_leave_the_estimator(name, client, queries, held_out):
         assert not hasattr(model, "_state")
     with pytest.raises(TypeError, match="callbacks must be functions of an iteration"):
         model.fit(bX, by, qid=bq, callbacks=["stop"])
+    with pytest.raises(TypeError, match="arrays that the client has; found delayed blocks"):
+        model.fit(bX, by, qid=bq, eval_set=([delayed(X)], [delayed(y)]), eval_qid=qid)
     if name != "RankSVM":
         model.set_params(early_stopping_rounds=2)
         with pytest.raises(ValueError, match="early_stopping_rounds requires eval_set"):
             model.fit(bX, by, qid=bq)
+
+
+def test_ensembles_take_no_held_out_rows(client, queries):
+    bX, by = parts(queries[:2], 2)
+    with pytest.raises(ValueError, match=r"requires early_stopping_rounds=None, .* found 2"):
+        rd.OAPBPM(early_stopping_rounds=2).fit(bX, by)
+    with pytest.raises(ValueError, match="early_stopping_rounds requires eval_set"):
+        rd.PRank(early_stopping_rounds=2).fit(bX, by)

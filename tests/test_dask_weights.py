@@ -276,6 +276,20 @@ def test_boosting_without_weight(client, queries):
         boosted({}, 4, X, y, qid, w)
 
 
+def test_boosting_with_weights_of_great_range(client, queries, rows):
+    X, y, qid = queries
+    w = 1e-152 * np.random.default_rng(4).uniform(1, 2, 600)
+    w[-15:] = np.eye(15)[0]  # the greatest is of no pair
+    expected = rc.RankBoost(20, balance=None).fit(X, y, qid=qid, sample_weight=w)
+    close(boosted({"balance": None}, 3, X, y, qid, w), expected)
+    X, y = rows
+    y, w = (y > 3).astype(int), WEIGHTS["parts"].copy()
+    w[y == 0] *= 1e-303
+    bX, by, bw = parts(X, y, w, n=3)
+    found = rd.RankBoost(20).fit(bX, by, sample_weight=bw, n_shards=3)
+    close(found, rc.RankBoost(20).fit(X, y, sample_weight=w))
+
+
 @pytest.mark.parametrize("balance", ["query", None])
 def test_boosting_with_pairs_that_vanish(balance, client, queries):
     X, y, qid = queries

@@ -191,7 +191,7 @@ class StumpShard:
     n_winning : int
         Without pairing: how many rows, which come first, have the upper label.
     weights : ndarray of float64, shape (n_rows,), or None
-        Without pairing: of the rows, if they have any.
+        Without pairing: of the rows.
 
     Notes
     -----
@@ -254,10 +254,8 @@ class StumpShard:
         if weights is None or list(moves[:n]) != self._followed:
             n, self._in_range = 0, True
             if self._pairing is None:
-                of_rows = self._row_weights
-                if of_rows is None:
-                    of_rows = np.ones(self.bins.n_rows)
-                weights = PairedLabels(of_rows, self._n_winning)
+                assert self._row_weights is not None
+                weights = PairedLabels(self._row_weights, self._n_winning)
             else:
                 weights = WholeQueries(self._pairing, self._balanced)
         self._weights = None  # unless all goes well

@@ -178,27 +178,36 @@ def load_both(
             docid=docid,
             columns=replace(columns or Columns(), features=names[0]),
         )
-    both = [(learned, _as_it_takes(scaler, learned, X)) for scaler, learned in loaded]
+    both = []
+    for scaler, learned in loaded:
+        rows = as_model_takes(scaler, learned, X)
+        both.append((learned, rows if scaler is None else scaler.transform(rows)))
     return both, y, qid, ids
 
 
-def _as_it_takes(scaler: Any, learned: Any, X: Any) -> Any:
-    """Rows on the scale of a learner; dense if there is a scaler within it that centres."""
-    from rankcore.cli.scaling import scaled
+def as_model_takes(scaler: Any, learned: Any, X: Any) -> Any:
+    """Rows of a file; dense if a scaler in front of a learner or within it centres."""
     from rankcore.datasets.scaled_rows import as_it_takes
-    from rankcore.io.scaled import split_scaler
 
-    if scaler is not None:
-        return scaled(scaler, X)
-    if type(learned).__name__ == "CalibratedOrdinal":
-        return as_it_takes(split_scaler(learned.estimator_)[0], X)
-    return X
+    if scaler is None:
+        scaler, *_ = *_within(learned), None
+    return as_it_takes(scaler, X)
+
+
+def _within(learned: Any) -> tuple[Any, ...]:
+    """The scaler, or None, and the learner that a calibrated learner asks."""
+    from rankcore.io.scaled import split_scaler
+    from rankcore.ordinal._held_out import thawed
+
+    if type(learned).__name__ != "CalibratedOrdinal":
+        return ()
+    return split_scaler(thawed(learned.estimator_))
 
 
 def take_names(loaded: tuple[Any, Any]) -> list[str] | None:
     """Names of the features of a scaler and a learner, which no longer ask for them."""
     names = None
-    for one in loaded:
+    for one in (*loaded, *_within(loaded[1])):
         found = None if one is None else vars(one).pop("feature_names_in_", None)
         names = names if found is None else list(map(str, found))
     return names

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import frexp
+from math import frexp, ldexp
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ from rankcore.dask._watching import Watching
 from rankcore.ranking._pairs import Pairing, pair_by_label
 from rankcore.ranking._queries import as_relevance
 
+# Powers of two by which weights are brought to about 1, at most.
+FARTHEST = 1000
+
 
 @dataclass(frozen=True)
 class Documents:
@@ -42,7 +45,7 @@ class Documents:
     n_winning : int
         Of that query, how many of the documents, which come first, have the upper label.
     weights : ndarray of float64, or None
-        Of that query, what the documents weigh, if they have weights.
+        Of that query, what the documents weigh.
     largest : int
         Rows of the largest query.
     """
@@ -82,6 +85,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     _check_kind(model)
     n_features = findings[0].n_features
     labels = np.unique(np.concatenate([finding.labels for finding in findings]))
+    labels = as_relevance(labels, labels.size)
     of_queries = in_queries(findings)
     upper = _upper_label(model, labels)
     split = not of_queries and upper is not None
@@ -116,15 +120,18 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
             "nothing to learn from: no query has two documents of different label (and of a weight "
             "above 0); was the right qid given?"
         )
-    totals = tuple(float(sum(some)) for some in zip(*(size.totals for size in sizes), strict=True))
+    totals = [float(sum(some)) for some in zip(*(size.totals for size in sizes), strict=True)]
     if not all(totals):
         raise vanishing()
+    # Weights of pairs whose sum is about 1 are far from the ends of the range of numbers.
+    powers = tuple(min(-frexp(total)[1], FARTHEST) for total in totals)
+    totals = [ldexp(*one) for one in zip(totals, powers, strict=True)]
     values = each(run, documents, values_of, "values")
     (groups,) = joined(run, values, ValueGroups.joined, "values")
     zero_missing = model.missing == "zero"
     cuts = run.submit(cut, groups, int(model.max_bins), zero_missing, what="thresholds")
     prepared = [
-        run.submit(prepare, one, cuts, balanced, what=f"bins-shard-{number}")
+        run.submit(prepare, one, cuts, balanced, powers, what=f"bins-shard-{number}")
         for one, number in zip(documents, run.numbers, strict=True)
     ]
     # The rows are read again if bins are lost.
@@ -133,7 +140,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     fitted._largest_query = max(size.largest for size in sizes)
     smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
     step = Step(model.step, smoothing, float(model.learning_rate))
-    for stump in rounds_of(run, cuts, totals, step, fitted.n_estimators):
+    for stump in rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators):
         state.model.add(stump.feature, stump.threshold, stump.side, stump.alpha)
         fitted._note(state, stump.figures)
         held_out.follow()
@@ -179,18 +186,20 @@ def pick(
     try:
         rows = as_rows(shard.X, nan=True)
         labels = as_relevance(shard.y, rows.n_rows)
-        weights = None if shard.weights is None else np.ldexp(shard.weights, shift)
+        weights = np.ones(rows.n_rows)
+        if shard.weights is not None:
+            weights = np.ldexp(shard.weights, shift)
         if upper is not None:
             labels = (labels >= upper).astype(np.float64)
         if split:
             docs = np.argsort(-labels, kind="stable")
-            if weights is not None:
-                docs = docs[weights[docs] > 0]
-                weights = weights[docs]
-            return Documents(shard.X, docs, None, int(labels[docs].sum()), weights, 0)
+            docs = docs[weights[docs] > 0]
+            return Documents(shard.X, docs, None, int(labels[docs].sum()), weights[docs], 0)
         queries = group_rows(shard.qid, rows.n_rows)
         # As in memory, but that all rows of a shard may weigh nothing.
-        pairing = pair_by_label(labels, queries, weights, False)
+        pairing = pair_by_label(
+            labels, queries, None if shard.weights is None else weights, lexicographic=False
+        )
         steps_of(pairing, balanced)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
@@ -203,7 +212,7 @@ def size_of(documents: Documents, balanced: bool) -> Size:
     n, pairing = documents.docs.size, documents.pairing
     n_winning, weights = documents.n_winning, documents.weights
     if pairing is None:
-        weights = np.ones(n) if weights is None else weights
+        assert weights is not None
         totals = exact_sum(weights[:n_winning]), exact_sum(weights[n_winning:])
         return Size(0, n_winning, n - n_winning, totals, 0)
     whole = Fraction(pairing.n_pairs.size) if balanced else exact_sum(pairing.weights)
@@ -220,12 +229,20 @@ def cut(groups: ValueGroups, max_bins: int, zero_missing: bool) -> Cuts:
     return groups.cuts(max_bins, zero_missing)
 
 
-def prepare(documents: Documents, cuts: Cuts, balanced: bool) -> StumpShard:
-    """The bins of a shard."""
+def prepare(
+    documents: Documents, cuts: Cuts, balanced: bool, powers: tuple[int, ...]
+) -> StumpShard:
+    """The bins of a shard, whose pairs weigh more by powers of two."""
     rows, docs = as_rows(documents.X, nan=True), documents.docs
     entries = None
     if rows.columns is not None:
         entries = ValueGroups.count(rows, docs)
     places = np.arange(docs.size, dtype=np.int32)
     bins = GivenBins([(rows, docs, places)], docs.size, entries, cuts)
-    return StumpShard(bins, documents.pairing, balanced, documents.n_winning, documents.weights)
+    pairing, n, weights = documents.pairing, documents.n_winning, documents.weights
+    if pairing is not None:
+        by_query = np.full(pairing.n_pairs.size, ldexp(1.0, powers[0]))
+        return StumpShard(bins, replace(pairing, query_weights=by_query), balanced)
+    assert weights is not None
+    weights = np.concatenate([np.ldexp(weights[:n], powers[0]), np.ldexp(weights[n:], powers[1])])
+    return StumpShard(bins, None, balanced, n, weights)

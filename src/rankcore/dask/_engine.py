@@ -1,13 +1,13 @@
 """What is used of Dask, which is an extra."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any
 
 try:
     import dask
+    from dask.base import is_dask_collection as is_delayed
     from dask.delayed import delayed as _delayed
     from distributed import Client, KilledWorker, comm, get_client, get_worker, protocol
     from distributed import wait as _wait
@@ -24,9 +24,10 @@ __all__ = [
     "connect",
     "delayed",
     "failures_allowed",
-    "fetching",
+    "fetch",
     "get_client",
     "get_worker",
+    "is_delayed",
     "listen",
     "n_threads_of",
     "n_workers_of",
@@ -88,15 +89,10 @@ def wait(futures: Collection[Any]) -> None:
     _wait(list(futures))  # type: ignore[no-untyped-call]
 
 
-@contextmanager
-def fetching(client: Any, futures: Sequence[Any]) -> Iterator[Future[Any]]:
-    """Results of tasks, to wait for as long as one likes; after the block nobody does."""
-    waiting = client.gather(list(futures), asynchronous=True)
-    results = asyncio.run_coroutine_threadsafe(waiting, client.loop.asyncio_loop)
-    try:
-        yield results
-    finally:
-        results.cancel()
+def fetch(client: Any, futures: Sequence[Any]) -> Future[Any]:
+    """Results of tasks, to wait for as long as one likes; it ends when the tasks are released."""
+    results = client.gather(list(futures), asynchronous=True)
+    return asyncio.run_coroutine_threadsafe(results, client.loop.asyncio_loop)
 
 
 def failures_allowed() -> int:

@@ -186,6 +186,8 @@ class DistributedClassifier(Distributed):
         classes: Any = None,
         *,
         sample_weight: Any = None,
+        eval_set: Any = None,
+        callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
         mixing: str = "uniform",
@@ -205,6 +207,12 @@ class DistributedClassifier(Distributed):
         sample_weight : the same kind as X, in the same division; or str, optional
             Weights of the rows, with the meaning that they have in memory, of all rows together; a
             string names a column of a dataframe. Rows of files have none.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, arrays that the client has: measured there by ``eval_metric`` after each
+            pass, round or step.
+        callbacks : iterable of callables, optional
+            Called at the client after each pass, round or step with a
+            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
         client : distributed.Client, optional
             By default the one in use.
         n_shards : int, optional
@@ -229,7 +237,8 @@ class DistributedClassifier(Distributed):
             If workers are lost again and again.
         """
         check_option(mixing, "mixing", MIXINGS)
-        learn = partial(fit_ordinal, classes=classes, mixing=mixing)
+        watching = Watching(eval_set, None, callbacks)
+        learn = partial(fit_ordinal, classes=classes, mixing=mixing, watching=watching)
         files = n_features, zero_based
         return self._fit_on(X, y, None, client, n_shards, False, *files, learn, sample_weight)
 
@@ -270,21 +279,15 @@ class DistributedRanker(Distributed):
 
         Parameters
         ----------
-        X, y, client, n_shards, mixing, n_features, zero_based
+        X, y, eval_set, callbacks, client, n_shards, mixing, n_features, zero_based
             As for `PRank.fit`.
         qid : the same kind as X, in the same division; or str
             The query of each row; a string names a column of a dataframe. None for files. All rows
             of a query must be in one shard.
         sample_weight : as for `PRank.fit`
             Weights of the rows: a pair weighs the product of its two.
-        eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, arrays that the client has: measured there by ``eval_metric`` after each
-            pass, round or step.
         eval_qid : array-like, or a list of them, optional
-            Their queries.
-        callbacks : iterable of callables, optional
-            Called at the client after each pass, round or step with a
-            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
+            The queries of held-out rows.
         regroup : bool, default=False
             Whether to move rows between workers so that queries are whole.
 

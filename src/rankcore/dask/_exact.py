@@ -46,9 +46,9 @@ class ExactRanker(Distributed):
 
         Parameters
         ----------
-        X, y, client, n_shards, n_features, zero_based
+        X, y, eval_set, callbacks, client, n_shards, n_features, zero_based
             As for `PRank.fit`.
-        qid, regroup, sample_weight, eval_set, eval_qid, callbacks
+        qid, regroup, sample_weight, eval_qid
             As for `PairwisePerceptron.fit`. Without qid all rows are of one query; for
             boosting it may have rows in several shards if there are two labels.
 

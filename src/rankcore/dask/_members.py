@@ -84,6 +84,11 @@ def fit_members(
     n_blocks : int
         Blocks of members, at most.
     """
+    if model.early_stopping_rounds is not None:
+        raise ValueError(
+            "a fit on a cluster requires early_stopping_rounds=None, for ensembles take no "
+            f"held-out rows there; found {model.early_stopping_rounds!r}"
+        )
     known = classes_of(findings, classes)
     n_features = findings[0].n_features
     base = model._new_state(n_features, known.size)

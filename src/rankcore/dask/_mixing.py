@@ -115,7 +115,14 @@ class Run:
 
 
 def fit_ordinal(
-    model: Any, run: Run, findings: list[Finding], form: Any, classes: Any, mixing: str
+    model: Any,
+    run: Run,
+    findings: list[Finding],
+    form: Any,
+    *,
+    classes: Any,
+    mixing: str,
+    watching: Watching,
 ) -> Any:
     """A fitted copy of an online ordinal learner.
 
@@ -129,6 +136,7 @@ def fit_ordinal(
         A table of the same columns as X.
     classes : array-like or None
     mixing : {"uniform", "mistakes"}
+    watching : Watching
     """
     model._check_params()
     n_features = findings[0].n_features
@@ -141,6 +149,8 @@ def fit_ordinal(
     run.shards = list(compress(run.shards, useful))
     run.numbers = list(compress(run.numbers, useful))
     fitted = model._shadow(form, known, base, n_features)
+    watch, best = watching.watch_labels(model, fitted, known), None
+    measured = base.validation
     generator = as_generator(model.random_state)
     log = LearnerState(settings={})
     orders: list[Any] = []
@@ -155,7 +165,7 @@ def fit_ordinal(
     if orders:
         orders = run.submit_all(next_visits, orders, what=run.of_shards("order-1"))
     n = len(run.shards)
-    for epoch in passes(model, log, "rank loss"):
+    for epoch in passes(model, log, "rank loss", watch.text):
         fitted._state = sent = Change.of(base)
         held = run.submit(hold, fitted, what=f"model-{epoch}")
         tasks = run.submit_all(
@@ -177,7 +187,17 @@ def fit_ordinal(
         if not examples:
             raise ValueError("a pass visited no row: the weights of the rows are too small")
         report(Progress(epoch, model.max_iter, n_rows, n_rows, total / max(examples, 1)))
-    fitted._state = base
+        fitted._state, base.validation = base, measured
+        if watch.held_out:
+            held_out: list[Any] = watch.held_out
+            improved = watch.measure([fitted._measured(one.rows) for one in held_out])
+            if improved and watch.keeps_best:
+                best = base.parameters()
+        if watch.ends(epoch):
+            break
+    if best is not None:
+        base.put_back(best)
+        fitted.best_iteration_ = watch.best
     fitted._warn_of_fit()
     return fitted
 
@@ -333,7 +353,13 @@ class Prepared:
 
 
 def fit_pairwise(
-    model: Any, run: Run, findings: list[Finding], form: Any, mixing: str, watching: Watching
+    model: Any,
+    run: Run,
+    findings: list[Finding],
+    form: Any,
+    *,
+    mixing: str,
+    watching: Watching,
 ) -> Any:
     """A fitted copy of a `PairwisePerceptron`, averaged or last; the rest is as `fit_ordinal`."""
     model._check_params()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import wait as ended
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from rankcore.boosting._shared_rounds import Round, SharedRounds, Standing
 from rankcore.boosting._value_groups import Cuts
-from rankcore.dask._engine import failures_allowed, fetching, n_threads_of, wait
+from rankcore.dask._engine import failures_allowed, fetch, n_threads_of, wait
 from rankcore.dask._held import (
     Held,
     Lost,
@@ -26,8 +27,8 @@ from rankcore.dask._mixing import Run
 
 # Seconds of rounds that one task makes: the client hears of them together.
 TOGETHER = 1.0
-# Seconds between two looks at whether all workers are there.
-LOOK = 1.0
+# Seconds between two looks at whether all workers are there: longer than a task without trouble.
+LOOK = 1.5
 
 
 @dataclass(frozen=True)
@@ -146,16 +147,13 @@ class Group:
         No other worker makes them again: not even a task that is done has a result for certain, for
         its worker may go before the result is fetched.
         """
-        with self._run.watched(), fetching(self._run.client, tasks) as results:
-            while True:
-                try:
-                    return list(results.result(LOOK))
-                except TimeoutError:
-                    if results.done():
-                        raise
-                    gone = set(self.addresses) - set(self._run.client.nthreads())
-                    if gone:
-                        raise Lost(f"{min(gone)} is gone") from None
+        results = fetch(self._run.client, tasks)
+        while not ended([results], timeout=LOOK).done:
+            gone = set(self.addresses) - set(self._run.client.nthreads())
+            if gone:
+                raise Lost(f"{min(gone)} is gone")
+        with self._run.watched():
+            return list(results.result())
 
 
 # ------------------------------------------------------------------------------ a task

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from rankcore._core.watch import Callback, Watch
+from numpy.typing import NDArray
+
+from rankcore._core.watch import Callback, Watch, as_eval_sets
+from rankcore.dask._engine import is_delayed
+from rankcore.ordinal._base import FIGURES
+from rankcore.ordinal._validation import held_out_labels
 
 
 class Watching(NamedTuple):
@@ -27,7 +32,26 @@ class Watching(NamedTuple):
         in_queries : bool
             Whether the fit learns from queries.
         """
+        self._check()
         held_out = model._validation(
             form, fitted.n_features_in_, in_queries, self.eval_set, None, None, self.eval_qid, None
         )
         return Watch(fitted, held_out, self.callbacks)
+
+    def watch_labels(self, model: Any, fitted: Any, classes: NDArray[Any]) -> Watch:
+        """The same of an ordinal learner."""
+        self._check()
+        sets = as_eval_sets(self.eval_set, None, None, {})
+        rows, metrics = fitted._more_rows, model.eval_metric
+        held_out = held_out_labels(sets, rows, classes, metrics, FIGURES)
+        return Watch(fitted, held_out, self.callbacks)
+
+    def _check(self) -> None:
+        sets = self.eval_set if isinstance(self.eval_set, list) else [self.eval_set]
+        for one in sets:
+            parts = one if isinstance(one, tuple) else ()
+            if any(isinstance(part, list) and any(map(is_delayed, part)) for part in parts):
+                raise TypeError(
+                    "eval_set must be arrays that the client has; found delayed blocks: compute "
+                    "them first"
+                )

@@ -18,6 +18,7 @@ from rankcore.cli.files import (
     QidOption,
     QuietOption,
     ZeroBasedOption,
+    as_model_takes,
     check_writable,
     needed_queries,
     ranks_queries,
@@ -108,7 +109,6 @@ def _explained(
 
     import rankcore
     from rankcore.cli import svmlight
-    from rankcore.datasets.scaled_rows import as_it_takes
     from rankcore.io.scaled import split_scaler
 
     loaded = rankcore.load(model)
@@ -124,7 +124,7 @@ def _explained(
             docid=True,
             columns=replace(columns, features=names),
         )
-    X = as_it_takes(scaler, X)
+    X = as_model_takes(scaler, learned, X)
     if names is None:
         names = [f"feature {j + (not zero_based)}" for j in range(learned.n_features_in_)]
     if row is not None:
