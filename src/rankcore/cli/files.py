@@ -189,25 +189,23 @@ def as_model_takes(scaler: Any, learned: Any, X: Any) -> Any:
     """Rows of a file; dense if a scaler in front of a learner or within it centres."""
     from rankcore.datasets.scaled_rows import as_it_takes
 
-    if scaler is None:
-        scaler, *_ = *_within(learned), None
-    return as_it_takes(scaler, X)
+    return as_it_takes(_asked(learned)[0] if scaler is None else scaler, X)
 
 
-def _within(learned: Any) -> tuple[Any, ...]:
-    """The scaler, or None, and the learner that a calibrated learner asks."""
+def _asked(learned: Any) -> tuple[Any, Any]:
+    """The scaler, or None, and the learner that a calibrated learner asks; of others, itself."""
     from rankcore.io.scaled import split_scaler
     from rankcore.ordinal._held_out import thawed
 
     if type(learned).__name__ != "CalibratedOrdinal":
-        return ()
+        return None, learned
     return split_scaler(thawed(learned.estimator_))
 
 
 def take_names(loaded: tuple[Any, Any]) -> list[str] | None:
     """Names of the features of a scaler and a learner, which no longer ask for them."""
     names = None
-    for one in (*loaded, *_within(loaded[1])):
+    for one in (*loaded, *_asked(loaded[1])):
         found = None if one is None else vars(one).pop("feature_names_in_", None)
         names = names if found is None else list(map(str, found))
     return names
