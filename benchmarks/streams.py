@@ -89,7 +89,7 @@ def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, st
         stream=lambda: rc.PRank(max_iter=1).fit(
             open_rows(text, n_features=N_FEATURES), classes=CLASSES
         ),
-        survey=lambda: open_rows(text).survey(),
+        survey=lambda: open_rows(text).facts(),
         scaled=scaled,
         ordered=lambda: passes(in_memory[False], 1, open_rows(text)),
         parquet5=lambda: passes(in_memory[False], 5, open_rows(table)),

@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import rankcore as rc
-from rankcore._core import blocks
-from rankcore._core.blocks import Pauses
+from rankcore._core import training
+from rankcore._core.training import Pauses
 from rankcore.datasets import (
     dump_letor,
     file_rows,
@@ -266,7 +266,7 @@ class Interrupted:
             model = clone(self.model)
             try:
                 with watch(self.interrupt):
-                    return model._fit_blocks(
+                    return model._fit_source(
                         self.rows, pauses=Pauses(self.save, known), **self.more
                     )
             except KeyboardInterrupt:
@@ -278,7 +278,7 @@ class Interrupted:
 @pytest.mark.parametrize("seconds", [0.0, 0.002, 1e9])
 @pytest.mark.parametrize("name", [*ORDINAL, *PAIRWISE])
 def test_a_resumed_fit_ends_with_the_same_model(name, seconds, kind, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "COPY_SECONDS", seconds)
+    monkeypatch.setattr(training, "COPY_SECONDS", seconds)
     file = "ordinal.txt" if name in ORDINAL else "queries.txt"
     model = (ORDINAL | PAIRWISE)[name]
     rows = opened(files / file, kind, tmp_path)
@@ -291,7 +291,7 @@ def test_a_resumed_fit_ends_with_the_same_model(name, seconds, kind, files, tmp_
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_resumed_fit_keeps_the_best_pass_by_held_out_rows(seconds, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "COPY_SECONDS", seconds)
+    monkeypatch.setattr(training, "COPY_SECONDS", seconds)
     data = load_letor(files / "ordinal.txt")
     rows = open_rows(files / "ordinal.txt")
     held_out = data.X[:60], data.y[:60]
@@ -325,7 +325,7 @@ def test_a_tolerance_counts_across_an_interruption(files, tmp_path):
 
 def test_a_checkpoint_of_other_data_is_refused(files, tmp_path):
     model = rc.PRank(random_state=0).fit(open_rows(files / "ordinal.txt"))
-    position = blocks.Position(2, 0, 5)
+    position = training.Position(2, 0, 5)
     pauses = Pauses(lambda *_: None, (model, position, None))
     with pytest.raises(ValueError, match="the checkpoint is of 6 features"):
-        rc.PRank(random_state=0)._fit_blocks(open_rows(files / "queries.txt"), pauses=pauses)
+        rc.PRank(random_state=0)._fit_source(open_rows(files / "queries.txt"), pauses=pauses)

@@ -238,7 +238,7 @@ def test_interrupted_and_resumed(more, tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_is_of_its_files_and_options(folder, tmp_path):
-    from rankcore._core.blocks import Position
+    from rankcore._core.sources import Position
     from rankcore.cli.streaming import Checkpoint, OnDisk
 
     output = tmp_path / "model"

@@ -119,7 +119,7 @@ def test_windows_are_the_rows_of_the_file(kind, path, frame, small):
 
 
 def test_a_survey_is_of_all_rows(path, frame, small):
-    survey = open_rows(path).survey()
+    survey = open_rows(path).facts()
     assert (survey.n_rows, survey.n_features, survey.n_values) == (len(frame), 5, 5 * len(frame))
     assert survey.in_queries
     assert survey.labels.tolist() == [0, 1, 2, 3]

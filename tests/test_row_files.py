@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankcore._core.survey import Surveyor
 from rankcore._ext.survey import raise_sizes, sum_squares
 from rankcore.datasets import dump_letor, file_rows, load_letor, open_rows, row_cache, streams
-from rankcore.datasets.surveys import Surveyor
 from rankcore.datasets.text_rows import reading_options, text_parts
 
 
@@ -171,7 +171,7 @@ def test_zstandard_without_the_library(tmp_path, monkeypatch):
 def test_a_survey_finds_what_memory_shows(queries, small, tmp_path):
     data = load_letor(queries)
     for rows in [open_rows(queries), open_rows(queries, cache=tmp_path / "rows")]:
-        survey = rows.survey()
+        survey = rows.facts()
         labels, counts = np.unique(data.y, return_counts=True)
         assert (survey.n_rows, survey.n_features) == data.X.shape
         assert survey.labels.dtype == np.int64
@@ -344,7 +344,7 @@ def test_mixed_sources(queries, tmp_path):
     plain = tmp_path / "plain.txt"
     plain.write_text("1 1:1\n")
     with pytest.raises(ValueError, match="has no qid:, while the files before it have some"):
-        open_rows([queries, plain]).survey()
+        open_rows([queries, plain]).facts()
     shutil.copy(queries, tmp_path / "again.txt")
     with pytest.raises(ValueError, match=r"again.txt, line 1: query .* goes on after another"):
         collected(open_rows([queries, tmp_path / "again.txt"]))

@@ -107,7 +107,7 @@ def test_models_are_those_of_memory(model, name, kind, path):
 @pytest.mark.parametrize("name", SCALERS)
 def test_a_survey_is_of_the_scaled_rows(name, path):
     scaler = clone(SCALERS[name])
-    survey = opened(path, "cache", scaler=scaler).survey()
+    survey = opened(path, "cache", scaler=scaler).facts()
     X = scaler.transform(taken(scaler, load_letor(path).X))
     X = X.toarray() if sp.issparse(X) else X
     assert np.array_equal(survey.magnitudes, np.abs(X).max(axis=0))
@@ -168,7 +168,7 @@ def test_a_pipeline_of_both_predicts_and_is_saved(path, tmp_path):
 def test_more_features_than_the_file_has(path):
     rows = open_rows(path)
     rows.widen(11)
-    assert rows.survey().n_features == 11
+    assert rows.facts().n_features == 11
     assert rc.PRank().fit(rows).n_features_in_ == 11
     rows.widen(9)
     assert rows.n_features == 11

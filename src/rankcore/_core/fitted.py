@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.validation import validate_data
 
-from rankcore._core.blocks import RowBlocks
+from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
 
 

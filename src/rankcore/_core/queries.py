@@ -35,6 +35,11 @@ class Queries:
     bounds: NDArray[np.int64]
     rows: NDArray[np.int64] | None
 
+    @property
+    def largest(self) -> int:
+        """Rows of the largest query."""
+        return int(np.diff(self.bounds).max())
+
 
 def group_rows(qid: Any, n: int) -> Queries:
     """Group rows by query.

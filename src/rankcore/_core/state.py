@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,8 +123,6 @@ class OnlineState(LearnerState):
         Examples seen and total rank loss, at the marks of `checkpoints`.
     offered : int
         Rows with weights that `partial_fit` was given, whether visited or not.
-    weights : ndarray or None
-        Of the examples that are being learned, as the kernel takes them.
     averaged_at : (int, object) or None
         Averaged parameters, and the version they are of: kept, so that predicting again does not
         average again.
@@ -137,7 +134,6 @@ class OnlineState(LearnerState):
     curve: list[tuple[int, int]] = field(default_factory=list)
     offered: int = 0
     averaged_at: tuple[int, Any] | None = field(default=None, repr=False, compare=False)
-    weights: NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def t(self) -> int:
@@ -160,15 +156,6 @@ class OnlineState(LearnerState):
             if version % 2 == 0:
                 self.averaged_at = kept
         return kept[1]
-
-    @contextmanager
-    def weighted(self, weights: NDArray[Any] | None) -> Iterator[None]:
-        """Learn from examples of these weights inside the block."""
-        self.weights = weights
-        try:
-            yield
-        finally:
-            self.weights = None
 
     def parameters(self) -> Any:
         """A copy of what is predicted with and goes on learning, for `put_back`."""
@@ -218,7 +205,7 @@ class OnlineState(LearnerState):
                 return False
         return True
 
-    def snapshot(self, columns: NDArray[Any] | None) -> Callable[[], None]:
+    def snapshot(self, columns: NDArray[Any] | None = None) -> Callable[[], None]:
         """A function that puts the present state back.
 
         ``columns`` are those the coming examples touch (None: all), so that a small batch costs
@@ -247,7 +234,7 @@ class OnlineState(LearnerState):
         return restore
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "averaged_at": None, "weights": None}
+        return {**self.__dict__, "averaged_at": None}
 
 
 def feature_axis(n_dimensions: int) -> int:

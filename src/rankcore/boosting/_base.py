@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from numbers import Integral
 from typing import Any, Self
@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
-from rankcore._core.blocks import RowBlocks, check_blocks_alone, whole_rows
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
+from rankcore._core.sources import RowBlocks, mapped
 from rankcore._core.state import restored_validation, validation_arrays
 from rankcore._core.threads import n_threads
-from rankcore._core.watch import Callback, Watch
 from rankcore._ext.rows import Rows
 from rankcore.boosting._booster import Rounds
 from rankcore.boosting._categories import Categories
@@ -28,18 +28,13 @@ from rankcore.boosting._given_bins import BlockRows
 from rankcore.boosting._params import check_params, grows_trees, monotone_signs
 from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
+from rankcore.boosting._training import BOUND, FIGURES, train_rounds
 from rankcore.boosting._tree_booster import Sampling, TreeRounds
 from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import TreeSum
-from rankcore.progress import Progress, report
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful
-
-# What `history_` has of each round, beside what is measured on held-out rows.
-FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")
-BOUND = FIGURES.index("bound")
-# Bounds are kept below this: what a bound of more says is nothing, but infinity is no JSON.
-GREATEST = 1e300
+from rankcore.ranking._queries import ranking_source
 
 
 class PairBoosting(Ranker):
@@ -85,14 +80,21 @@ class PairBoosting(Ranker):
 
     # ---------------------------------------------------------------- learning
 
-    def _blocks_or_rows(self, X: Any, y: Any, qid: Any, **more: Any) -> tuple[Any, Any, Any]:
-        """X, y and qid of a fit; of a row cache, bins are all that new stumps need."""
+    def _source(
+        self, X: Any, y: Any, qid: Any, group: Any, **more: Any
+    ) -> tuple[Any, Categories | None]:
+        """The rows of a fit, and the categories among their features."""
+        categories: list[Categories | None] = [None]
+
+        def read(X: Any) -> Rows | BlockRows:
+            rows, categories[0] = self._begin_fit(X)
+            return rows
+
+        # Of a row cache, bins are all that new stumps need.
         bins_do = not grows_trees(self) and not self.warm_start and self.max_bins is not None
-        if not bins_do or not isinstance(X, RowBlocks):
-            return whole_rows(X, y, qid, **more)
-        check_blocks_alone(y=y, qid=qid, **more)
-        labels, queries = X.outline()
-        return BlockRows(X, labels.size), labels, queries
+        whole = outlined if bins_do else mapped
+        source = ranking_source(X, y, qid, group, as_rows=read, whole=whole, **more)
+        return source, categories[0]
 
     def _begin_fit(self, X: Any) -> tuple[Rows | BlockRows, Categories | None]:
         """Check the rows of a fit, and number its categories."""
@@ -123,45 +125,33 @@ class PairBoosting(Ranker):
 
     def _fit(
         self,
-        X: Any,
-        rows: Rows | BlockRows,
+        source: Any,
         categories: Categories | None,
         pairing: Pairing,
-        largest: int,
-        eval_sets: Sequence[Any],
+        held_out: tuple[Any, ...],
         callbacks: Iterable[Callback] | None,
     ) -> Self:
+        given, window = source.given, source.window
+        rows, in_queries = window.rows, window.queries is not None
         check_useful(pairing, rows.n_rows)
         learner = copy(self)
         learner._categories = categories
-        validation = learner._validation(X, rows.n_features, largest > 0, *eval_sets)
+        validation = learner._validation(given, rows.n_features, in_queries, *held_out)
         state = self._begin(rows.n_features)
-        shadow = learner._shadow(X, rows.n_features, largest, state)
-        self._check_columns(shadow)
+        largest = window.queries.largest if in_queries else 0
+        fitted = learner._shadow(given, rows.n_features, largest, state)
+        self._check_columns(fitted)
         columns = None if categories is None else categories.columns
-        names = getattr(shadow, "feature_names_in_", None)
+        names = getattr(fitted, "feature_names_in_", None)
         signs = monotone_signs(self.monotonic_cst, rows.n_features, names, columns)
-        called = None if categories is None else categories.names(X)
-        run = self._rounds(rows, pairing, state.model, signs, called)
-        watch = Watch(shadow, validation, callbacks)
+        called = None if categories is None else categories.names(given)
+        rounds = self._rounds(rows, pairing, state.model, signs, called)
+        monitor = Monitor(fitted, validation, callbacks)
         try:
-            held_out = HeldOut(watch, state.model)
-            while len(state.model) < self.n_estimators and not run.done:
-                figures = run.round()
-                if figures is None:
-                    break
-                self._note(state, figures)
-                held_out.follow()
-                self._print_round(state, watch.text())
-                if watch.ends(len(state.model)):
-                    break
+            train_rounds(fitted, rounds, source, monitor)
         finally:
-            run.close()
-        if watch.keeps_best:
-            state.model = state.model.first(watch.best)
-        if validation:
-            shadow.best_iteration_ = watch.best
-        self._become(shadow)
+            rounds.close()
+        self._become(fitted)
         return self
 
     def _rounds(
@@ -216,25 +206,6 @@ class PairBoosting(Ranker):
             categorical=categorical,
             n_jobs=n_jobs,
         )
-
-    def _note(self, state: ModelState, figures: dict[str, float]) -> None:
-        """Add a round to the log, and report it."""
-        before = state.log[-1] if state.log else [1.0] * len(FIGURES)
-        bound, cap = before[BOUND] * figures["normalizer"], before[BOUND + 1] * figures["cap"]
-        bound, cap = min(bound, GREATEST), min(cap, GREATEST)
-        state.log.append([figures["edge"], figures["alpha"], figures["normalizer"], bound, cap])
-        n = len(state.model)
-        what = "bound on the training error"
-        report(Progress(n, self.n_estimators, 1, 1, bound, what, "rounds"))
-
-    def _print_round(self, state: ModelState, more: str) -> None:
-        """A line on the latest round, if there is to be one."""
-        n, figures = len(state.model), state.log[-1]
-        if self.verbose and n % self.verbose == 0:
-            print(
-                f"[{type(self).__name__}] round {n} of {self.n_estimators}: edge "
-                f"{figures[0]:+.4f}, training error at most {figures[BOUND]:.4f}{more}"
-            )
 
     def _begin(self, n_features: int) -> ModelState:
         """A state that knows nothing, or what is to be continued."""
@@ -445,36 +416,7 @@ class PairBoosting(Ranker):
         return tags
 
 
-class HeldOut:
-    """Scores of held-out rows, which grow with the model; measured after each round.
-
-    Parameters
-    ----------
-    watch : Watch
-    model : StumpSum or TreeSum
-        Rounds of it that were not measured yet are, one by one.
-    """
-
-    def __init__(self, watch: Watch, model: StumpSum | TreeSum) -> None:
-        self._watch, self._model = watch, model
-        known = bool(watch.values)
-        self._scores = [
-            model.score(one.rows) if known else np.zeros(one.rows.n_rows) for one in self._sets
-        ]
-        if self._sets:
-            for i in range(len(watch.values), len(model)):
-                self._add(i)
-
-    @property
-    def _sets(self) -> list[Any]:
-        return self._watch.held_out
-
-    def _add(self, i: int) -> None:
-        for one, scores in zip(self._sets, self._scores, strict=True):
-            self._model.add_member(i, one.rows, scores)
-        self._watch.measure(self._scores)
-
-    def follow(self) -> None:
-        """Add the latest weak ranker, and measure."""
-        if self._sets:
-            self._add(len(self._model) - 1)
+def outlined(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
+    """Rows on disk of which a fit keeps bins alone, their labels and queries."""
+    labels, queries = blocks.outline()
+    return BlockRows(blocks, labels.size), labels, queries

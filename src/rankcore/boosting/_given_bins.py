@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import RowBlocks
 from rankcore._core.concurrency import raise_signals
+from rankcore._core.sources import RowBlocks
 from rankcore._ext.columns import Columns
 from rankcore._ext.given_bins import place
 from rankcore._ext.rows import Rows
@@ -110,7 +110,7 @@ class BlockRows:
 
     def __init__(self, blocks: RowBlocks, n_rows: int) -> None:
         self.blocks, self.n_rows = blocks, n_rows
-        self.n_features = blocks.survey().n_features
+        self.n_features = blocks.facts().n_features
 
     def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> GivenBins:
         """Columns of some rows, in the order given; reads all twice.

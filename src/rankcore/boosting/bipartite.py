@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from rankcore._core.blocks import named
 from rankcore._core.concurrency import learns
+from rankcore._core.monitor import Callback
 from rankcore._core.params import check_real
-from rankcore._core.watch import Callback
+from rankcore._core.queries import group_rows
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
-from rankcore.ranking._queries import as_relevance, largest_query, queries_of, take_queries
+from rankcore.ranking._queries import as_relevance
 
 __all__ = ["BipartiteRankBoost"]
 
@@ -170,21 +170,18 @@ class BipartiteRankBoost(PairBoosting):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
-        given = X
-        X, y, qid = self._blocks_or_rows(X, y, qid, group=group, sample_weight=sample_weight)
-        X, qid = take_queries(X, qid, group)
-        rows, categories = self._begin_fit(X)
-        queries = queries_of(qid, group, rows.n_rows)
-        labels = as_relevance(y, rows.n_rows)
+        source, categories = self._source(X, y, qid, group, sample_weight=sample_weight)
+        n_rows, window = source.window.rows.n_rows, source.window
+        queries = group_rows(window.queries, n_rows)
+        labels = as_relevance(window.labels, n_rows)
         relevant = labels > labels.min() if self.rel is None else labels >= self.rel
         labels[:] = relevant
         pairing = make_pairing(
-            rows.n_rows, labels, queries, sample_weight, in_row_order=False, relative_weights=True
+            n_rows, labels, queries, sample_weight, in_row_order=False, relative_weights=True
         )
         del labels, relevant
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
-        largest = largest_query(queries, qid, group)
-        return self._fit(named(given, X), rows, categories, pairing, largest, held_out, callbacks)
+        return self._fit(source, categories, pairing, held_out, callbacks)
 
     def _check_params(self) -> None:
         super()._check_params()

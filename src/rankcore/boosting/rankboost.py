@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from rankcore._core.blocks import named
 from rankcore._core.concurrency import learns
-from rankcore._core.watch import Callback
+from rankcore._core.monitor import Callback
+from rankcore._core.queries import group_rows
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
-from rankcore.ranking._queries import (
-    largest_query,
-    queries_of,
-    take_queries,
-    warn_of_one_query,
-)
 
 __all__ = ["RankBoost"]
 
@@ -331,18 +325,13 @@ class RankBoost(PairBoosting):
             failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
-        given = X
-        X, y, qid = self._blocks_or_rows(X, y, qid, group=group, sample_weight=sample_weight)
-        X, qid = take_queries(X, qid, group)
-        rows, categories = self._begin_fit(X)
-        queries = queries_of(qid, group, rows.n_rows)
-        largest = largest_query(queries, qid, group)
-        if not largest and pairs is None:
-            warn_of_one_query(rows.n_rows, None, "fit")
+        weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
+        source, categories = self._source(X, y, qid, group, **weights)
+        rows, window = source.window.rows, source.window
         pairing = make_pairing(
             rows.n_rows,
-            y,
-            queries,
+            window.labels,
+            group_rows(window.queries, rows.n_rows),
             sample_weight,
             pairs,
             pairs_weight,
@@ -350,4 +339,4 @@ class RankBoost(PairBoosting):
             relative_weights=True,
         )
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
-        return self._fit(named(given, X), rows, categories, pairing, largest, held_out, callbacks)
+        return self._fit(source, categories, pairing, held_out, callbacks)

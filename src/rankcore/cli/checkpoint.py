@@ -10,7 +10,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankcore._core.blocks import Pauses, Position
+    from rankcore._core.sources import Position
+    from rankcore._core.training import Pauses
     from rankcore.cli.registry import Learner
     from rankcore.cli.streaming import OnDisk
 
@@ -49,7 +50,7 @@ class Checkpoint:
 
     def pauses(self, estimator: Any) -> Pauses:
         """What the fit of an estimator calls, and where it begins."""
-        from rankcore._core.blocks import Pauses
+        from rankcore._core.training import Pauses
 
         return Pauses(self._save, self._load(estimator) if self._resume else None)
 
@@ -87,7 +88,7 @@ class Checkpoint:
 
     def _load(self, estimator: Any) -> tuple[Any, Position, Any]:
         import rankcore
-        from rankcore._core.blocks import Position
+        from rankcore._core.sources import Position
 
         now = self._disk.stamp()
         try:

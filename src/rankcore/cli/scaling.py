@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,34 +44,20 @@ def scaler_for(scale: str, learner: Learner, X: Any) -> Any:
     -------
     StandardScaler, MaxAbsScaler or None
     """
-    from rankcore._core.blocks import RowBlocks
-    from rankcore._core.inputs import as_rows
-    from rankcore._core.scales import differ, sizes_differ
-
-    if isinstance(X, RowBlocks):
-        known = X.survey()
-        n, shape = known.n_values, (known.n_rows, known.n_features)
-        return _scaler(scale, learner, n, shape, lambda: sizes_differ(known.magnitudes))
-    return _scaler(scale, learner, X.nnz, X.shape, lambda: differ(as_rows(X)))
-
-
-def _scaler(
-    scale: str,
-    learner: Learner,
-    n_values: int,
-    shape: tuple[int, int],
-    differ: Callable[[], bool],
-) -> Any:
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-    dense = n_values >= DENSE * shape[0] * shape[1]
+    from rankcore._core.inputs import as_rows
+    from rankcore._core.scales import sizes_differ
+    from rankcore._core.sources import RowBlocks
+    from rankcore._core.survey import facts_of
+
+    if scale == "none" or (scale == "auto" and learner.estimator in INDIFFERENT):
+        return None
+    known = X.facts() if isinstance(X, RowBlocks) else facts_of(as_rows(X), False)
+    dense = known.n_values >= DENSE * known.n_rows * known.n_features
     if scale == "auto":
-        if learner.estimator in INDIFFERENT:
-            return None
-        if dense:
-            scale = "standard"
-        else:
-            scale = "maxabs" if differ() else "none"
+        scale = "maxabs" if sizes_differ(known.magnitudes) else "none"
+        scale = "standard" if dense else scale
     if scale == "standard":
         return StandardScaler(with_mean=dense)
     return MaxAbsScaler() if scale == "maxabs" else None

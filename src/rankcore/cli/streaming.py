@@ -25,7 +25,7 @@ from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_b
 if TYPE_CHECKING:
     import numpy as np
 
-    from rankcore._core.blocks import RowBlocks
+    from rankcore._core.sources import RowBlocks
 
 StreamOption = Annotated[
     bool,
@@ -184,15 +184,15 @@ def train_on_disk(
         rows, learner, estimator = data.rows, data.learner, data.estimator
         shown = Shown(bar)
         try:
-            if getattr(estimator, "_walks_blocks", False):
+            if getattr(estimator, "_in_windows", False):
                 if rows.n_features is None or (data.classes is None and not learner.ranks_queries):
-                    run(rows.survey, bar)  # while Ctrl-C still ends it at once
+                    run(rows.facts, bar)  # while Ctrl-C still ends it at once
                 more = data.for_blocks(shown)
                 more["pauses"] = checkpoint.pauses(estimator)
                 # Ctrl-C is looked for where the state is whole; after the last pass, when all
                 # is saved.
                 with signals_held():
-                    run(lambda: estimator._fit_blocks(rows, **more), bar)
+                    run(lambda: estimator._fit_source(rows, **more), bar)
                     seconds = perf_counter() - start
                     rankcore.save(with_scaler(data.scaler, estimator), output)
                     checkpoint.remove()
@@ -247,7 +247,7 @@ class Prepared:
         return more
 
     def for_blocks(self, shown: Shown) -> dict[str, Any]:
-        """Arguments of ``_fit_blocks``."""
+        """Arguments of ``_fit_source``."""
         more = self.for_fit(shown)
         if self.held_out is not None:
             eval_set, eval_qid = more.pop("eval_set"), more.pop("eval_qid", None)
@@ -269,9 +269,9 @@ def prepare(disk: OnDisk, choice: Choice, bar: ProgressBar) -> tuple[Prepared, d
     facts: dict[str, Any] = {}
     name = choice.name
     if name is None or held_out is not None or disk.scale != "none":
-        run(rows.survey, bar)
+        run(rows.facts, bar)
     if name is None:
-        in_queries = rows.survey().in_queries
+        in_queries = rows.facts().in_queries
         name = FOR_QUERIES if in_queries else FOR_LABELS
         if rows.feature_names is None:
             facts["chosen_since"] = f"{'every' if in_queries else 'no'} line has qid:"
@@ -283,10 +283,10 @@ def prepare(disk: OnDisk, choice: Choice, bar: ProgressBar) -> tuple[Prepared, d
         if learner.ranks_queries:
             needed_queries(held_out[2], disk.held_out.file)
         rows.widen(held_out[0].shape[1])
-        held_out[0].resize((held_out[0].shape[0], rows.survey().n_features))
+        held_out[0].resize((held_out[0].shape[0], rows.facts().n_features))
         stops = stopping(estimator, disk.held_out.metric, disk.held_out.patience)
         estimator = choice.make(learner, **stops)
-    known = rows.survey() if rows.surveyed else None
+    known = rows.facts() if rows.surveyed else None
     if known is not None:
         facts["examples"] = known.n_rows
     scaler = None if disk.scale == "none" else scaler_for(disk.scale, learner, rows)

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import learns
+from rankcore._core.monitor import Callback
 from rankcore._core.params import check_flag, check_option
-from rankcore._core.watch import Callback
 from rankcore.dask._engine import Client, delayed, get_client, n_threads_of, release
 from rankcore.dask._mixing import MIXINGS, Run, fit_ordinal, fit_pairwise
 from rankcore.dask._shards import Finding, look, pieces_of, shards_of, without_columns

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from rankcore._core.concurrency import learns
-from rankcore._core.watch import Callback
+from rankcore._core.monitor import Callback
 from rankcore.dask._engine import Client
 from rankcore.dask._estimators import Distributed, WatchedLearn
 from rankcore.dask._mixing import Run

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from rankcore._core.watch import Callback, Watch, as_eval_sets
+from rankcore._core.eval_sets import as_eval_sets
+from rankcore._core.monitor import Callback, Monitor
 from rankcore.dask._engine import is_delayed
 from rankcore.ordinal._base import FIGURES
 from rankcore.ordinal._validation import held_out_labels
@@ -20,7 +21,7 @@ class Watching(NamedTuple):
     eval_qid: Any
     callbacks: Iterable[Callback] | None
 
-    def watch(self, model: Any, fitted: Any, form: Any, in_queries: bool) -> Watch:
+    def watch(self, model: Any, fitted: Any, form: Any, in_queries: bool) -> Monitor:
         """What looks at a model that is being fitted.
 
         Parameters
@@ -36,15 +37,15 @@ class Watching(NamedTuple):
         held_out = model._validation(
             form, fitted.n_features_in_, in_queries, self.eval_set, None, None, self.eval_qid, None
         )
-        return Watch(fitted, held_out, self.callbacks)
+        return Monitor(fitted, held_out, self.callbacks)
 
-    def watch_labels(self, model: Any, fitted: Any, classes: NDArray[Any]) -> Watch:
+    def watch_labels(self, model: Any, fitted: Any, classes: NDArray[Any]) -> Monitor:
         """The same of an ordinal learner."""
         self._check()
         sets = as_eval_sets(self.eval_set, None, None, {})
         rows, metrics = fitted._more_rows, model.eval_metric
         held_out = held_out_labels(sets, rows, classes, metrics, FIGURES)
-        return Watch(fitted, held_out, self.callbacks)
+        return Monitor(fitted, held_out, self.callbacks)
 
     def _check(self) -> None:
         sets = self.eval_set if isinstance(self.eval_set, list) else [self.eval_set]

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import RowBlocks, Survey, Window
 from rankcore._core.inputs import as_rows
+from rankcore._core.sources import Facts, RowBlocks, Window
+from rankcore._core.survey import Surveyor
 from rankcore.datasets.streams import Source, title
-from rankcore.datasets.surveys import Surveyor
 from rankcore.progress import Progress, report
 
 # Stored values of a block of rows: 3 MiB as CSR of float64, which the caches hold.
@@ -62,7 +62,7 @@ class FileRows(RowBlocks):
     ) -> None:
         self.sources, self.size, self.window = list(sources), size, window
         self.dtype, self.n_features = np.dtype(dtype), n_features
-        self._survey: Survey | None = None
+        self._facts: Facts | None = None
 
     def __repr__(self) -> str:
         n = len(self.sources)
@@ -85,17 +85,17 @@ class FileRows(RowBlocks):
         A part ends with the first query, or row, that brings it to ``n_values`` or ``n_rows``.
         """
 
-    def survey(self) -> Survey:
-        """As `RowBlocks.survey`: one reading."""
-        if self._survey is None:
+    def facts(self) -> Facts:
+        """As `RowBlocks.facts`: one reading."""
+        if self._facts is None:
             surveyor, in_queries, n_rows = Surveyor(self.n_features), False, 0
             for labels, columns, values, has_qid, done in self.pieces():
                 in_queries = has_qid
                 surveyor.add(labels, columns, values)
                 n_rows += labels.size
                 report(reading(done, self.size, n_rows))
-            self._survey = surveyor.finish(in_queries, title(self.sources[0]))
-        return self._survey
+            self._facts = surveyor.finish(in_queries, title(self.sources[0]))
+        return self._facts
 
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int

@@ -23,11 +23,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import RowBlocks, Survey, Window
+from rankcore._core.sources import Facts, RowBlocks, Window
+from rankcore._core.survey import Surveyor
 from rankcore._ext.rows import Rows, csr_rows
 from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, reading
 from rankcore.datasets.streams import Source, title
-from rankcore.datasets.surveys import Surveyor
 from rankcore.progress import report
 
 FORMAT, VERSION = "rankcore row cache", 2
@@ -262,7 +262,7 @@ class CachedRows(RowBlocks):
         labels = small["distinct"]
         if (labels == np.floor(labels)).all() and np.abs(labels).max() < 2**53:
             labels = labels.astype(np.int64)
-        self._survey: Survey = Survey(
+        self._facts: Facts = Facts(
             about["n_rows"],
             about["n_features"],
             about["n_values"],
@@ -272,7 +272,7 @@ class CachedRows(RowBlocks):
             small["magnitudes"],
             about["in_queries"],
         )
-        self.n_features: int | None = self._survey.n_features
+        self.n_features: int | None = self._facts.n_features
         self.dtype = self._arrays["values"].array.dtype
         if about["feature_names"] is not None:
             self.feature_names = np.array(about["feature_names"], dtype=object)
@@ -282,12 +282,12 @@ class CachedRows(RowBlocks):
         self._check_form()
 
     def __repr__(self) -> str:
-        known = self._survey
+        known = self._facts
         return f"<rows of {self.path}: {known.n_rows} x {known.n_features}>"
 
-    def survey(self) -> Survey:
-        """As `RowBlocks.survey`: it is part of the cache."""
-        return self._survey
+    def facts(self) -> Facts:
+        """As `RowBlocks.facts`: it is part of the cache."""
+        return self._facts
 
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int
@@ -315,11 +315,11 @@ class CachedRows(RowBlocks):
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.outline`; checksums of the labels are compared with those of the rows."""
         labels: NDArray[Any] = self._arrays["labels"].array
-        if self._survey.labels.dtype.kind == "i":
+        if self._facts.labels.dtype.kind == "i":
             labels = labels.astype(np.int64)
         queries = None
-        if self._survey.in_queries:
-            sizes = np.diff(self._queries, append=self._survey.n_rows)
+        if self._facts.in_queries:
+            sizes = np.diff(self._queries, append=self._facts.n_rows)
             queries = np.repeat(np.arange(sizes.size), sizes)
         return labels, queries
 
@@ -329,7 +329,7 @@ class CachedRows(RowBlocks):
 
         self.check()
         arrays = {name: one.array for name, one in self._arrays.items()}
-        shape = self._survey.n_rows, self._survey.n_features
+        shape = self._facts.n_rows, self._facts.n_features
         X = csr_array((arrays["values"], arrays["columns"], arrays["starts"]), shape=shape)
         return X, *self.outline()
 
@@ -362,7 +362,7 @@ class CachedRows(RowBlocks):
             or self._blocks[0].any()
             or (steps < 0).any()
             or (steps[:, 0] < 1).any()
-            or self._survey.magnitudes.shape != (about["n_features"],)
+            or self._facts.magnitudes.shape != (about["n_features"],)
         ):
             raise ValueError(f"{self.path} is damaged: its arrays do not fit together")
 
@@ -401,7 +401,7 @@ class CachedRows(RowBlocks):
             starts.append(self._arrays["starts"].array[slice(*of_starts)] + n_values - of_values[0])
             n_values += of_values[1] - of_values[0]
         parts = _joined(values), _joined(columns), np.concatenate(starts)
-        rows = csr_rows(*parts, self._survey.n_features, "X")
+        rows = csr_rows(*parts, self._facts.n_features, "X")
         if not rows.canonical:
             raise ValueError(f"{self.path} is damaged: columns of a row do not ascend")
         if len(chosen) == 1 and self._blocks[chosen[0] + 1, 0] <= KEPT_ROWS:
@@ -415,11 +415,11 @@ class CachedRows(RowBlocks):
             self._check(block)
             (row, _, query), (stop, _, query_stop) = self._blocks[block : block + 2].tolist()
             labels.append(self._arrays["labels"].array[row:stop])
-            if self._survey.in_queries:
+            if self._facts.in_queries:
                 sizes = np.diff(self._queries[query:query_stop], append=stop)
                 queries.append(np.repeat(np.arange(sizes.size) + n_queries, sizes))
                 n_queries += sizes.size
-        return _joined(labels), _joined(queries) if self._survey.in_queries else None
+        return _joined(labels), _joined(queries) if self._facts.in_queries else None
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:

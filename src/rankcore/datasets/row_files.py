@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rankcore._core.blocks import RowBlocks
+from rankcore._core.sources import RowBlocks
 from rankcore.datasets.file_rows import WINDOW, FileRows
 from rankcore.datasets.letor_blocks import check_count
 from rankcore.datasets.parquet_rows import ParquetRows, is_parquet, parquet_files

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import RowBlocks, Survey, Window
 from rankcore._core.concurrency import raise_signals
 from rankcore._core.inputs import as_rows
+from rankcore._core.sources import Facts, RowBlocks, Window
+from rankcore._core.survey import Surveyor
 from rankcore._ext.rows import Rows
 from rankcore.datasets.file_rows import reading
-from rankcore.datasets.surveys import Surveyor
 from rankcore.progress import report
 
 
@@ -33,7 +33,7 @@ def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
     scaler : StandardScaler or MaxAbsScaler
     blocks : RowBlocks
     """
-    survey = blocks.survey()
+    survey = blocks.facts()
     if type(scaler).__name__ == "MaxAbsScaler":
         scaler.fit(survey.magnitudes[None].astype(blocks.dtype))
         scaler.n_samples_seen_ = survey.n_rows
@@ -69,7 +69,7 @@ class ScaledRows(RowBlocks):
     """
 
     def __init__(self, blocks: RowBlocks, scaler: Any) -> None:
-        self._blocks, self._survey = blocks, None
+        self._blocks, self._facts = blocks, None
         self.n_features = int(scaler.n_features_in_)
         if blocks.n_features is not None and blocks.n_features != self.n_features:
             raise ValueError(
@@ -87,13 +87,13 @@ class ScaledRows(RowBlocks):
 
     @property
     def surveyed(self) -> bool:  # type: ignore[override]
-        """As `RowBlocks.surveyed`: whether it costs no more than to read arrays."""
+        """As `RowBlocks.factsed`: whether it costs no more than to read arrays."""
         return self._blocks.surveyed
 
-    def survey(self) -> Survey:
-        """As `RowBlocks.survey`: one reading, for the scale of the rows is another."""
-        if self._survey is None:
-            known, surveyor, n_rows = self._blocks.survey(), Surveyor(self.n_features), 0
+    def facts(self) -> Facts:
+        """As `RowBlocks.facts`: one reading, for the scale of the rows is another."""
+        if self._facts is None:
+            known, surveyor, n_rows = self._blocks.facts(), Surveyor(self.n_features), 0
             for window in self.windows(known.n_features, None, 0):
                 raise_signals()
                 arrays, columns = window.rows.arrays, window.rows.columns
@@ -102,8 +102,8 @@ class ScaledRows(RowBlocks):
                 surveyor.add(window.labels, columns, arrays[0].ravel())
                 n_rows += window.rows.n_rows
                 report(reading(window.done, self.size, n_rows))
-            self._survey = surveyor.finish(known.in_queries, repr(self))
-        return self._survey
+            self._facts = surveyor.finish(known.in_queries, repr(self))
+        return self._facts
 
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int

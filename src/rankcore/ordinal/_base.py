@@ -13,14 +13,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_scalar
 
-from rankcore._core.blocks import Pauses, RowBlocks, check_blocks_alone, whole_rows
 from rankcore._core.concurrency import changing, learns, raise_signals
+from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import keep_names
-from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
+from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.params import as_generator, check_flag, check_real
-from rankcore._core.passes import passes
-from rankcore._core.scales import warn_of_scales
+from rankcore._core.monitor import Callback, Monitor
+from rankcore._core.params import check_flag, check_real
+from rankcore._core.sources import Source, Window, as_source
 from rankcore._core.state import (
     OnlineState,
     check_columns,
@@ -28,12 +28,12 @@ from rankcore._core.state import (
     described,
     restored_state,
 )
-from rankcore._core.watch import Callback, Watch, as_eval_sets
+from rankcore._core.training import Pauses, Trainer
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._block_passes import fit_blocks
 from rankcore.ordinal._model import OrdinalModel
 from rankcore.ordinal._scale import fix_scale, mean_square_length
+from rankcore.ordinal._training import OnlineLearner, examples
 from rankcore.ordinal._validation import check_eval_metric, held_out_labels
 from rankcore.ordinal._weights import Visits, check_class_weight, row_weights
 from rankcore.progress import Progress, report
@@ -63,8 +63,6 @@ class OnlineOrdinalClassifier(OrdinalModel):
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
     # The settings of its paper that are not those of all papers.
     _published: ClassVar[dict[str, Any]] = {}
-    # What the weight of an example means: the length of its step, or how often it is visited.
-    _weighs = "visits"
     # How many times as long as the rows an automatic constant is. Thresholds that move faster than
     # projections find the best constant first, which is what noisy data need; `reproduce.defaults`
     # has the study.
@@ -73,8 +71,8 @@ class OnlineOrdinalClassifier(OrdinalModel):
     # scikit-learn's checks, do not lie.
     _one_direction = False
 
-    # Whether rows on disk are learned a window at a time, rather than mapped into memory.
-    _walks_blocks = True
+    # Whether rows may come a window at a time; otherwise all are kept in memory.
+    _in_windows = True
 
     _block_values = 2**21
     _overflow_hint = (
@@ -186,22 +184,14 @@ class OnlineOrdinalClassifier(OrdinalModel):
     def _check_weighable(self) -> None:
         """Raise if weights would have no meaning with these parameters."""
 
-    def _as_learned(self, state: OnlineState, weights: np.ndarray) -> np.ndarray:
-        """Weights of the rows as the kernel takes them."""
-        return weights
+    def _split_weights(
+        self, state: OnlineState, weights: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """How often each row is visited, and what multiplies its step; None for once, and for 1.
 
-    def _visits_of(self, weights: np.ndarray | None) -> np.ndarray | None:
-        """How often each row is visited by its weight; None if all are visited once."""
-        if weights is None or self._weighs == "visits":
-            return weights
-        # Rows of weight 0 are as if they were not there.
-        return None if weights.all() else (weights > 0).astype(np.float64)
-
-    def _of_kernel(self, state: OnlineState, weights: np.ndarray | None) -> np.ndarray | None:
-        """What the kernel is given of the weights; None if rows are visited by them instead."""
-        if weights is None or self._weighs == "visits":
-            return None
-        return self._as_learned(state, weights)
+        By default a weight is a number of visits.
+        """
+        return weights, None
 
     def _learn(
         self,
@@ -209,14 +199,15 @@ class OnlineOrdinalClassifier(OrdinalModel):
         rows: Rows,
         ranks: np.ndarray,
         order: np.ndarray | None,
+        steps: np.ndarray | None,
         start: int,
         stop: int,
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
         """Learn from positions start .. stop - 1; the first position not learned."""
-        bound, weights = self._bind(state), state.weights
-        return learn(bound, rows, ranks, order, weights, start, stop, state.counts, marks, losses)
+        bound = self._bind(state)
+        return learn(bound, rows, ranks, order, steps, start, stop, state.counts, marks, losses)
 
     # ---------------------------------------------------------------- learning
 
@@ -268,56 +259,28 @@ class OnlineOrdinalClassifier(OrdinalModel):
         ValueError, TypeError
             On bad input or parameters. A failed or interrupted fit leaves the estimator as it was.
         """
-        if isinstance(X, RowBlocks) and self._walks_blocks:
-            check_blocks_alone(y=y, sample_weight=sample_weight)
-            return self._fit_blocks(X, classes, (eval_set, eval_X, eval_y), callbacks)
         self._check_params()
-        all_rows, y, _ = whole_rows(X, y, None)
-        rows, ranks, known = self._first_examples(all_rows, y, classes)
-        warn_of_scales(rows, type(self).__name__)
-        weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=True)
-        if weights is not None:
-            self._check_weighable()
-        state = self._new_state(rows.n_features, len(known))
-        fitted = self._shadow(X, known, state, rows.n_features)
-        sets = as_eval_sets(eval_set, eval_X, eval_y, {})
-        held_out = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, FIGURES)
-        watch = Watch(fitted, held_out, callbacks)
-        visits = Visits(
-            rows.n_rows,
-            self._visits_of(weights),
-            self.shuffle,
-            as_generator(self.random_state),
-        )
-        best = None
-        with state.weighted(self._of_kernel(state, weights)):
-            for epoch in passes(self, state, "rank loss", watch.text):
-                order = visits.next()
-                fitted._run_pass(state, rows, ranks, order, epoch, self.max_iter)
-                if held_out:
-                    improved = watch.measure([fitted._measured(one.rows) for one in held_out])
-                    if improved and watch.keeps_best:
-                        best = state.parameters()
-                if watch.ends(epoch):
-                    break
-        if best is not None:
-            state.put_back(best)
-            fitted.best_iteration_ = watch.best
-        fitted._warn_of_fit()
-        # In one go, so that Ctrl-C finds the old model or the new one.
-        self.__dict__ = dict(vars(fitted))
-        return self
+        source = as_source(X, y, in_windows=self._in_windows, sample_weight=sample_weight)
+        return self._fit_source(source, classes, (eval_set, eval_X, eval_y), callbacks)
 
-    def _fit_blocks(
+    def _fit_source(
         self,
-        blocks: RowBlocks,
+        source: Source,
         classes: Any = None,
         held_out: tuple[Any, Any, Any] = (None, None, None),
         callbacks: Iterable[Callback] | None = None,
         pauses: Pauses | None = None,
     ) -> Self:
-        """Fit to rows on disk; with ``pauses``, so that an interrupted fit can go on."""
-        fitted = fit_blocks(self, blocks, classes, held_out, callbacks, FIGURES, pauses)
+        """Fit to any source of rows; with ``pauses``, so that an interrupted fit can be resumed."""
+        self._check_params()
+        resumed = None if pauses is None or pauses.resume is None else pauses.resume[0]
+        learner = OnlineLearner(self, source, classes, resumed)
+        fitted, known = learner.fitted, learner.classes
+        sets = as_eval_sets(*held_out, {})
+        labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, FIGURES)
+        Trainer(learner, source, Monitor(fitted, labels, callbacks), pauses).run()
+        fitted._warn_of_fit()
+        # In one go, so that Ctrl-C finds the old model or the new one.
         self.__dict__ = dict(vars(fitted))
         return self
 
@@ -365,7 +328,8 @@ class OnlineOrdinalClassifier(OrdinalModel):
             )
         first = not self.__sklearn_is_fitted__()
         if first:
-            rows, ranks, known = self._first_examples(X, y, classes)
+            rows = as_rows(X)
+            ranks, known = examples(Window(rows, y, None, 0, 0), classes)
             state = self._new_state(rows.n_features, len(known))
         else:
             known, state = self.classes_, self._state
@@ -386,7 +350,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
             if not first:
                 self._forget_later(state)
             order = None
-            visits = self._visits_of(weights)
+            visits, steps = self._split_weights(state, weights)
             if visits is not None:
                 # Fractions of visits are drawn by how far the stream has come.
                 generator = np.random.default_rng(state.offered)
@@ -394,8 +358,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
                 order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
             if order is None or order.size:
                 state.stream([0, 0, 0])
-                with state.weighted(self._of_kernel(state, weights)):
-                    self._run_pass(state, rows, ranks, order, 1, 1)
+                self._run_pass(state, rows, ranks, order, steps, 1, 1)
         if first:
             self.__dict__ = dict(vars(self._shadow(X, known, state, rows.n_features)))
         else:
@@ -408,17 +371,6 @@ class OnlineOrdinalClassifier(OrdinalModel):
         if best is not None:
             state.log = state.log[:best]
             state.validation = {name: log[:best] for name, log in state.validation.items()}
-
-    def _first_examples(self, X: Any, y: Any, classes: Any) -> tuple[Rows, np.ndarray, np.ndarray]:
-        rows = as_rows(X)
-        labels, declared = as_labels(y, rows.n_rows)
-        if classes is not None:
-            known = check_classes(classes)
-        elif declared is not None:
-            known = check_classes(declared)
-        else:
-            known = find_classes(labels)
-        return rows, encode(labels, known), known
 
     def _shadow(self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int) -> Self:
         """A copy of this estimator, fitted with a state: what it will be if all goes well."""
@@ -438,6 +390,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         rows: Rows,
         ranks: np.ndarray,
         order: np.ndarray | None,
+        steps: np.ndarray | None,
         epoch: int,
         n_epochs: int,
     ) -> None:
@@ -454,7 +407,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         while start < n:
             raise_signals()
             stop = min(start + block, n)
-            reached = self._learn(state, rows, ranks, order, start, stop, marks, losses)
+            reached = self._learn(state, rows, ranks, order, steps, start, stop, marks, losses)
             if reached < stop and state.make_room():
                 stop = reached
             elif reached < stop:

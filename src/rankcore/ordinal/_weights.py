@@ -233,3 +233,13 @@ class Visits:
             assert self._order is not None
             self._generator.shuffle(self._order)
         return self._order
+
+
+def as_steps(weights: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Visits and step lengths of a learner whose steps are multiplied by the weights.
+
+    Rows of weight 0 are not visited, as if they were not there.
+    """
+    if weights is None or weights.all():
+        return None, weights
+    return (weights > 0).astype(np.float64), weights

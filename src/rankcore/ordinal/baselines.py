@@ -23,6 +23,7 @@ from rankcore.ordinal._scale import (
     intercept_settings,
     new_intercept_scale,
 )
+from rankcore.ordinal._weights import as_steps
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
@@ -104,7 +105,6 @@ class WidrowHoff(ProjectingClassifier):
     _one_direction = True
     _lengths = 1  # each example moves the intercept, which needs no head start
     _mixed_arrays = ("weights", "intercept")
-    _weighs = "steps"
 
     def __init__(
         self,
@@ -154,6 +154,11 @@ class WidrowHoff(ProjectingClassifier):
         if not state.settings["average"]:
             return state.by_feature["weights"], state.others["intercept"]
         return state.averaged(lambda: (state.mean("weights"), state.mean("intercept")))
+
+    def _split_weights(
+        self, state: OnlineState, weights: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        return as_steps(weights)
 
     def _check_params(self) -> None:
         self._check_common_params()
@@ -285,7 +290,6 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
 
     _mixed_arrays = ("weights", "intercepts")
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
-    _weighs = "steps"
 
     def __init__(
         self,
@@ -333,6 +337,11 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         if not state.settings["average"]:
             return state.by_feature["weights"], state.others["intercepts"]
         return state.averaged(lambda: (state.mean("weights"), state.mean("intercepts")))
+
+    def _split_weights(
+        self, state: OnlineState, weights: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        return as_steps(weights)
 
     def _check_params(self) -> None:
         self._check_common_params()

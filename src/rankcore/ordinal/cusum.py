@@ -22,6 +22,7 @@ from rankcore.ordinal._scale import (
     intercept_settings,
     new_intercept_scale,
 )
+from rankcore.ordinal._weights import as_steps
 
 __all__ = ["CuSumRank"]
 
@@ -121,7 +122,6 @@ class CuSumRank(ProjectingClassifier):
     """
 
     _mixed_arrays = ("weights", "thresholds")
-    _weighs = "steps"
 
     def __init__(
         self,
@@ -188,6 +188,11 @@ class CuSumRank(ProjectingClassifier):
                 "update='pa' takes steps as long as they have to be, whatever a weight says: take "
                 "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
             )
+
+    def _split_weights(
+        self, state: OnlineState, weights: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        return as_steps(weights)
 
     def _check_params(self) -> None:
         self._check_common_params()

@@ -30,6 +30,7 @@ from rankcore.ordinal._tiles import (
     zeros_by_line,
 )
 from rankcore.ordinal._votes import OUTPUTS, VotesRanks
+from rankcore.ordinal._weights import as_steps
 from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
@@ -47,7 +48,6 @@ class OAP(ThresholdClassifier):
     tie: str
     threshold_scale: float | str
     n_jobs: int | None
-    _weighs = "draws"
 
     @property
     @reads
@@ -101,8 +101,11 @@ class OAP(ThresholdClassifier):
     def _settings(self) -> dict[str, Any]:
         return sampling_settings(self)
 
-    def _as_learned(self, state: OnlineState, weights: np.ndarray) -> np.ndarray:
-        return least_draws(state.settings, weights)
+    def _split_weights(
+        self, state: OnlineState, weights: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        visits, _ = as_steps(weights)
+        return visits, None if weights is None else least_draws(state.settings, weights)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of
@@ -161,12 +164,13 @@ class OAP(ThresholdClassifier):
         rows: Rows,
         ranks: np.ndarray,
         order: np.ndarray | None,
+        steps: np.ndarray | None,
         start: int,
         stop: int,
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
-        reached, moved = self._move_members(state, rows, ranks, order, start, stop)
+        reached, moved = self._move_members(state, rows, ranks, order, steps, start, stop)
         if reached < stop:
             return reached
         mean = Mean(
@@ -185,6 +189,7 @@ class OAP(ThresholdClassifier):
         rows: Rows,
         ranks: np.ndarray,
         order: np.ndarray | None,
+        draws: np.ndarray | None,
         start: int,
         stop: int,
     ) -> tuple[int, np.ndarray]:
@@ -195,7 +200,7 @@ class OAP(ThresholdClassifier):
         edges = (np.linspace(0, lines, n_jobs + 1).astype(int) * LANES).tolist()
         edges[-1] = others["survived"].size
         bound = self._bind_members(state, state.settings["n_estimators"])
-        cumulative = least_draws(state.settings) if state.weights is None else state.weights
+        cumulative = least_draws(state.settings) if draws is None else draws
         t, seed = state.t, int(others["seed"][0])
 
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:

@@ -43,7 +43,7 @@ class VotedState(OnlineState):
         # Without a limit only the free room is written; with one, all of what is replaced.
         return None if self.settings["max_hypotheses"] is None else ...
 
-    def snapshot(self, columns: np.ndarray | None) -> Callable[[], None]:
+    def snapshot(self, columns: np.ndarray | None = None) -> Callable[[], None]:
         """A function that puts the present state back."""
         put_back = super().snapshot(columns)
 

@@ -13,12 +13,12 @@ from sklearn.utils import RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import reads
+from rankcore._core.eval_sets import as_eval_sets, as_metrics, measure_names
 from rankcore._core.fitted import as_more_rows, keep_names
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import Specified
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._core.state import LearnerState
-from rankcore._core.watch import as_eval_sets, as_metrics, measure_names
 from rankcore._ext.rows import Rows
 from rankcore.ranking._queries import (
     as_relevance,

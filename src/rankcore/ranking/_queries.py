@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_labels
+from rankcore._core.inputs import as_labels, as_rows
 from rankcore._core.numbers import as_weights, refuse_mask
 from rankcore._core.queries import Queries, group_rows
+from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone, mapped
+from rankcore._core.warning import warn
 
 # The column of a frame that is taken for queries.
 QUERY_COLUMN = "qid"
@@ -64,11 +66,55 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
     return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name), X[name]
 
 
-def largest_query(queries: Queries, *given: Any) -> int:
-    """Rows of the largest query; 0 if none were given."""
-    if all(one is None for one in given):
-        return 0
-    return int(np.diff(queries.bounds).max())
+def ranking_source(
+    X: Any,
+    y: Any,
+    qid: Any,
+    group: Any,
+    *,
+    as_rows: Callable[[Any], Any] = as_rows,
+    whole: Callable[[RowBlocks], tuple[Any, Any, Any]] | None = mapped,
+    **more: Any,
+) -> Source:
+    """The rows of a ranker's fit, checked and grouped by query if they are in memory.
+
+    Parameters
+    ----------
+    X, y, qid, group
+        Arguments of ``fit``.
+    as_rows : callable
+        Checks a feature matrix.
+    whole : callable or None
+        Makes X, y and qid of rows on disk. None: the learner takes them a window at a time.
+    **more
+        Other fields of `Window`.
+
+    Returns
+    -------
+    Source
+        The queries of its window are None if none were given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        On bad input.
+    """
+    given = None
+    if isinstance(X, RowBlocks):
+        check_alone(y=y, qid=qid, group=group, sample_weight=more.get("sample_weight"))
+        if whole is None:
+            check_alone(**more)
+            return X
+        given = X
+        X, y, qid = whole(X)
+    X, qid = take_queries(X, qid, group)
+    rows = as_rows(X)
+    queries = queries_of(qid, group, rows.n_rows)
+    if qid is None and group is None:
+        if more.get("pairs") is None:
+            warn_of_one_query(rows.n_rows, None, "fit")
+        return MemoryRows(X if given is None else given, rows, y, None, **more)
+    return MemoryRows(X if given is None else given, rows, y, queries, **more)
 
 
 def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:
@@ -83,13 +129,11 @@ def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:
     """
     if n_rows <= (2 * largest if largest else PLAUSIBLE_ROWS):
         return
-    warnings.warn(
+    warn(
         f"{method} was given no qid: all {n_rows} rows are taken for one query"
         + (f", and the largest that this model learned from has {largest}" if largest else "")
         + f". Give {method}(..., qid=qid), the query of each row, or qid=np.zeros({n_rows}) if "
-        "they are one",
-        UserWarning,
-        stacklevel=5,
+        "they are one"
     )
 
 

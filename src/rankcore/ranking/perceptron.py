@@ -11,28 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
-from rankcore._core.blocks import Pauses, RowBlocks, check_blocks_alone
 from rankcore._core.concurrency import changing, learns
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
+from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
-from rankcore._core.scales import warn_of_scales
-from rankcore._core.watch import Callback, Watch
+from rankcore._core.sources import Source, Window
+from rankcore._core.training import Pauses, Trainer
 from rankcore._ext.rows import Rows, project
-from rankcore.ranking._block_passes import fit_blocks
 from rankcore.ranking._committee import Committee
 from rankcore.ranking._pair_data import bind_pairs
-from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
+from rankcore.ranking._pairs import Pairing, make_pairing
 from rankcore.ranking._perceptron_model import PerceptronModel
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
-from rankcore.ranking._queries import (
-    largest_query,
-    queries_of,
-    take_queries,
-    warn_of_one_query,
-)
+from rankcore.ranking._queries import queries_of, ranking_source, take_queries
+from rankcore.ranking._training import FIGURES, PairwiseLearner, pairing_of
 from rankcore.ranking._validation import Validation, check_metric, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
@@ -40,8 +35,6 @@ __all__ = ["Committee", "PairwisePerceptron"]
 SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 # The parameters behind settings of another name.
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
-# What is counted in each pass.
-FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
 
 
 class PairwisePerceptron(PerceptronModel):
@@ -172,8 +165,8 @@ class PairwisePerceptron(PerceptronModel):
 
     _state: PairwiseState
     _figures = FIGURES
-    # Whether rows on disk are learned a window at a time, rather than mapped into memory.
-    _walks_blocks = True
+    # Whether rows may come a window at a time; otherwise all are kept in memory.
+    _in_windows = True
 
     def __init__(
         self,
@@ -273,76 +266,28 @@ class PairwisePerceptron(PerceptronModel):
             On bad input or parameters, or if no query has two documents with different labels. A
             failed or interrupted fit leaves the estimator as it was.
         """
-        if isinstance(X, RowBlocks):
-            check_blocks_alone(
-                y=y,
-                qid=qid,
-                group=group,
-                sample_weight=sample_weight,
-                pairs=pairs,
-                pairs_weight=pairs_weight,
-            )
-            held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
-            return self._fit_blocks(X, held_out, callbacks)
+        weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
         self._check_params()
-        X, qid = take_queries(X, qid, group)
-        rows = as_rows(X)
-        warn_of_scales(rows, type(self).__name__)
-        queries = queries_of(qid, group, rows.n_rows)
-        largest = largest_query(queries, qid, group)
-        if not largest and pairs is None:
-            warn_of_one_query(rows.n_rows, None, "fit")
-        pairing, skipped = self._pairing(rows, y, queries, sample_weight, pairs, pairs_weight)
-        check_useful(pairing, rows.n_rows)
-        validation = self._validation(
-            X, rows.n_features, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group
-        )
-        generator = as_generator(self.random_state)
-        state = self._new_state(rows.n_features, generator)
-        data = self._bind_data(pairing, rows, state, self.max_iter)
-        quality = self._quality(validation[0] if validation else None)
-        shadow = self._shadow(X, rows.n_features, largest, state)
-        watch = Watch(shadow, validation, callbacks)
-        best = None
-        for epoch in range(1, self.max_iter + 1):
-            sequence = pairing.visited()
-            if self.shuffle:
-                generator.shuffle(sequence)
-            state.log.append([0, 0, 0, 0, skipped])
-            run_pass(self, state, data, pairing, sequence, quality, epoch, self.max_iter)
-            if validation:
-                improved = watch.measure(
-                    [shadow._scores(one.rows, one.queries) for one in validation]
-                )
-                if improved and watch.keeps_best:
-                    best, shadow.best_iteration_ = state.parameters(), epoch
-            self._print_pass(state, epoch, watch.text())
-            if watch.ends(epoch) or (state.log[-1][1] == 0 and not validation):
-                break
-        if best is not None:
-            state.put_back(best)
-        self._warn_of_dropped(state, shadow)
-        self._become(shadow)
-        return self
+        source = ranking_source(X, y, qid, group, whole=None, **weights)
+        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
+        return self._fit_source(source, held_out, callbacks)
 
-    def _fit_blocks(
+    def _fit_source(
         self,
-        blocks: RowBlocks,
+        source: Source,
         held_out: tuple[Any, ...] = (None,) * 5,
         callbacks: Iterable[Callback] | None = None,
         pauses: Pauses | None = None,
     ) -> Self:
-        """Fit to rows on disk; with ``pauses``, so that an interrupted fit can go on."""
-        self._become(fit_blocks(self, blocks, held_out, callbacks, pauses))
+        """Fit to any source of rows; with ``pauses``, so that an interrupted fit can be resumed."""
+        self._check_params()
+        resumed = None if pauses is None or pauses.resume is None else pauses.resume[0]
+        learner = PairwiseLearner(self, source, held_out, resumed)
+        fitted = learner.fitted
+        Trainer(learner, source, Monitor(fitted, learner.validation, callbacks), pauses).run()
+        self._warn_of_dropped(fitted._state, fitted)
+        self._become(fitted)
         return self
-
-    def _print_pass(self, state: PairwiseState, epoch: int, more: str) -> None:
-        if self.verbose and epoch % self.verbose == 0:
-            seen, mistakes = state.log[-1][:2]
-            print(
-                f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}: "
-                f"{mistakes} mistakes in {seen} pairs{more}"
-            )
 
     def _warn_of_dropped(self, state: PairwiseState, fitted: Self) -> None:
         if self.variant == "voted" and self.max_hypotheses == "auto":
@@ -392,9 +337,9 @@ class PairwisePerceptron(PerceptronModel):
         first = not self.__sklearn_is_fitted__()
         X, qid = take_queries(X, qid, group)
         rows = as_rows(X) if first else self._more_rows(X)
-        queries = queries_of(qid, group, rows.n_rows)
-        largest = largest_query(queries, qid, group)
-        pairing, skipped = self._pairing(rows, y, queries, sample_weight, pairs, pairs_weight)
+        queries = None if qid is None and group is None else queries_of(qid, group, rows.n_rows)
+        window = Window(rows, y, queries, 0, 0, sample_weight, pairs, pairs_weight)
+        pairing, skipped, largest = pairing_of(self, window)
         if first:
             state = self._new_state(rows.n_features, as_generator(self.random_state))
         else:

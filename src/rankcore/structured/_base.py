@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
@@ -16,10 +17,13 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from rankcore._core.concurrency import learns
 from rankcore._core.doc_links import Documented
-from rankcore._core.params import STEP_RULES, as_generator, check_flag, check_option, check_real
-from rankcore._core.passes import passes
+from rankcore._core.monitor import Monitor
+from rankcore._core.params import STEP_RULES, check_flag, check_option, check_real
+from rankcore._core.sources import MemoryRows
 from rankcore._core.state import LearnerState, checkpoints
+from rankcore._core.training import Trainer
 from rankcore.progress import Progress, report
+from rankcore.structured._training import ExampleLearner
 from rankcore.structured.task import Array, Pair
 
 REPORT_SECONDS = 0.005
@@ -102,14 +106,12 @@ class StructuredLearner(Documented, BaseEstimator):
         """
         self._check_params()
         examples = self._examples(X, Y)
-        state = self._new_state(examples)
-        order = np.arange(len(examples.inputs), dtype=np.int32)
-        generator = as_generator(self.random_state)
-        for epoch in passes(self, state, "loss"):
-            if self.shuffle:
-                generator.shuffle(order)
-            self._run_pass(state, examples, order, epoch, self.max_iter)
-        return self._adopt(state)
+        fitted = copy(self)
+        fitted._state = self._new_state(examples)
+        learner = ExampleLearner(fitted, len(examples.inputs))
+        source = MemoryRows(X, examples, Y, n_features=examples.n_parameters)
+        Trainer(learner, source, Monitor(fitted, [], None)).run()
+        return self._adopt(fitted._state)
 
     @learns
     def partial_fit(self, X: Any, Y: Any) -> Self:

@@ -78,7 +78,7 @@ def cache(
                 qid=names.query,
                 columns=names.features,
             )
-    known = rows.survey()
+    known = rows.facts()
     facts = {
         "examples": known.n_rows,
         "features": known.n_features,

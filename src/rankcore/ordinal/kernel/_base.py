@@ -30,7 +30,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     """
 
     # A support vector is known by the number of its row.
-    _walks_blocks = False
+    _in_windows = False
 
     # ---------------------------------------------------------------- what a subclass says
 
@@ -198,6 +198,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         rows: Rows,
         ranks: np.ndarray,
         order: np.ndarray | None,
+        steps: np.ndarray | None,
         epoch: int,
         n_epochs: int,
     ) -> None:
@@ -213,7 +214,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         slot_of = self._slots_of(arrays, rows, first) if epoch > 1 or twice else None
         state.visit = first, slot_of
         try:
-            super()._run_pass(state, rows, ranks, order, epoch, n_epochs)
+            super()._run_pass(state, rows, ranks, order, steps, epoch, n_epochs)
         finally:
             state.visit = 0, None
         state.others["book"][_pool.FIRST] = first + rows.n_rows
@@ -250,6 +251,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         rows: Rows,
         ranks: np.ndarray,
         order: np.ndarray | None,
+        steps: np.ndarray | None,
         start: int,
         stop: int,
         marks: np.ndarray,
@@ -263,10 +265,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         kernel, budget = self._compiled_kernel(state), self._compiled_budget(state)
         bound = self._bind_rule(state, kernel, budget, rows.n_features)
         bound.take(rows, order, start, stop, first, slot_of, values, among)
-        weights = state.weights
-        reached = learn(
-            bound, rows, ranks, order, weights, start, stop, state.counts, marks, losses
-        )
+        reached = learn(bound, rows, ranks, order, steps, start, stop, state.counts, marks, losses)
         self._check_diagonal(state.others, before)
         return reached
 

@@ -16,6 +16,7 @@ from rankcore.ordinal._scale import (
     intercept_settings,
     new_intercept_scale,
 )
+from rankcore.ordinal._weights import as_steps
 from rankcore.ordinal.cusum import DECISIONS, TIES, check_rule, counted
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Compiled
@@ -79,7 +80,6 @@ best_iteration_, t_, history_, loss_curve_
     """
 
     _published: ClassVar[dict[str, Any]] = {"margin": 0.0}
-    _weighs = "steps"
 
     def __init__(
         self,
@@ -151,6 +151,11 @@ best_iteration_, t_, history_, loss_curve_
                 "update='pa' takes steps as long as they have to be, whatever a weight says: take "
                 "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
             )
+
+    def _split_weights(
+        self, state: Any, weights: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        return as_steps(weights)
 
     def _check_params(self) -> None:
         self._check_kernel_params()

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.concurrency import learns
-from rankcore._core.queries import Queries, query_numbers
+from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
-from rankcore.ranking._queries import as_relevance, largest_query, queries_of, take_queries
+from rankcore.ranking._queries import as_relevance, ranking_source
 from rankcore.ranking._validation import check_metric, measure, merit
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._path import along, as_cs
@@ -138,14 +138,14 @@ random_state, verbose
         check_metric(self.scoring, "scoring")
         model = RankSVM(**self._params(float(Cs[0])))
         model._check_params()
-        X, qid = take_queries(X, qid, group)
-        rows = model._as_rows(X)
-        queries = queries_of(qid, group, rows.n_rows)
+        source: Any = ranking_source(X, y, qid, group, as_rows=model._as_rows)
+        X, rows = source.given, source.window.rows
+        queries = group_rows(source.window.queries, rows.n_rows)
         numbers = query_numbers(queries)
         labels = as_relevance(y, rows.n_rows)
         everything = make_pairing(rows.n_rows, labels, queries, sample_weight)
         check_useful(everything, rows.n_rows)
-        largest = largest_query(queries, qid, group)
+        largest = 0 if source.window.queries is None else queries.largest
         shadow = model._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
         scores = []
         folds = list(self._folds(X, labels, numbers, queries))

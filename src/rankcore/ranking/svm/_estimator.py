@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from time import perf_counter
@@ -13,22 +12,22 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_scalar
 
-from rankcore._core.blocks import named, whole_rows
 from rankcore._core.concurrency import learns
 from rankcore._core.model_spec import ModelSpec
+from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
-from rankcore._core.queries import Queries
+from rankcore._core.queries import Queries, group_rows
 from rankcore._core.scoring import Scoring
 from rankcore._core.threads import check_n_jobs, n_threads
-from rankcore._core.watch import Callback, Watch
+from rankcore._core.training import Trainer
+from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
-from rankcore.ranking._queries import largest_query, queries_of, take_queries, warn_of_one_query
-from rankcore.ranking._validation import check_metric
+from rankcore.ranking._queries import ranking_source
+from rankcore.ranking._validation import Validation, check_metric
 from rankcore.ranking.svm._files import FIGURES, describe, restore
-from rankcore.ranking.svm._look import Look
 from rankcore.ranking.svm._models import (
     KERNELS,
     Kernel,
@@ -39,6 +38,7 @@ from rankcore.ranking.svm._models import (
 )
 from rankcore.ranking.svm._newton import Solution, Step
 from rankcore.ranking.svm._problems import Problem
+from rankcore.ranking.svm._training import NewtonLearner
 
 LOSSES = ("squared_hinge", "hinge")
 
@@ -260,28 +260,42 @@ class RankSVM(Ranker):
         """
         self._check_params()
         begin = perf_counter()
-        given = X
-        X, y, qid = whole_rows(X, y, qid, group=group, sample_weight=sample_weight)
-        X, qid = take_queries(X, qid, group)
-        rows, X = self._as_rows(X), named(given, X)
-        queries = queries_of(qid, group, rows.n_rows)
-        largest = largest_query(queries, qid, group)
-        if not largest and pairs is None:
-            warn_of_one_query(rows.n_rows, None, "fit")
-        pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
-        check_useful(pairing, rows.n_rows)
-        validation = self._validation(
-            X, rows.n_features, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group
-        )
-        with self._problem(rows, pairing) as problem:
+        weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
+        source: Any = ranking_source(X, y, qid, group, as_rows=self._as_rows, **weights)
+        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
+        pairing, fitted, validation = self._begin(source, held_out)
+        rows = source.window.rows
+        with self._problem(rows, pairing) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
-            shadow = self._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
-            look = Look(problem, Watch(shadow, validation, callbacks), shadow, begin)
-            found = problem.solve(self.C, self.loss, start, self.tol, int(self.max_iter), look)
-            shadow._take(problem, found)
-        self._warn(found)
-        self._become(shadow)
+            steps = problem.steps(self.C, self.loss, start, self.tol, int(self.max_iter))
+            learner = NewtonLearner(fitted, problem, steps, begin)
+            learner.monitor = Monitor(fitted, validation, callbacks)
+            Trainer(learner, source, learner.monitor).run()
+            fitted._take(problem, learner.solution())
+        self._warn(learner.solution())
+        self._become(fitted)
         return self
+
+    def _begin(
+        self, source: Any, held_out: tuple[Any, ...]
+    ) -> tuple[Pairing, Self, list[Validation]]:
+        """The pairs of a fit, the estimator it will return, and its held-out rows."""
+        window, rows = source.window, source.window.rows
+        queries = group_rows(window.queries, rows.n_rows)
+        pairing = make_pairing(
+            rows.n_rows,
+            window.labels,
+            queries,
+            window.sample_weight,
+            window.pairs,
+            window.pairs_weight,
+        )
+        check_useful(pairing, rows.n_rows)
+        given = window.queries is not None
+        validation = self._validation(source.given, rows.n_features, given, *held_out)
+        largest = queries.largest if given else 0
+        state = ModelState(None, settings={})
+        return pairing, self._shadow(source.given, rows.n_features, largest, state), validation
 
     def _problem(self, rows: Rows, pairing: Pairing) -> Problem:
         kernel = None
@@ -336,12 +350,11 @@ class RankSVM(Ranker):
                 if found.outcome == "max_iter"
                 else "float64 has no digits for less: increase tol, decrease C or scale X"
             )
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} did not converge: after {found.n_iter} steps the objective "
                 f"may lie {found.share:.1e} of itself above its minimum, more than "
                 f"tol={self.tol:g}; {advice}",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _check_params(self) -> None:

@@ -11,7 +11,7 @@ dense around the margin. The width follows the gap.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -101,7 +101,7 @@ class Solution:
     n_iter : int
         Steps taken.
     outcome : {"converged", "stopped", "max_iter", "precision"}
-        Whether the gap is small enough, the watcher said stop, there were no steps left, or
+        Whether the gap is small enough, the caller stopped, there were no steps left, or
         float64 has no digits left to improve.
     """
 
@@ -123,15 +123,32 @@ def _share(gap: float, objective: float) -> float:
 
 
 def minimise(
-    space: Space,
-    C: float,
-    loss: str,
-    start: Floats,
-    tol: float,
-    max_iter: int,
-    watch: Callable[[Floats, Step], bool] | None = None,
+    steps: Generator[tuple[Floats, Step], bool | None, Solution],
+    watch: Callable[[Floats, Step], None] | None = None,
 ) -> Solution:
-    """Minimise |w|^2 / 2 + C * loss.
+    """Take steps until the end.
+
+    Parameters
+    ----------
+    steps : generator
+        From `newton_steps`.
+    watch : callable, optional
+        Called after each step with the element and its figures.
+    """
+    while True:
+        try:
+            w, step = next(steps)
+        except StopIteration as end:
+            solution: Solution = end.value
+            return solution
+        if watch is not None:
+            watch(w, step)
+
+
+def newton_steps(
+    space: Space, C: float, loss: str, start: Floats, tol: float, max_iter: int
+) -> Generator[tuple[Floats, Step], bool | None, Solution]:
+    """Minimise |w|^2 / 2 + C * loss, step by step.
 
     Parameters
     ----------
@@ -142,9 +159,12 @@ def minimise(
     tol : float
         Stop when the gap is at most this share of the objective.
     max_iter : int
-        Steps at most.
-    watch : callable, optional
-        Called after each step with the element and what is known of it; true: stop.
+        Maximum number of steps.
+
+    Yields
+    ------
+    (ndarray, Step)
+        The element after each step, and its figures. Send True to stop.
 
     Returns
     -------
@@ -172,7 +192,7 @@ def minimise(
         last_norm, last_value = norm, value
         norm, value = float(np.sqrt(square)), 0.5 * length + at.loss
         stuck |= moved and value >= last_value and norm >= 0.5 * last_norm
-        stop = moved and watch is not None and watch(w, Step(objective, gap, norm, width, products))
+        stop = moved and (yield w, Step(objective, gap, norm, width, products))
         moved = False
         if gap <= tol * lowest:
             return Solution(best, lowest, gap, steps, "converged")

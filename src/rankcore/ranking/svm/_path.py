@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_scalar
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
 from rankcore.ranking._base import ModelState
-from rankcore.ranking._pairs import check_useful, make_pairing
-from rankcore.ranking._queries import largest_query, queries_of, take_queries
+from rankcore.ranking._queries import ranking_source
 from rankcore.ranking._validation import Validation, merit
 from rankcore.ranking.svm._estimator import RankSVM
-from rankcore.ranking.svm._look import line
-from rankcore.ranking.svm._newton import Step
+from rankcore.ranking.svm._newton import Step, minimise
 from rankcore.ranking.svm._problems import Problem
+from rankcore.ranking.svm._training import step_line
 
 Floats = NDArray[np.float64]
 
@@ -136,17 +135,11 @@ def ranksvm_path(
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
     model._check_params()
-    X, qid = take_queries(X, qid, group)
-    rows = model._as_rows(X)
-    queries = queries_of(qid, group, rows.n_rows)
-    largest = largest_query(queries, qid, group)
-    pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
-    check_useful(pairing, rows.n_rows)
-    sets = model._validation(
-        X, rows.n_features, largest > 0, eval_set, None, None, eval_qid, eval_group
-    )
+    weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
+    source: Any = ranking_source(X, y, qid, group, as_rows=model._as_rows, **weights)
+    rows, held_out = source.window.rows, (eval_set, None, None, eval_qid, eval_group)
+    pairing, shadow, sets = model._begin(source, held_out)
     held = sets[0] if sets else None
-    shadow = model._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
     fitted, values = [], []
     with model._problem(rows, pairing) as problem:
         for one in along(shadow, problem, values_of_c):
@@ -212,17 +205,18 @@ def along(
         one.C, one._state = C, ModelState(None, settings={})
         begin = perf_counter()
 
-        def look(
+        def watch(
             _: Any, step: Step, one: RankSVM = one, begin: float = begin, number: int = number
-        ) -> bool:
+        ) -> None:
             one._note(step, perf_counter() - begin)
             n, most = len(one._state.log), int(one.max_iter)
             report(Progress(number, planned, n, most, step.share, "gap", "steps"))
             if one.verbose:
-                print(line(one, n, step))
-            return False
+                print(f"[{type(one).__name__}] {step_line(one, n, step)}")
 
-        found = problem.solve(C, one.loss, w, one.tol, int(one.max_iter), look)
+        steps = problem.steps(C, one.loss, w, one.tol, int(one.max_iter))
+        with problem.limits():
+            found = minimise(steps, watch)
         one._take(problem, found)
         one._warn(found)
         w = found.w

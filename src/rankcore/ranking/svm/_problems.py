@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import PairLosses
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel, as_matrix
-from rankcore.ranking.svm._newton import Solution, Step, minimise
+from rankcore.ranking.svm._newton import Solution, Step, newton_steps
 from rankcore.ranking.svm._spaces import FeatureSpace, KernelSpace
 
 Floats = NDArray[np.float64]
@@ -89,16 +90,15 @@ class Problem:
         kept = None if self._kernel.kind == "precomputed" else as_matrix(self._rows)[support]
         return KernelModel(self._kernel, support, w[0][found], kept)
 
-    def solve(
-        self,
-        C: float,
-        loss: str,
-        start: Floats,
-        tol: float,
-        max_iter: int,
-        watch: Callable[[Floats, Step], bool] | None = None,
-    ) -> Solution:
-        """Minimise the objective for one C; as `minimise`."""
+    def steps(
+        self, C: float, loss: str, start: Floats, tol: float, max_iter: int
+    ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
+        """The steps that minimise the objective for one C, to be taken within `limits`."""
+        return newton_steps(self.space, C, loss, start, tol, max_iter)
+
+    @contextmanager
+    def limits(self) -> Iterator[None]:
+        """Threads of BLAS and floating-point warnings, as steps need them."""
         # Matrices of features are small: threads of BLAS that wait for each other on a busy machine
         # can make a step ten times as long, and ours would have to share the processors with them.
         threads = 1 if isinstance(self.space, FeatureSpace) else None
@@ -106,7 +106,7 @@ class Problem:
             self._blas.limit(limits=threads, user_api="blas"),
             np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
         ):
-            return minimise(self.space, C, loss, start, tol, max_iter, watch)
+            yield
 
 
 def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: int) -> Floats:

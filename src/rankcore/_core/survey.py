@@ -1,4 +1,4 @@
-"""What a first reading of rows finds: labels, lengths of rows, magnitudes of features."""
+"""One reading of rows: their labels, the magnitudes of features, the mean squared length."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.blocks import Survey
 from rankcore._core.numbers import power_of_two
+from rankcore._core.sources import Facts
+from rankcore._ext.rows import Rows
 from rankcore._ext.survey import raise_sizes, sum_squares
 
 # 2 ** -LEAST_SHIFT and its products with what float64 has are float64.
@@ -18,7 +19,7 @@ LEAST_SHIFT = -1000
 
 
 class Surveyor:
-    """Looks at rows block by block.
+    """Reads rows block by block.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class Surveyor:
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
     def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
-        """Look at the labels and the stored values of some rows."""
+        """Read the labels and the stored values of some rows."""
         found, counts = np.unique(labels, return_counts=True)
         for label, count in zip(found.tolist(), counts.tolist(), strict=True):
             self._counts[label] += count
@@ -48,7 +49,28 @@ class Surveyor:
             grown = np.zeros(max(largest + 1, 2 * self._sizes.size))
             grown[: self._sizes.size] = self._sizes
             self._sizes = grown
-        greatest = raise_sizes(columns, values, self._sizes)
+        self._add_squares(values, raise_sizes(columns, values, self._sizes))
+
+    def add_rows(self, rows: Rows) -> None:
+        """Read rows in memory, but not their labels."""
+        self._n_rows, self._n_columns = self._n_rows + rows.n_rows, rows.n_features
+        self._n_values += rows.n_values
+        if len(rows.arrays) == 1:
+            values = rows.arrays[0]
+            sizes = np.maximum(values.max(axis=0), -values.min(axis=0))
+            np.maximum(self._sizes, sizes, out=self._sizes)
+            n_each = max(1, 2**16 // rows.n_features)
+            for first in range(0, rows.n_rows, n_each):  # rows may be apart in memory
+                block = np.ascontiguousarray(values[first : first + n_each]).reshape(-1)
+                self._add_squares(block, float(sizes.max()))
+            return
+        data, indices, starts = rows.arrays
+        stored = slice(int(starts[0]), int(starts[-1]))
+        greatest = raise_sizes(indices[stored], data[stored], self._sizes)
+        self._add_squares(data[stored], greatest)
+
+    def _add_squares(self, values: NDArray[Any], greatest: float) -> None:
+        """Add the squares of values of this maximum magnitude."""
         if 0 < greatest < math.inf:  # which learners refuse
             # Scaled, so that no square leaves float64.
             shift = max(self._shift, math.frexp(greatest)[1], LEAST_SHIFT)
@@ -56,18 +78,18 @@ class Surveyor:
             self._square = before + sum_squares(values, math.ldexp(1.0, -shift))
             self._shift = shift
 
-    def finish(self, in_queries: bool, name: str) -> Survey:
+    def finish(self, in_queries: bool, name: str) -> Facts:
         """What was found; raise ValueError if there are no rows."""
         if self._n_rows == 0:
             raise ValueError(f"{name} holds no examples")
         labels = np.array(sorted(self._counts), dtype=np.float64)
         counts = np.array([self._counts[label] for label in labels.tolist()], dtype=np.int64)
-        if (labels == np.floor(labels)).all() and np.abs(labels).max() < 2**53:
+        if (labels == np.floor(labels)).all() and np.abs(labels).max(initial=0) < 2**53:
             labels = labels.astype(np.int64)
         n_features = self._n_features or max(1, self._n_columns)
         sizes = np.zeros(n_features)
         sizes[: self._sizes.size] = self._sizes[:n_features]
-        return Survey(
+        return Facts(
             self._n_rows,
             n_features,
             self._n_values,
@@ -77,3 +99,10 @@ class Surveyor:
             sizes,
             in_queries,
         )
+
+
+def facts_of(rows: Rows, in_queries: bool) -> Facts:
+    """Facts of rows in memory."""
+    surveyor = Surveyor(rows.n_features)
+    surveyor.add_rows(rows)
+    return surveyor.finish(in_queries, "X")

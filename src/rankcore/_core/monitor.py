@@ -1,4 +1,4 @@
-"""What happens after each pass, round or step of a fit: held-out rows, callbacks, an early end."""
+"""Held-out measures, callbacks and early stopping, after each iteration of a fit."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class HeldOut(Protocol):
         ...
 
 
-class Watch:
-    """Looks at a model that is being fitted.
+class Monitor:
+    """Measures a model that is being fitted, and decides when the fit ends.
 
     Parameters
     ----------
@@ -149,104 +149,3 @@ class Watch:
     def text(self) -> str:
         """The latest values, for a line of progress."""
         return "".join(f", {name} {one.value:.4f}" for name, one in self._results().items())
-
-
-def measure_names(metrics: Sequence[Any], taken: Iterable[str], n_sets: int) -> list[list[str]]:
-    """What ``history_`` calls measures, given as names or as functions, on each held-out set.
-
-    Parameters
-    ----------
-    metrics : sequence of str or callable
-    taken : iterable of str
-        Names that ``history_`` has already.
-    n_sets : int
-        One set has the names of the measures; several have them with a number before each.
-    """
-    taken, names = set(taken if n_sets == 1 else ()), []
-    for metric in metrics:
-        name = metric if isinstance(metric, str) else getattr(metric, "__name__", "measure")
-        name, number = (f"valid_{name}" if name in taken else name), 1
-        while name in taken:
-            number += 1
-            name = f"{name.rsplit(' ')[0]} {number}"
-        taken.add(name)
-        names.append(name)
-    if n_sets == 1:
-        return [names]
-    return [[f"valid_{number}_{name}" for name in names] for number in range(n_sets)]
-
-
-def as_metrics(eval_metric: Any) -> list[Any]:
-    """The measures of an ``eval_metric``, which is one or a list of them."""
-    return list(eval_metric) if isinstance(eval_metric, list | tuple) else [eval_metric]
-
-
-def as_eval_sets(
-    eval_set: Any, eval_X: Any, eval_y: Any, more: Mapping[str, Any]
-) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Held-out rows, in any of the forms that learners take them in.
-
-    Parameters
-    ----------
-    eval_set : (X, y), a list of such pairs, or None
-    eval_X, eval_y : array-like, a list or tuple of them, or None
-    more : mapping of str to (array-like, list of them, or None)
-        What else there is of each set, by the name of the argument.
-
-    Returns
-    -------
-    list of (X, y, dict)
-
-    Raises
-    ------
-    ValueError, TypeError
-        If these are in another form, or do not fit together.
-    """
-    if (eval_X is None) != (eval_y is None):
-        raise ValueError("eval_X and eval_y must come together; found one of them")
-    if eval_X is not None:
-        if eval_set is not None:
-            raise ValueError(
-                "found both eval_set and eval_X, which have the same meaning: give one"
-            )
-        several = isinstance(eval_X, list | tuple) and _are_tables(eval_X)
-        if several and len(eval_X) != len(eval_y):
-            raise ValueError(f"found {len(eval_X)} eval_X and {len(eval_y)} eval_y")
-        eval_set = list(zip(eval_X, eval_y, strict=True)) if several else [(eval_X, eval_y)]
-    if eval_set is None:
-        for name, values in more.items():
-            if values is not None:
-                raise ValueError(f"{name} requires eval_set; found eval_set=None")
-        return []
-    sets = eval_set if isinstance(eval_set, list) else [eval_set]
-    if not sets or not all(isinstance(one, tuple) and len(one) == 2 for one in sets):
-        kinds = ", ".join(type(one).__name__ for one in sets[:3])
-        raise TypeError(
-            "eval_set must be a pair (X, y), a tuple, or a list of such pairs; found a "
-            f"{type(eval_set).__name__} of {len(sets)}: {kinds}"
-        )
-    found: list[dict[str, Any]] = [{} for _ in sets]
-    for name, values in more.items():
-        each = _for_each(values, len(sets), name)
-        for one, value in zip(found, each, strict=True):
-            one[name] = value
-    return [(X, y, one) for (X, y), one in zip(sets, found, strict=True)]
-
-
-def _are_tables(values: Any) -> bool:
-    """Whether these are feature matrices, rather than the rows of one."""
-    return all(hasattr(one, "shape") and len(one.shape) == 2 for one in values)
-
-
-def _for_each(values: Any, n: int, name: str) -> list[Any]:
-    """One array for each set; a single set may have it as it is or in a list of one."""
-    if values is None or isinstance(values, str):  # a string names a column of each
-        return [values] * n
-    listed = isinstance(values, list | tuple) and all(
-        one is None or np.ndim(one) == 1 for one in values
-    )
-    if n == 1 and not (listed and len(values) == 1):
-        return [values]
-    if not listed or len(values) != n:
-        raise ValueError(f"{name} must be a list of {n} arrays, one for each eval_set")
-    return list(values)

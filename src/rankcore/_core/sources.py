@@ -1,0 +1,276 @@
+"""Where a fit reads its rows: memory, or files that need not fit into memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import as_rows
+from rankcore._ext.rows import Rows
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of all rows, from one reading.
+
+    Attributes
+    ----------
+    n_rows, n_features, n_values : int
+        Shape, and how many values are stored.
+    labels : ndarray, shape (n_labels,)
+        The distinct labels of files, ascending; int64 if all are whole numbers. Empty for rows in
+        memory, whose labels may be of any type.
+    counts : ndarray of int64, shape (n_labels,)
+        Rows of each label.
+    mean_square : float
+        The power of two nearest to the mean squared length of the rows.
+    magnitudes : ndarray of float64, shape (n_features,)
+        Maximum magnitude of each feature.
+    in_queries : bool
+        Whether the rows have query ids.
+    """
+
+    n_rows: int
+    n_features: int
+    n_values: int
+    labels: NDArray[Any]
+    counts: NDArray[np.int64]
+    mean_square: float
+    magnitudes: NDArray[np.float64]
+    in_queries: bool
+
+
+@dataclass(frozen=True)
+class Window:
+    """Rows that are in memory together, of whole queries.
+
+    Attributes
+    ----------
+    rows : Rows
+        Canonical.
+    labels : array-like, shape (n_rows,)
+    queries : Queries, ndarray of int64 of shape (n_rows,), or None
+        The rows by query, or a number for the query of each row.
+    number : int
+        Windows of this pass that came before.
+    done : int
+        Bytes of this pass up to and including these rows.
+    sample_weight, pairs, pairs_weight : array-like, optional
+        Arguments of ``fit``; only of rows in memory.
+    """
+
+    rows: Rows
+    labels: Any
+    queries: Any
+    number: int
+    done: int
+    sample_weight: Any = None
+    pairs: Any = None
+    pairs_weight: Any = None
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a fit.
+
+    Attributes
+    ----------
+    epoch : int
+        The pass under way, from 1 on.
+    window : int
+        Windows of it that were learned.
+    seed : int
+        Of the order of all passes.
+    """
+
+    epoch: int
+    window: int
+    seed: int
+
+
+class Source(ABC):
+    """The rows of a fit.
+
+    Attributes
+    ----------
+    kept : bool
+        Whether all rows are one window, which stays in memory.
+    n_features : int or None
+        None if only `facts` can say.
+    size : int
+        Bytes that a pass reads, for progress.
+    surveyed : bool
+        Whether `facts` costs nothing.
+    given : object
+        The ``X`` of ``fit``, which may name the features.
+    """
+
+    kept: bool
+    n_features: int | None
+    size: int
+    surveyed: bool
+    given: Any
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """Facts of all rows, which are read at most once for it."""
+
+    @abstractmethod
+    def windows(
+        self, n_features: int, order: tuple[int, int] | None, first: int
+    ) -> Iterator[Window]:
+        """Yield the rows of a pass, each window valid until the next.
+
+        Parameters
+        ----------
+        n_features : int
+        order : (seed, epoch) or None
+            Seeds an order of blocks; None for that of the file.
+        first : int
+            The window to begin with.
+        """
+
+    def seed(self, generator: np.random.Generator) -> int:
+        """The seed of the order of all passes; rows in memory need none."""
+        return 0 if self.kept else int(generator.integers(2**63))
+
+
+class MemoryRows(Source):
+    """Rows in memory, with the other arguments of a fit.
+
+    Parameters
+    ----------
+    given : object
+        The ``X`` of ``fit``.
+    rows : Rows
+        Or another form of rows that the learner takes.
+    labels : array-like
+    queries : Queries, optional
+    n_features : int, optional
+        By default that of ``rows``.
+    **more
+        Other fields of `Window`.
+    """
+
+    kept, size, surveyed = True, 0, True
+
+    def __init__(
+        self,
+        given: Any,
+        rows: Any,
+        labels: Any,
+        queries: Any = None,
+        n_features: int | None = None,
+        **more: Any,
+    ) -> None:
+        self.given = given
+        self.n_features = rows.n_features if n_features is None else n_features
+        self.window = Window(rows, labels, queries, 0, 0, **more)
+        self._facts: Facts | None = None
+
+    def facts(self) -> Facts:
+        """As `Source.facts`."""
+        if self._facts is None:
+            from rankcore._core.survey import facts_of
+
+            self._facts = facts_of(self.window.rows, self.window.queries is not None)
+        return self._facts
+
+    def windows(
+        self, n_features: int, order: tuple[int, int] | None, first: int
+    ) -> Iterator[Window]:
+        """The same window for each pass."""
+        yield self.window
+
+
+class RowBlocks(Source):
+    """Rows on disk. Not public: `rankcore.datasets.open_rows` makes them.
+
+    Attributes
+    ----------
+    dtype : dtype
+        float32 or float64.
+    feature_names : ndarray of str, shape (n_features,), or None
+    """
+
+    kept = False
+    dtype: np.dtype[Any]
+    feature_names: NDArray[Any] | None = None
+    _facts: Facts | None
+
+    @property
+    def given(self) -> Any:
+        """Itself: rows on disk name their features."""
+        return self
+
+    def widen(self, n_features: int) -> None:
+        """Add features that are 0 in all rows, so that there are as many."""
+        known = self.facts()
+        if n_features > known.n_features:
+            magnitudes = np.zeros(n_features)
+            magnitudes[: known.n_features] = known.magnitudes
+            self._facts = replace(known, n_features=n_features, magnitudes=magnitudes)
+            self.n_features = n_features
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise: rows on disk are not laid out in memory."""
+        raise TypeError(
+            "rows from open_rows are no array: only the fit of a rankcore learner takes them. To "
+            "scale them, give open_rows(..., scaler=StandardScaler())"
+        )
+
+    @abstractmethod
+    def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """Labels and queries of all rows; raise ValueError if they take a reading of all."""
+
+    @abstractmethod
+    def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
+        """X, y and qid of all rows, in place; raise ValueError if they are not laid out so."""
+
+
+def mapped(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
+    """X, y and qid of all rows on disk, mapped into memory."""
+    return blocks.whole()
+
+
+def as_source(X: Any, y: Any, *, in_windows: bool, sample_weight: Any = None) -> Source:
+    """The rows of a fit without queries, checked if they are in memory.
+
+    Parameters
+    ----------
+    X : array-like, scipy sparse, DataFrame, or RowBlocks
+    y : array-like or None
+    in_windows : bool
+        Whether the learner takes rows on disk a window at a time; otherwise they are mapped.
+    sample_weight : array-like, optional
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    ValueError, TypeError
+        On bad input, or if rows on disk come with arguments that their files have.
+    """
+    given = X
+    if isinstance(X, RowBlocks):
+        check_alone(y=y, sample_weight=sample_weight)
+        if in_windows:
+            return X
+        X, y, _ = X.whole()
+    return MemoryRows(given, as_rows(X), y, sample_weight=sample_weight)
+
+
+def check_alone(**given: Any) -> None:
+    """Raise TypeError if rows on disk come with arguments that their files have."""
+    for name, value in given.items():
+        if value is not None:
+            raise TypeError(
+                f"rows from open_rows have their own labels and queries: leave {name} out"
+            )

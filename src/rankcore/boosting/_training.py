@@ -1,0 +1,109 @@
+"""Boosting as the trainer sees it: an iteration is a round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.monitor import Monitor
+from rankcore._core.sources import Source, Window
+from rankcore._core.training import Learner, Trainer
+from rankcore.progress import Progress, report
+
+# The figures of each round.
+FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")
+BOUND = FIGURES.index("bound")
+# Bounds stay below this, for infinity is no JSON.
+MAX_BOUND = 1e300
+
+
+class RoundLearner(Learner):
+    """A boosted ranker that is being fitted.
+
+    Parameters
+    ----------
+    fitted : PairBoosting
+        The estimator that ``fit`` returns if all goes well.
+    rounds : object
+        With ``done``, whether no further round can improve the model, and ``round()``, which adds
+        a weak ranker to it and returns the figures of the round, or None if none is of use.
+    """
+
+    def __init__(self, fitted: Any, rounds: Any) -> None:
+        self.fitted, self.n_iterations = fitted, int(fitted.n_estimators)
+        self._rounds = rounds
+        self._scores: list[NDArray[np.float64]] = []
+
+    @property
+    def _model(self) -> Any:
+        return self.fitted._state.model
+
+    def begin(self, monitor: Monitor) -> None:
+        """Measure the rounds of a model that is continued, one by one, if they are not measured."""
+        known = len(monitor.values)
+        held_out: list[Any] = monitor.held_out
+        for one in held_out:
+            scores = self._model.score(one.rows) if known else np.zeros(one.rows.n_rows)
+            self._scores.append(scores)
+        if held_out:
+            for member in range(known, len(self._model)):
+                self._add(member, held_out)
+                monitor.measure(self._scores)
+
+    def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        """As `Learner.learn`."""
+        figures = None if self._rounds.done else self._rounds.round()
+        if figures is None:
+            return
+        log = self.fitted._state.log
+        before = log[-1] if log else [1.0] * len(FIGURES)
+        bound, cap = before[BOUND] * figures["normalizer"], before[BOUND + 1] * figures["cap"]
+        bound, cap = min(bound, MAX_BOUND), min(cap, MAX_BOUND)
+        log.append([figures["edge"], figures["alpha"], figures["normalizer"], bound, cap])
+        measure = "bound on the training error"
+        report(Progress(number, self.n_iterations, 1, 1, bound, measure, "rounds"))
+
+    def outputs(self, held_out: list[Any]) -> list[Any]:
+        """As `Learner.outputs`: scores grow by the latest weak ranker."""
+        self._add(len(self._model) - 1, held_out)
+        return self._scores
+
+    def _add(self, member: int, held_out: list[Any]) -> None:
+        for one, scores in zip(held_out, self._scores, strict=True):
+            self._model.add_member(member, one.rows, scores)
+
+    def parameters(self) -> int:
+        """As `Learner.parameters`: how many weak rankers there are."""
+        return len(self._model)
+
+    def put_back(self, parameters: int) -> None:
+        """As `Learner.put_back`."""
+        self.fitted._state.model = self._model.first(parameters)
+
+    def line(self, number: int) -> str:
+        """As `Learner.line`."""
+        figures = self.fitted._state.log[-1]
+        return (
+            f"round {number} of {self.n_iterations}: edge {figures[0]:+.4f}, "
+            f"training error at most {figures[BOUND]:.4f}"
+        )
+
+
+def train_rounds(fitted: Any, rounds: Any, source: Source, monitor: Monitor) -> None:
+    """Make the rounds of a fit.
+
+    Parameters
+    ----------
+    fitted, rounds
+        As for `RoundLearner`.
+    source : Source
+    monitor : Monitor
+    """
+    learner = RoundLearner(fitted, rounds)
+    learner.begin(monitor)
+    best = monitor.best if monitor.keeps_best and monitor.best else None
+    Trainer(learner, source, monitor, best=best).run()
+    if monitor.held_out:
+        fitted.best_iteration_ = monitor.best

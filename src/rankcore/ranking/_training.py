@@ -1,0 +1,138 @@
+"""Pairwise perceptrons as the trainer sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.params import as_generator
+from rankcore._core.queries import group_rows
+from rankcore._core.scales import warn_of_sizes
+from rankcore._core.sources import Source, Window
+from rankcore._core.training import Learner
+from rankcore.ranking._pairs import Pairing, check_useful
+from rankcore.ranking._perceptron_pass import run_pass
+from rankcore.ranking._perceptron_state import PairwiseState
+
+# The figures of each pass.
+FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
+
+
+class PairwiseLearner(Learner):
+    """A pairwise perceptron that is being fitted.
+
+    Parameters
+    ----------
+    model : PairwisePerceptron
+        Stays as it is.
+    source : Source
+    held_out : tuple
+        The arguments of ``fit`` about held-out rows.
+    resumed : estimator, optional
+        The model to go on from.
+    """
+
+    def __init__(
+        self, model: Any, source: Source, held_out: tuple[Any, ...], resumed: Any = None
+    ) -> None:
+        self.n_iterations, self.shuffle = int(model.max_iter), bool(model.shuffle)
+        facts = source.facts() if source.n_features is None or source.surveyed else None
+        n_features = source.n_features if facts is None else facts.n_features
+        assert n_features is not None
+        if facts is not None:
+            warn_of_sizes(facts.magnitudes, type(model).__name__)
+        largest, in_queries = 0, True
+        self._pairing: Pairing | None = None
+        self._data: Any = None
+        if source.kept:
+            (window,) = source.windows(n_features, None, 0)
+            in_queries = window.queries is not None
+            self._pairing, self._skipped, largest = pairing_of(model, window)
+            check_useful(self._pairing, window.rows.n_rows)
+        self.validation = model._validation(source.given, n_features, in_queries, *held_out)
+        self.generator = as_generator(model.random_state)
+        if resumed is None:
+            state: PairwiseState = model._new_state(n_features, self.generator)
+        else:
+            state, largest = resumed._state, resumed._largest_query
+            if resumed.n_features_in_ != n_features:
+                raise ValueError(
+                    f"the checkpoint is of {resumed.n_features_in_} features; the data have "
+                    f"{n_features}"
+                )
+        self.seed = source.seed(self.generator)
+        self._quality = model._quality(self.validation[0] if self.validation else None)
+        self.fitted = model._shadow(source.given, n_features, largest, state)
+
+    @property
+    def _record(self) -> list[int]:
+        record: list[int] = self.fitted._state.log[-1]
+        return record
+
+    def open(self, number: int) -> None:
+        """As `Learner.open`."""
+        log = self.fitted._state.log
+        if number > len(log):
+            log.append([0] * len(FIGURES))
+
+    def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        """As `Learner.learn`."""
+        fitted, state = self.fitted, self.fitted._state
+        pairing, skipped, passes = self._pairing, 0, self.n_iterations
+        if pairing is None:
+            if window.queries is None:
+                raise ValueError(
+                    "a ranker compares the documents of a query: the rows have no qid:"
+                )
+            pairing, skipped, largest = pairing_of(fitted, window)
+            fitted._largest_query = max(fitted._largest_query, largest)
+            data = fitted._bind_data(pairing, window.rows, state, 1)
+        else:
+            skipped = self._skipped
+            if self._data is None:
+                self._data = fitted._bind_data(pairing, window.rows, state, passes)
+            data = self._data
+        self._record[4] += skipped
+        sequence: NDArray[np.int64] = pairing.visited()
+        if self.shuffle:
+            generator.shuffle(sequence)
+        run_pass(fitted, state, data, pairing, sequence, self._quality, number, passes)
+
+    def close(self) -> None:
+        """As `Learner.close`."""
+        if self._record[0] == 0:
+            raise ValueError(
+                "no query has two documents with different labels: nothing is left to learn from"
+            )
+
+    def outputs(self, held_out: list[Any]) -> list[Any]:
+        """As `Learner.outputs`."""
+        return [self.fitted._scores(one.rows, one.queries) for one in held_out]
+
+    def line(self, number: int) -> str:
+        """As `Learner.line`."""
+        return pass_line(self._record, number, self.n_iterations)
+
+    def converged(self, measured: bool) -> bool:
+        """As `Learner.converged`: after a pass without mistakes no other hypothesis follows."""
+        return self._record[1] == 0 and not measured
+
+
+def pairing_of(model: Any, window: Window) -> tuple[Pairing, int, int]:
+    """The pairs of a window, how many queries have none, and the rows of the largest query.
+
+    The last is 0 if there are no queries.
+    """
+    rows = window.rows
+    queries = group_rows(window.queries, rows.n_rows)
+    weights = window.sample_weight, window.pairs, window.pairs_weight
+    pairing, skipped = model._pairing(rows, window.labels, queries, *weights)
+    largest = 0 if window.queries is None else queries.largest
+    return pairing, skipped, largest
+
+
+def pass_line(record: list[int], number: int, n_passes: int) -> str:
+    """A line for ``verbose``."""
+    return f"epoch {number} of {n_passes}: {record[1]} mistakes in {record[0]} pairs"

@@ -1,0 +1,90 @@
+"""Ranking SVMs as the trainer sees them: an iteration is a Newton step."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.monitor import Monitor
+from rankcore._core.sources import Window
+from rankcore._core.training import Learner
+from rankcore.progress import Progress, report
+from rankcore.ranking.svm._newton import Floats, Solution, Step
+
+
+class NewtonLearner(Learner):
+    """A ranking SVM that is being fitted.
+
+    Parameters
+    ----------
+    fitted : RankSVM
+        The estimator that ``fit`` returns if all goes well.
+    problem : Problem
+        Makes models of elements.
+    steps : generator
+        From `newton_steps`.
+    begin : float
+        When the fit began, by `time.perf_counter`.
+    """
+
+    def __init__(
+        self,
+        fitted: Any,
+        problem: Any,
+        steps: Generator[tuple[Floats, Step], bool | None, Solution],
+        begin: float,
+    ) -> None:
+        self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
+        self._problem, self._steps, self._begin = problem, steps, begin
+        self._solution: Solution | None = None
+        self._stopped = True
+        self.monitor: Monitor | None = None
+
+    def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        """As `Learner.learn`."""
+        try:
+            w, step = next(self._steps)
+        except StopIteration as end:
+            self._solution = end.value
+            return
+        fitted = self.fitted
+        fitted._note(step, perf_counter() - self._begin)
+        if self.monitor is not None and self.monitor.used:
+            fitted._state.model = self._problem.model(w)
+            fitted.objective_, fitted.gap_ = step.objective, step.share
+            fitted.n_iter_ = number
+        self._step = step
+        report(Progress(number, self.n_iterations, 1, 1, step.share, "gap", "steps"))
+
+    def outputs(self, held_out: list[Any]) -> list[Any]:
+        """As `Learner.outputs`."""
+        return [self.fitted._scores(one.rows, one.queries) for one in held_out]
+
+    def line(self, number: int) -> str:
+        """As `Learner.line`."""
+        return step_line(self.fitted, number, self._step)
+
+    def exhausted(self) -> None:
+        """As `Learner.exhausted`: the solution says so."""
+        self._stopped = False
+
+    def solution(self) -> Solution:
+        """The best element found; ends the steps."""
+        if self._solution is None:
+            try:
+                self._steps.send(self._stopped)
+            except StopIteration as end:
+                self._solution = end.value
+        assert self._solution is not None
+        return self._solution
+
+
+def step_line(model: Any, number: int, step: Step) -> str:
+    """A line for ``verbose``."""
+    return (
+        f"C={model.C:g}, step {number}: objective {step.objective:.8g}, "
+        f"at most {step.share:.1e} of it above the minimum"
+    )
