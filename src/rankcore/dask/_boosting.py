@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import exact_sum
 from rankcore._core.queries import group_rows
-from rankcore.boosting._base import HeldOut
+from rankcore._core.sources import MemoryRows
 from rankcore.boosting._booster import steps_of, vanishing
 from rankcore.boosting._given_bins import GivenBins
 from rankcore.boosting._params import grows_trees
 from rankcore.boosting._stump_shard import StumpShard
+from rankcore.boosting._training import train_rounds
 from rankcore.boosting._value_groups import Cuts, ValueGroups
 from rankcore.dask._mixing import Run
 from rankcore.dask._rounds import Step, rounds_of
@@ -101,7 +103,6 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     state = model._begin(n_features)
     fitted = learner._shadow(form, n_features, 0, state)
     watch = watching.watch(learner, fitted, form, of_queries)
-    held_out = HeldOut(watch, state.model)
     balanced = model.balance == "query"
     # Only the ratios of weights matter: with the greatest about 1, no sum overflows.
     shift = -frexp(max(finding.heaviest or 0.0 for finding in findings))[1]
@@ -140,18 +141,37 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     fitted._largest_query = max(size.largest for size in sizes)
     smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
     step = Step(model.step, smoothing, float(model.learning_rate))
-    for stump in rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators):
-        state.model.add(stump.feature, stump.threshold, stump.side, stump.alpha)
-        fitted._note(state, stump.figures)
-        held_out.follow()
-        fitted._print_round(state, watch.text())
-        if watch.ends(len(state.model)):
-            break
-    if watch.keeps_best:
-        state.model = state.model.first(watch.best)
-    if watch.held_out:
-        fitted.best_iteration_ = watch.best
+    rounds = SharedRounds(
+        state.model, rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators)
+    )
+    train_rounds(fitted, rounds, MemoryRows(form, run, None, n_features=n_features), watch)
     return fitted
+
+
+class SharedRounds:
+    """The rounds of a fit, made on shards.
+
+    Parameters
+    ----------
+    model : StumpSum
+        In and out.
+    stumps : iterator
+        The stump of each round.
+    """
+
+    done = False
+
+    def __init__(self, model: Any, stumps: Iterator[Any]) -> None:
+        self._model, self._stumps = model, stumps
+
+    def round(self) -> dict[str, float] | None:
+        """Add a stump; returns figures of the round, or None if none is of use."""
+        stump = next(self._stumps, None)
+        if stump is None:
+            return None
+        self._model.add(stump.feature, stump.threshold, stump.side, stump.alpha)
+        figures: dict[str, float] = stump.figures
+        return figures
 
 
 def _check_kind(model: Any) -> None:

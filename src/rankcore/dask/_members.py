@@ -13,15 +13,18 @@ from collections.abc import Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows, encode
+from rankcore._core.monitor import Monitor
 from rankcore._core.params import as_generator
-from rankcore._core.passes import passes
-from rankcore._core.state import LearnerState, OnlineState
+from rankcore._core.sources import MemoryRows, Window
+from rankcore._core.state import OnlineState
+from rankcore._core.training import Trainer
 from rankcore._ext import ensemble as kernels
 from rankcore.dask._engine import n_workers_of
 from rankcore.dask._mixing import (
@@ -37,6 +40,7 @@ from rankcore.dask._shards import Finding, Shard, join
 from rankcore.dask._weighing import Weighing
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._tiles import LANES, zeros_by_line
+from rankcore.ordinal._training import OnlineLearner
 from rankcore.progress import Progress, report
 
 # Arrays of members: by tile, or by member.
@@ -109,54 +113,87 @@ def fit_members(
         run.submit(begin_visits, whole, weights, held, generator, what=f"order-0-copy-{at}")
         for at, whole in enumerate(wholes)
     ]
-    states: list[Any] = list(blocks)
-    following = mean
-    log = LearnerState(settings={})
     n_rows = sum(finding.n_rows for finding in findings)
-    for epoch in passes(model, log, "rank loss"):
+    learner = MemberBlocks(fitted, run, wholes, orders, list(blocks), held, weights, n_rows)
+    source = MemoryRows(form, run, None, n_features=n_features)
+    Trainer(learner, source, Monitor(fitted, [], None)).run()
+    put_together(base, fitted._state, run.gather(learner.states))
+    fitted._state = base
+    fitted._warn_of_fit()
+    return fitted
+
+
+class MemberBlocks(OnlineLearner):
+    """An ensemble whose members learn in blocks, each from all rows.
+
+    Parameters
+    ----------
+    fitted : OAP
+        With the state of the mean.
+    run : Run
+    wholes, orders : list of Future
+        All rows, and the order of visits, on each of some workers.
+    states : list
+        Blocks of members, or futures of them.
+    held : Future
+        The model that began.
+    weights : Weighing or None
+    n_rows : int
+    """
+
+    def __init__(
+        self,
+        fitted: Any,
+        run: Run,
+        wholes: list[Any],
+        orders: list[Any],
+        states: list[Any],
+        held: Any,
+        weights: Weighing | None,
+        n_rows: int,
+    ) -> None:
+        self.fitted, self.n_iterations, self.states = fitted, int(fitted.max_iter), states
+        self._run, self._wholes, self._orders, self._held = run, wholes, orders, held
+        self._weights, self._n_rows = weights, n_rows
+
+    def open(self, number: int) -> None:
+        """As `Learner.open`: the mean opens a record where it is made."""
+
+    def learn(self, window: Window, generator: Any, number: int) -> None:
+        """As `Learner.learn`."""
+        run, wholes, held, weights = self._run, self._wholes, self._held, self._weights
+        n_copies = len(wholes)
         orders = [
-            run.submit(next_visits, order, what=f"order-{epoch}-copy-{at}")
-            for at, order in enumerate(orders)
+            run.submit(next_visits, order, what=f"order-{number}-copy-{at}")
+            for at, order in enumerate(self._orders)
         ]
         learned = [
             run.submit(
                 learn_block,
-                wholes[number % n_copies],
-                orders[number % n_copies],
+                wholes[at % n_copies],
+                orders[at % n_copies],
                 state,
                 held,
                 weights,
-                what=f"epoch-{epoch}-members-{number}",
+                what=f"epoch-{number}-members-{at}",
             )
-            for number, state in enumerate(states)
+            for at, state in enumerate(self.states)
         ]
-        states = [
-            run.submit(_first, one, what=f"members-{epoch}-{number}")
-            for number, one in enumerate(learned)
-        ]
-        moves = [
-            run.submit(_second, one, what=f"moves-{epoch}-{number}")
-            for number, one in enumerate(learned)
-        ]
-        task = run.submit(
-            follow_members,
-            wholes[0],
-            orders[0],
-            moves,
-            following,
-            held,
-            weights,
-            what=f"epoch-{epoch}-mean",
+        states, moves = (
+            [
+                run.submit(itemgetter(part), one, what=f"{what}-{number}-{at}")
+                for at, one in enumerate(learned)
+            ]
+            for part, what in enumerate(["members", "moves"])
         )
-        (following,) = run.gather([task])
+        arguments = wholes[0], orders[0], moves, self.fitted._state, held
+        mean = run.submit(follow_members, *arguments, what=f"epoch-{number}-mean")
+        (self.fitted._state,) = run.gather([mean])
         run.drop([*wholes, *orders, *states, held])
-        log.log[-1] = list(following.log[-1])
-        examples, total, _ = log.log[-1]
-        report(Progress(epoch, model.max_iter, n_rows, n_rows, total / max(examples, 1)))
-    put_together(base, following, run.gather(states))
-    fitted._state = base
-    fitted._warn_of_fit()
-    return fitted
+        self._orders, self.states = orders, states
+        examples, total, _ = self._state.log[-1]
+        share = total / max(examples, 1)
+        report(Progress(number, self.n_iterations, self._n_rows, self._n_rows, share))
 
 
 def cut_members(state: OnlineState, n: int) -> list[Block]:
@@ -226,14 +263,6 @@ def join_all(shards: list[Shard]) -> Shard:
     return whole
 
 
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
-
-
 def learn_block(
     whole: Shard,
     visits: tuple[Any, NDArray[Any] | None],
@@ -248,9 +277,9 @@ def learn_block(
     for name, array in state.by_feature.items():
         state.by_feature[name] = zeros_by_line(array.shape)
         state.by_feature[name][:] = array
-    cumulative = least_draws(state.settings)
-    if weights is not None:
-        cumulative = model._of_kernel(state, weights.of(whole))
+    of_rows = None if weights is None else weights.of(whole)
+    _, draws = model._split_weights(state, of_rows)
+    cumulative = least_draws(state.settings) if draws is None else draws
     n = rows.n_rows if order is None else order.size
     n_lanes = state.others["survived"].size
     n_members = min(state.settings["n_estimators"] - block.before, n_lanes)
@@ -289,7 +318,6 @@ def follow_members(
     moves: list[Moved],
     mean: OnlineState,
     model: Any,
-    weights: Weighing | None,
 ) -> OnlineState:
     """The mean after a pass."""
     rows, ranks = as_rows(whole.X), encode(whole.y, model.classes_)
@@ -298,12 +326,12 @@ def follow_members(
     learner._state = state
 
     def move_members(
-        _state: Any, _rows: Any, _ranks: Any, _order: Any, start: int, stop: int
+        _state: Any, _rows: Any, _ranks: Any, _order: Any, _draws: Any, start: int, stop: int
     ) -> tuple[int, Moved]:
         return stop, moved[start:stop]
 
     # Members that have moved already.
     learner._move_members = move_members
     state.log.append([0, 0, 0])
-    learner._run_pass(state, rows, ranks, visits[1], len(state.log), learner.max_iter)
+    learner._run_pass(state, rows, ranks, visits[1], None, len(state.log), learner.max_iter)
     return state

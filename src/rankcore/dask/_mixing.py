@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_rows, check_classes, encode, find_classes
 from rankcore._core.numbers import power_of_two
 from rankcore._core.params import as_generator
-from rankcore._core.passes import passes
 from rankcore._core.queries import group_rows
-from rankcore._core.state import LearnerState, OnlineState
+from rankcore._core.sources import MemoryRows, Window
+from rankcore._core.state import OnlineState
+from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
 from rankcore.dask._engine import KilledWorker, release
 from rankcore.dask._shards import Finding, Shard, check_queries
 from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._scale import fix_scale
+from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import Visits, WeightFacts, weights_of_classes
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
@@ -32,6 +34,7 @@ from rankcore.ranking._pairs import Pairing, pair_by_label
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._queries import as_relevance
+from rankcore.ranking._training import PairwiseLearner
 
 MIXINGS = ("uniform", "mistakes")
 
@@ -149,57 +152,72 @@ def fit_ordinal(
     run.shards = list(compress(run.shards, useful))
     run.numbers = list(compress(run.numbers, useful))
     fitted = model._shadow(form, known, base, n_features)
-    watch, best = watching.watch_labels(model, fitted, known), None
-    measured = base.validation
-    generator = as_generator(model.random_state)
-    log = LearnerState(settings={})
-    orders: list[Any] = []
-    if model.shuffle or weights is not None:
-        generators = _generators(generator, len(run.shards))
-        orders = [
-            run.submit(
-                begin_visits, shard, weights, model, one, number, what=f"order-0-shard-{number}"
-            )
-            for shard, one, number in zip(run.shards, generators, run.numbers, strict=True)
-        ]
-    if orders:
-        orders = run.submit_all(next_visits, orders, what=run.of_shards("order-1"))
-    n = len(run.shards)
-    for epoch in passes(model, log, "rank loss", watch.text):
+    learner = MixedOrdinal(model, fitted, run, weights, n_rows, mixing)
+    monitor = watching.watch_labels(model, fitted, known)
+    Trainer(learner, MemoryRows(form, run, None, n_features=n_features), monitor).run()
+    fitted._warn_of_fit()
+    return fitted
+
+
+class MixedOrdinal(OnlineLearner):
+    """An online ordinal learner whose passes are made on all shards, and mixed.
+
+    Parameters
+    ----------
+    model, fitted : OnlineOrdinalClassifier
+        As it was given, and what ``fit`` returns if all goes well.
+    run : Run
+    weights : Weighing or None
+    n_rows : int
+    mixing : {"uniform", "mistakes"}
+    """
+
+    def __init__(
+        self, model: Any, fitted: Any, run: Run, weights: Weighing | None, n_rows: int, mixing: str
+    ) -> None:
+        self.fitted, self.n_iterations = fitted, int(model.max_iter)
+        self._run, self._weights, self._n_rows, self._mixing = run, weights, n_rows, mixing
+        self._orders: list[Any] = []
+        if model.shuffle or weights is not None:
+            generators = _generators(as_generator(model.random_state), len(run.shards))
+            first = [
+                run.submit(
+                    begin_visits, shard, weights, model, one, number, what=f"order-0-shard-{number}"
+                )
+                for shard, one, number in zip(run.shards, generators, run.numbers, strict=True)
+            ]
+            self._orders = run.submit_all(next_visits, first, what=run.of_shards("order-1"))
+
+    def open(self, number: int) -> None:
+        """As `Learner.open`: shards open their own record."""
+
+    def learn(self, window: Window, generator: Any, number: int) -> None:
+        """As `Learner.learn`."""
+        run, fitted, base, orders = self._run, self.fitted, self._state, self._orders
+        n = len(run.shards)
         fitted._state = sent = Change.of(base)
-        held = run.submit(hold, fitted, what=f"model-{epoch}")
+        held = run.submit(hold, fitted, what=f"model-{number}")
         tasks = run.submit_all(
             learn_ordinal,
             run.shards,
             orders or [None] * n,
             [held] * n,
-            [weights] * n,
+            [self._weights] * n,
             run.numbers,
-            what=run.of_shards(f"epoch-{epoch}"),
+            what=run.of_shards(f"epoch-{number}"),
         )
-        if orders and epoch < model.max_iter:  # drawn while models are gathered and mixed
-            orders = run.submit_all(next_visits, orders, what=run.of_shards(f"order-{epoch + 1}"))
+        if orders and number < self.n_iterations:  # drawn while models are gathered and mixed
+            orders = run.submit_all(next_visits, orders, what=run.of_shards(f"order-{number + 1}"))
+            self._orders = orders
         states = [change.onto(sent) for change in run.gather(tasks)]
         run.drop(orders)
-        base = _mix(fitted, states, base, mixing)
-        log.log[-1] = list(base.log[-1])
-        examples, total, _ = log.log[-1]
+        fitted._state = mixed_state = _mix(fitted, states, base, self._mixing)
+        mixed_state.validation = base.validation
+        examples, total, _ = mixed_state.log[-1]
         if not examples:
             raise ValueError("a pass visited no row: the weights of the rows are too small")
-        report(Progress(epoch, model.max_iter, n_rows, n_rows, total / max(examples, 1)))
-        fitted._state, base.validation = base, measured
-        if watch.held_out:
-            held_out: list[Any] = watch.held_out
-            improved = watch.measure([fitted._measured(one.rows) for one in held_out])
-            if improved and watch.keeps_best:
-                best = base.parameters()
-        if watch.ends(epoch):
-            break
-    if best is not None:
-        base.put_back(best)
-        fitted.best_iteration_ = watch.best
-    fitted._warn_of_fit()
-    return fitted
+        mean = total / examples
+        report(Progress(number, self.n_iterations, self._n_rows, self._n_rows, mean))
 
 
 def classes_of(findings: Sequence[Finding], classes: Any) -> NDArray[Any]:
@@ -300,7 +318,7 @@ def begin_visits(
 ) -> Visits:
     """The order of visits before the first pass; errors name the shard, if it has a number."""
     of_rows = None if weights is None else weights.of(shard)
-    visits = model._visits_of(of_rows)
+    visits, _ = model._split_weights(model._state, of_rows)
     try:
         return Visits(shard.y.size, visits, model.shuffle, deepcopy(generator), in_part=True)
     except ValueError as error:
@@ -332,8 +350,8 @@ def learn_ordinal(
         order = None if visits is None else visits[1]
         of_rows = None if weights is None else weights.of(shard)
         if order is None or order.size:
-            with state.weighted(learner._of_kernel(state, of_rows)):
-                learner._run_pass(state, rows, ranks, order, len(state.log), learner.max_iter)
+            _, steps = learner._split_weights(state, of_rows)
+            learner._run_pass(state, rows, ranks, order, steps, len(state.log), learner.max_iter)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
     return Change.of(state, sent)
@@ -380,8 +398,6 @@ def fit_pairwise(
     generator = as_generator(model.random_state)
     base = model._new_state(n_features, generator)
     fitted = model._shadow(form, n_features, 0, base)
-    watch, best = watching.watch(model, fitted, form, True), None
-    measured = base.validation
     orders = _generators(generator, len(run.shards))
     prepared = [
         run.submit(prepare_pairs, shard, model, number, what=f"pairs-shard-{number}")
@@ -400,33 +416,63 @@ def fit_pairwise(
             "left to learn from"
         )
     fitted._largest_query = max(size[1] for size in sizes)
-    for epoch in range(1, model.max_iter + 1):
+    learner = MixedPairwise(model, fitted, run, prepared, orders, n_queries, mixing)
+    monitor = watching.watch(model, fitted, form, True)
+    Trainer(learner, MemoryRows(form, run, None, n_features=n_features), monitor).run()
+    return fitted
+
+
+class MixedPairwise(PairwiseLearner):
+    """A pairwise perceptron whose passes are made on all shards, and mixed.
+
+    Parameters
+    ----------
+    model, fitted : PairwisePerceptron
+        As it was given, and what ``fit`` returns if all goes well.
+    run : Run
+    prepared : list of Future
+        Of `Prepared`.
+    orders : list of numpy Generator
+        One for each shard.
+    n_queries : int
+    mixing : {"uniform", "mistakes"}
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        fitted: Any,
+        run: Run,
+        prepared: list[Any],
+        orders: list[np.random.Generator],
+        n_queries: int,
+        mixing: str,
+    ) -> None:
+        self.fitted, self.n_iterations = fitted, int(model.max_iter)
+        self._run, self._prepared, self._orders = run, prepared, orders
+        self._n_queries, self._mixing = n_queries, mixing
+
+    def open(self, number: int) -> None:
+        """As `Learner.open`: shards open their own record."""
+
+    def learn(self, window: Window, generator: Any, number: int) -> None:
+        """As `Learner.learn`."""
+        run, fitted, prepared = self._run, self.fitted, self._prepared
+        base, n = fitted._state, len(prepared)
         fitted._state = sent = Change.of(base)
-        held = run.submit(hold, fitted, what=f"model-{epoch}")
-        what = run.of_shards(f"epoch-{epoch}")
-        alone = len(prepared) == 1
-        columns = prepared, [held] * len(prepared), orders, [alone] * len(prepared), run.numbers
-        tasks = run.submit_all(learn_pairs, *columns, what=what)
+        held = run.submit(hold, fitted, what=f"model-{number}")
+        columns = prepared, [held] * n, self._orders, [n == 1] * n, run.numbers
+        tasks = run.submit_all(learn_pairs, *columns, what=run.of_shards(f"epoch-{number}"))
         results = run.gather(tasks)
         run.drop(prepared)
-        orders = [order for _, order in results]
-        base = _mix_pairs([change.onto(sent) for change, _ in results], base, mixing)
-        seen, mistakes = base.log[-1][:2]
-        share = mistakes / max(seen, 1)
-        measure = "share of mistakes"
-        report(Progress(epoch, model.max_iter, n_queries, n_queries, share, measure, "queries"))
-        fitted._state, base.validation = base, measured
-        if watch.held_out:
-            held_out: list[Any] = watch.held_out
-            improved = watch.measure([fitted._scores(one.rows, one.queries) for one in held_out])
-            if improved and watch.keeps_best:
-                best, fitted.best_iteration_ = base.parameters(), epoch
-        model._print_pass(base, epoch, watch.text())
-        if watch.ends(epoch) or (mistakes == 0 and not watch.held_out):
-            break
-    if best is not None:
-        base.put_back(best)
-    return fitted
+        self._orders = [order for _, order in results]
+        states = [change.onto(sent) for change, _ in results]
+        fitted._state = mixed_state = _mix_pairs(states, base, self._mixing)
+        mixed_state.validation = base.validation
+        seen, mistakes = mixed_state.log[-1][:2]
+        share, total = mistakes / max(seen, 1), self._n_queries
+        what = "share of mistakes"
+        report(Progress(number, self.n_iterations, total, total, share, what, "queries"))
 
 
 def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) -> PairwiseState:

@@ -12,6 +12,8 @@ from threadpoolctl import threadpool_limits
 from rankcore._core.inputs import as_rows
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
+from rankcore._core.sources import MemoryRows
+from rankcore._core.training import Trainer
 from rankcore.dask._mixing import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import asked, each
@@ -19,10 +21,9 @@ from rankcore.dask._watching import Watching
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import pair_by_label
 from rankcore.ranking._queries import as_relevance
-from rankcore.ranking.svm._look import Look
 from rankcore.ranking.svm._losses import Terms
 from rankcore.ranking.svm._models import LinearModel
-from rankcore.ranking.svm._newton import minimise
+from rankcore.ranking.svm._newton import newton_steps
 from rankcore.ranking.svm._shards import (
     Floats,
     PairShard,
@@ -33,6 +34,7 @@ from rankcore.ranking.svm._shards import (
     added_words,
     joined_shard,
 )
+from rankcore.ranking.svm._training import NewtonLearner
 
 
 class _Linear:
@@ -85,14 +87,18 @@ def fit_ranksvm(
         as_generator(model.random_state),
     )
     problem: Any = _Linear()
-    look = Look(problem, watch, shadow, begin)
     with (
         threadpool_limits(limits=1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
     ):
-        found = minimise(
-            space, model.C, model.loss, space.zero(), model.tol, int(model.max_iter), look
+        steps = newton_steps(
+            space, model.C, model.loss, space.zero(), model.tol, int(model.max_iter)
         )
+        learner = NewtonLearner(shadow, problem, steps, begin)
+        learner.monitor = watch
+        n_features = findings[0].n_features
+        Trainer(learner, MemoryRows(form, run, None, n_features=n_features), watch).run()
+        found = learner.solution()
     shadow._take(problem, found)
     model._warn(found)
     return shadow
