@@ -170,7 +170,9 @@ class BipartiteRankBoost(PairBoosting):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
-        source, categories = self._source(X, y, qid, group, sample_weight=sample_weight)
+        source, categories = self._source(
+            X, y, qid, group, sample_weight=sample_weight, one_query=True
+        )
         n_rows, window = source.window.rows.n_rows, source.window
         queries = group_rows(window.queries, n_rows)
         labels = as_relevance(window.labels, n_rows)

@@ -278,7 +278,7 @@ def learn_block(
         state.by_feature[name] = zeros_by_line(array.shape)
         state.by_feature[name][:] = array
     of_rows = None if weights is None else weights.of(whole)
-    _, draws = model._split_weights(state, of_rows)
+    _, draws = model._split_weights(of_rows)
     cumulative = least_draws(state.settings) if draws is None else draws
     n = rows.n_rows if order is None else order.size
     n_lanes = state.others["survived"].size

@@ -318,7 +318,7 @@ def begin_visits(
 ) -> Visits:
     """The order of visits before the first pass; errors name the shard, if it has a number."""
     of_rows = None if weights is None else weights.of(shard)
-    visits, _ = model._split_weights(model._state, of_rows)
+    visits, _ = model._split_weights(of_rows)
     try:
         return Visits(shard.y.size, visits, model.shuffle, deepcopy(generator), in_part=True)
     except ValueError as error:
@@ -350,7 +350,7 @@ def learn_ordinal(
         order = None if visits is None else visits[1]
         of_rows = None if weights is None else weights.of(shard)
         if order is None or order.size:
-            _, steps = learner._split_weights(state, of_rows)
+            _, steps = learner._split_weights(of_rows)
             learner._run_pass(state, rows, ranks, order, steps, len(state.log), learner.max_iter)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error

@@ -185,7 +185,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         """Raise if weights would have no meaning with these parameters."""
 
     def _split_weights(
-        self, state: OnlineState, weights: np.ndarray | None
+        self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """How often each row is visited, and what multiplies its step; None for once, and for 1.
 
@@ -350,7 +350,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
             if not first:
                 self._forget_later(state)
             order = None
-            visits, steps = self._split_weights(state, weights)
+            visits, steps = self._split_weights(weights)
             if visits is not None:
                 # Fractions of visits are drawn by how far the stream has come.
                 generator = np.random.default_rng(state.offered)

@@ -109,7 +109,7 @@ class OnlineLearner(Learner):
         else:
             ranks = encode(window.labels, self.classes)
             weights = None if self._of_classes is None else self._of_classes[ranks]
-        visits, steps = fitted._split_weights(state, weights)
+        visits, steps = fitted._split_weights(weights)
         order = None
         if self.shuffle or visits is not None:
             if self._visits is None or not kept:

@@ -156,7 +156,7 @@ class WidrowHoff(ProjectingClassifier):
         return state.averaged(lambda: (state.mean("weights"), state.mean("intercept")))
 
     def _split_weights(
-        self, state: OnlineState, weights: np.ndarray | None
+        self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         return as_steps(weights)
 
@@ -339,7 +339,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         return state.averaged(lambda: (state.mean("weights"), state.mean("intercepts")))
 
     def _split_weights(
-        self, state: OnlineState, weights: np.ndarray | None
+        self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         return as_steps(weights)
 

@@ -190,7 +190,7 @@ class CuSumRank(ProjectingClassifier):
             )
 
     def _split_weights(
-        self, state: OnlineState, weights: np.ndarray | None
+        self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         return as_steps(weights)
 

@@ -102,10 +102,10 @@ class OAP(ThresholdClassifier):
         return sampling_settings(self)
 
     def _split_weights(
-        self, state: OnlineState, weights: np.ndarray | None
+        self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         visits, _ = as_steps(weights)
-        return visits, None if weights is None else least_draws(state.settings, weights)
+        return visits, None if weights is None else least_draws(self._settings(), weights)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of

@@ -74,6 +74,7 @@ def ranking_source(
     *,
     as_rows: Callable[[Any], Any] = as_rows,
     whole: Callable[[RowBlocks], tuple[Any, Any, Any]] | None = mapped,
+    one_query: bool = False,
     **more: Any,
 ) -> Source:
     """The rows of a ranker's fit, checked and grouped by query if they are in memory.
@@ -86,6 +87,8 @@ def ranking_source(
         Checks a feature matrix.
     whole : callable or None
         Makes X, y and qid of rows on disk. None: the learner takes them a window at a time.
+    one_query : bool, default=False
+        Whether rows without queries are as likely as rows with; otherwise warn of too many.
     **more
         Other fields of `Window`.
 
@@ -111,7 +114,7 @@ def ranking_source(
     rows = as_rows(X)
     queries = queries_of(qid, group, rows.n_rows)
     if qid is None and group is None:
-        if more.get("pairs") is None:
+        if more.get("pairs") is None and not one_query:
             warn_of_one_query(rows.n_rows, None, "fit")
         return MemoryRows(X if given is None else given, rows, y, None, **more)
     return MemoryRows(X if given is None else given, rows, y, queries, **more)

@@ -153,7 +153,7 @@ best_iteration_, t_, history_, loss_curve_
             )
 
     def _split_weights(
-        self, state: Any, weights: np.ndarray | None
+        self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         return as_steps(weights)
 
