@@ -1,5 +1,7 @@
 """Weights of rows and of classes: what they mean for each learner, and against repeated rows."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -282,3 +284,19 @@ def test_rare_ranks_gain_by_balance():
         plain = clone(learner).fit(X, y)
         balanced = clone(learner).set_params(class_weight="balanced").fit(X, y)
         assert (balanced.predict(X)[rare] == 1).mean() > (plain.predict(X)[rare] == 1).mean() + 0.2
+
+
+@pytest.mark.parametrize("learner", [rc.PRank, rc.VotedPRank, rc.KernelPRank, rc.KernelOAPBPM])
+def test_weights_whose_sum_overflows_are_refused_without_a_warning(learner):
+    X, y = np.eye(4), [1, 2, 1, 2]
+    for weights in [np.full(4, 1e308), [1e308, 1e308, 0, 0]]:
+        for method in (learner().fit, learner().partial_fit):
+            mean = np.divide(weights, 4).sum()
+            with pytest.raises(ValueError, match=re.escape(f"on average; found {mean:.3g}: scale")):
+                method(X, y, sample_weight=weights)
+    # Exactly as many visits as are allowed, and one more.
+    learner(max_iter=1).fit(X[:1].repeat(4, axis=0), y, sample_weight=[1000] * 4)
+    with pytest.raises(ValueError, match="at most 1000 on average"):
+        learner(max_iter=1).fit(X, y, sample_weight=[1000, 1000, 1000, 1001])
+    with pytest.raises(ValueError, match="sample_weight times class_weight must be finite"):
+        learner(class_weight={1: 1e200}).fit(X, y, sample_weight=np.full(4, 1e200))

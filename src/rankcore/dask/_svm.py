@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,6 @@ def fit_ranksvm(
     model: Any, run: Run, findings: list[Finding], form: Any, watching: Watching
 ) -> Any:
     """A fitted copy of a `RankSVM`; the rest is as `fit_ordinal`."""
-    begin = perf_counter()
     _check_kind(model)
     of_queries = in_queries(findings)
     if not of_queries and len(findings) > 1:
@@ -85,7 +83,7 @@ def fit_ranksvm(
         as_generator(model.random_state),
     )
     problem: Any = _Linear()
-    look = Look(problem, watch, shadow, begin)
+    look = Look(problem, watch, shadow)
     with (
         threadpool_limits(limits=1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later

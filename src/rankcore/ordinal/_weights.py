@@ -63,7 +63,10 @@ def row_weights(
     if class_weight is not None:
         counts = np.bincount(ranks, minlength=classes.size)
         of_class = weights_of_classes(class_weight, counts, classes)[ranks]
-        weights = of_class if weights is None else weights * of_class
+        with np.errstate(over="ignore"):
+            weights = of_class if weights is None else weights * of_class
+        if not np.isfinite(weights).all():
+            raise ValueError("sample_weight times class_weight must be finite: scale them")
     if weights is None:
         return None
     facts = WeightFacts.of(weights)
@@ -200,11 +203,15 @@ class Visits:
         self._in_part = in_part
         self._n, self._weights, self._shuffle = n_rows, weights, shuffle
         self._generator = generator
-        if weights is not None and weights.sum() > MOST_VISITS * n_rows:
-            raise ValueError(
-                "this learner visits a row as often as its weight says: weights must be at most "
-                f"{MOST_VISITS} on average; found {weights.mean():.3g}: scale them"
-            )
+        if weights is not None:
+            with np.errstate(over="ignore"):
+                total = weights.sum()
+            if total > MOST_VISITS * n_rows:
+                raise ValueError(
+                    "this learner visits a row as often as its weight says: weights must be at "
+                    f"most {MOST_VISITS} on average; found {(weights / n_rows).sum():.3g}: scale "
+                    "them"
+                )
         self._order: np.ndarray | None = None
         if weights is not None or shuffle:
             self._order = self._drawn()

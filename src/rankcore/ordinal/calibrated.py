@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.contributions import Contributions
 from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
-from rankcore._core.model_spec import ModelSpec, Specified, array_like
+from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import check_option, check_real
 from rankcore._core.scoring import Scoring, no_scoring
@@ -429,15 +429,15 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         if not np.array_equal(getattr(learner, "classes_", classes), classes):
             raise ValueError("its labels are not those of its estimator")
         k = classes.size
-        slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", np.empty(3)).tolist()
+        slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", outline(3)).tolist()
         if slope < 0 or self.scale_ <= 0:
             raise ValueError("its array moments has a negative slope or scale")
         self.curves_ = restored_curves(spec.arrays, k, slope)
-        self.costs_ = array_like(spec.arrays, "costs", np.empty((k, k)))
+        self.costs_ = array_like(spec.arrays, "costs", outline((k, k)))
         self.classes_, self.n_features_in_ = classes, spec.n_features
         if "conformal_scores" in spec.arrays:
             n = spec.arrays["conformal_scores"].size
-            self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", np.empty(n))
+            self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", outline(n))
         if is_frozen(self.estimator):
             self.estimator = type(self.estimator)(whole)
             self.estimator_ = self.estimator

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Integral
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -113,8 +112,8 @@ class RankSVM(Ranker):
         Steps taken.
     history_ : dict of lists
         After each step: ``objective``; ``gap``, as a share of it; ``gradient_norm``; ``products``
-        with second derivatives that the step took; ``seconds`` since the fit began; and, with an
-        ``eval_set``, the value of ``eval_metric`` under its name.
+        with second derivatives that the step took; and, with an ``eval_set``, the value of
+        ``eval_metric`` under its name.
 
     Raises
     ------
@@ -259,7 +258,6 @@ class RankSVM(Ranker):
             the estimator as it was.
         """
         self._check_params()
-        begin = perf_counter()
         given = X
         X, y, qid = whole_rows(X, y, qid, group=group, sample_weight=sample_weight)
         X, qid = take_queries(X, qid, group)
@@ -276,7 +274,7 @@ class RankSVM(Ranker):
         with self._problem(rows, pairing) as problem:
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
             shadow = self._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
-            look = Look(problem, Watch(shadow, validation, callbacks), shadow, begin)
+            look = Look(problem, Watch(shadow, validation, callbacks), shadow)
             found = problem.solve(self.C, self.loss, start, self.tol, int(self.max_iter), look)
             shadow._take(problem, found)
         self._warn(found)
@@ -317,11 +315,9 @@ class RankSVM(Ranker):
             )
         return model
 
-    def _note(self, step: Step, seconds: float) -> None:
+    def _note(self, step: Step) -> None:
         """Add a step to the log."""
-        self._state.log.append(
-            [step.objective, step.share, step.gradient_norm, step.products, seconds]
-        )
+        self._state.log.append([step.objective, step.share, step.gradient_norm, step.products])
 
     def _take(self, problem: Problem, found: Solution) -> None:
         """Take over what was found."""

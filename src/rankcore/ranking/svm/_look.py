@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -23,16 +22,14 @@ class Look:
     watch : Watch
     shadow : RankSVM
         What the estimator will be if all goes well.
-    begin : float
-        When the fit began, by `time.perf_counter`.
     """
 
-    def __init__(self, problem: Problem, watch: Watch, shadow: Any, begin: float) -> None:
-        self._problem, self._watch, self._shadow, self._begin = problem, watch, shadow, begin
+    def __init__(self, problem: Problem, watch: Watch, shadow: Any) -> None:
+        self._problem, self._watch, self._shadow = problem, watch, shadow
 
     def __call__(self, w: NDArray[np.float64], step: Step) -> bool:
         model, state, watch = self._shadow, self._shadow._state, self._watch
-        model._note(step, perf_counter() - self._begin)
+        model._note(step)
         n = len(state.log)
         if watch.used:
             state.model = self._problem.model(w)
