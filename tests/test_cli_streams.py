@@ -111,9 +111,9 @@ def test_classes_spare_a_reading(folder, tmp_path):
 @pytest.mark.parametrize("scale", ["auto", "maxabs", "standard"])
 def test_scales_are_those_of_memory(scale, folder, tmp_path, monkeypatch):
     """To the bit of maxabs, which "auto" is; to rounding of sums put together of blocks."""
-    from rankcore.datasets import file_rows, row_cache
+    from rankcore.datasets import file_rows, row_cache_writer
 
-    for module in (file_rows, row_cache):
+    for module in (file_rows, row_cache_writer):
         monkeypatch.setattr(module, "BLOCK_VALUES", 400)
     lines = (folder / "all.txt").read_bytes().splitlines(keepends=True)
     text = tmp_path / "orders.txt"

@@ -14,7 +14,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
-from rankcore.datasets import dump_letor, file_rows, load_letor, open_rows, parquet_rows, row_cache
+from rankcore.datasets import (
+    dump_letor,
+    file_rows,
+    load_letor,
+    open_rows,
+    parquet_rows,
+    row_cache_writer,
+)
 
 pa = pytest.importorskip("pyarrow", reason="needs the parquet extra", minversion="17")
 pd = pytest.importorskip("pandas")
@@ -26,7 +33,7 @@ NAMES = ["age", "price", "rate", "a.b", "size"]
 @pytest.fixture
 def small(monkeypatch):
     """Blocks of few values, so that small data have many."""
-    for module in (file_rows, row_cache, parquet_rows):
+    for module in (file_rows, row_cache_writer, parquet_rows):
         monkeypatch.setattr(module, "BLOCK_VALUES", 100)
     monkeypatch.setattr(parquet_rows, "DECODED_VALUES", 170)
 

@@ -122,7 +122,8 @@ class OnDisk:
 
     def stamp(self) -> dict[str, Any]:
         """What must be equal for a fit to go on."""
-        from rankcore.datasets.row_cache import read_description, source_stamps
+        from rankcore.datasets.row_cache import read_description
+        from rankcore.datasets.row_cache_writer import source_stamps
         from rankcore.datasets.row_files import list_files
 
         if "-" in self.files and self.cache is None:
