@@ -67,7 +67,7 @@ def _status(error: BaseException) -> int:
         complain("interrupted")
         return 130
     if isinstance(error, OSError):
-        if sys.stdout is sys.__stdout__ and _is_stuck(sys.stdout):
+        if _is_stuck(sys.stdout):
             # What Python flushes at exit must go nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):

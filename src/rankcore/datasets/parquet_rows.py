@@ -239,9 +239,11 @@ class ParquetRows(FileRows):
 
     def _decoded(self, file: Any, path: str, n_rows: int, columns: list[str]) -> Iterator[Any]:
         """Batches of a file that hold a row at least."""
-        batches = file.iter_batches(n_rows, columns=columns)
+        batches = None
         while True:
             try:
+                if batches is None:
+                    batches = file.iter_batches(n_rows, columns=columns)
                 batch = next(batches, None)
             except (self._arrow.ArrowException, OSError) as error:
                 raise ValueError(

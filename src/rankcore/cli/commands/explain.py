@@ -81,11 +81,14 @@ def explain(
     else:
         print(found)
     if html is not None:
-        html.write_text(
+        from rankcore.datasets.streams import writable
+
+        page = (
             f'<!DOCTYPE html>\n<meta charset="utf-8">\n<title>{model.name}</title>\n'
-            f"{found._repr_html_()}\n",
-            encoding="utf-8",
+            f"{found._repr_html_()}\n"
         )
+        with writable(html) as stream:
+            stream.write(page.encode("utf-8", "surrogateescape"))
     if plot is not None:
         _draw(found, plot)
 
