@@ -231,6 +231,7 @@ def run_windows(
     epoch, total = position.epoch, max(blocks.size, 1)
     order = (position.seed, epoch) if shuffle else None
     done = last = 0
+    first = position.window
 
     def in_bytes(now: Progress) -> Progress:
         here = last + (done - last) * now.done // max(now.total, 1)
@@ -246,13 +247,20 @@ def run_windows(
         with signals_held():
             restore, since = snapshot(), monotonic()
             try:
+                n_windows = 0
                 for window in blocks.windows(n_features, order, position.window):
+                    n_windows += 1
                     raise_signals()
                     if monotonic() - since > COPY_SECONDS:
                         restore, since = snapshot(), monotonic()
                         position = Position(epoch, window.number, position.seed)
                     last, done = done, window.done
                     visit(window)
+                if not n_windows:
+                    raise ValueError(
+                        f"there is no window {first} of these rows to go on from: the checkpoint "
+                        "is damaged, or of other rows"
+                    )
                 raise_signals()
             except KeyboardInterrupt:
                 restore()

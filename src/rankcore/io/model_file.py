@@ -7,14 +7,11 @@ that loading takes memory in proportion to the size of the file.
 
 from __future__ import annotations
 
-import errno
 import json
 import mmap
 import os
-import secrets
-import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,7 @@ import numpy as np
 from rankcore._core import scoring as forms
 from rankcore._core.concurrency import unchanging
 from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.replacing import file_target, replacing
 from rankcore._core.scoring import Scoring
 from rankcore.io import safetensors, text_arrays
 from rankcore.io.documents import read_json
@@ -86,23 +84,23 @@ def save(
     whole, (scaler, model) = model, split_scaler(model)
     check_learner(model)
     check_is_fitted(model)
-    target = _writable_target(path)
+    target = file_target(path)
     if scaler is not None:
         check_is_fitted(scaler)
     with unchanging(model):
         parts = _pack(whole, model._spec())
 
-    def check(written: Path) -> None:
+    with replacing(target) as stream:
+        stream.writelines(parts)
+        stream.flush()
         try:
-            with open(written, "rb") as stream:
-                _read(_content(stream), verify=True)
+            with open(stream.name, "rb") as written:
+                _read(_content(written), verify=True)
         except ValueError as error:
             raise ValueError(
                 f"this {type(model).__name__} cannot be saved, because its file could not be "
                 f"loaded: {error}"
             ) from error
-
-    _write_atomically(target, parts, check)
 
 
 def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
@@ -419,36 +417,3 @@ def _rebuild_model(metadata: dict[str, str], arrays: Any) -> tuple[Any, set[str]
     if "scaler" in metadata:
         model = restore_scaled(read_json(metadata["scaler"]), arrays, model)
     return model, known
-
-
-def _writable_target(path: str | os.PathLike[str]) -> Path:
-    """Where a file of this path will be, all links followed; raise if none can be there."""
-    target = Path(os.path.realpath(path))
-    if target.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{path} is not a file: a model needs one of its own")
-    return target
-
-
-def _write_atomically(path: Path, parts: list[bytes], check: Callable[[Path], None]) -> None:
-    """Replace ``path`` by a whole file: write beside it, flush to disk, check, then rename."""
-    temporary = path.with_name(f".{secrets.token_hex(8)}.rankcore")
-    # As readable as any other new file, which tempfile's are not.
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    handle = os.open(temporary, flags, 0o666 if mode is None else mode & 0o600)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.writelines(parts)
-            stream.flush()
-            os.fsync(stream.fileno())
-        check(temporary)
-        if mode is not None:  # narrower until the content is whole, never wider
-            os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
