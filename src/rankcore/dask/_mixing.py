@@ -219,8 +219,7 @@ def weighing_of(
     model : OnlineOrdinalClassifier
     run : Run
     wholes : sequence of Future
-        Of shards, which have all rows together. A mean of weights is that of memory to the bit if
-        one shard has them all.
+        Of shards, which have all rows together. A mean of weights is that of memory to the bit.
     findings : sequence of Finding
     known : ndarray
         The classes.
@@ -239,9 +238,9 @@ def weighing_of(
     what = [f"weights-{number}" for number in range(len(wholes))]
     found = run.gather(run.submit_all(facts_of, wholes, [plain] * len(wholes), what=what))
     facts = WeightFacts.together(found)
-    if facts.ones:
-        return None, everything
     mean = facts.mean_of_shares()
+    if facts.all_weigh(mean):
+        return None, everything
     return Weighing(known, of_classes, mean), [one.greatest > 0 for one in found]
 
 
@@ -465,7 +464,8 @@ def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
         queries = group_rows(shard.qid, rows.n_rows)
         labels = as_relevance(shard.y, rows.n_rows)
         # As in memory, but that all rows of a shard may weigh nothing.
-        pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle)
+        balanced = model.balance == "query"
+        pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle, balanced)
         skipped = queries.ids.size - pairing.visited().size
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_labels, as_rows
-from rankcore._core.numbers import as_vector
+from rankcore._core.numbers import as_vector, extremes
 from rankcore._core.queries import group_rows
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
@@ -47,6 +47,8 @@ class Finding:
     n_bytes : int
     heaviest : float or None
         The greatest weight of a row, if rows have any.
+    lightest : float
+        The least that is not 0; inf if none is.
     """
 
     n_rows: int
@@ -57,6 +59,7 @@ class Finding:
     queries: NDArray[Any] | None
     n_bytes: int
     heaviest: float | None = None
+    lightest: float = np.inf
 
 
 # Delayed rows, labels, queries and weights of rows.
@@ -274,11 +277,11 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         queries = None
         if shard.qid is not None:
             queries = np.unique(group_rows(shard.qid, rows.n_rows).ids)
-        heaviest = None
+        heaviest, lightest = None, np.inf
         if shard.weights is not None:
             if not np.isfinite(shard.weights).all() or (shard.weights < 0).any():
                 raise ValueError("sample_weight must be finite and not negative")
-            heaviest = float(shard.weights.max())
+            lightest, heaviest = extremes(shard.weights)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
     return Finding(
@@ -290,6 +293,7 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         queries,
         sum(array.nbytes for array in rows.arrays),
         heaviest,
+        lightest,
     )
 
 

@@ -180,7 +180,8 @@ def prepare(shard: Shard, balanced: bool, number: int) -> PairShard:
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
         # As in memory, but that all rows of a shard may weigh nothing.
-        pairing = pair_by_label(as_relevance(shard.y, rows.n_rows), queries, shard.weights, True)
+        labels = as_relevance(shard.y, rows.n_rows)
+        pairing = pair_by_label(labels, queries, shard.weights, True, balanced)
         return PairShard(shard.X, pairing, balanced, int(np.diff(queries.bounds).max()))
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error

@@ -266,7 +266,15 @@ class RankSVM(Ranker):
         largest = largest_query(queries, qid, group)
         if not largest and pairs is None:
             warn_of_one_query(rows.n_rows, None, "fit")
-        pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
+        pairing = make_pairing(
+            rows.n_rows,
+            y,
+            queries,
+            sample_weight,
+            pairs,
+            pairs_weight,
+            balanced=self.balance == "query",
+        )
         check_useful(pairing, rows.n_rows)
         validation = self._validation(
             X, rows.n_features, largest > 0, eval_set, eval_X, eval_y, eval_qid, eval_group

@@ -139,7 +139,15 @@ def ranksvm_path(
     rows = model._as_rows(X)
     queries = queries_of(qid, group, rows.n_rows)
     largest = largest_query(queries, qid, group)
-    pairing = make_pairing(rows.n_rows, y, queries, sample_weight, pairs, pairs_weight)
+    pairing = make_pairing(
+        rows.n_rows,
+        y,
+        queries,
+        sample_weight,
+        pairs,
+        pairs_weight,
+        balanced=model.balance == "query",
+    )
     check_useful(pairing, rows.n_rows)
     sets = model._validation(
         X, rows.n_features, largest > 0, eval_set, None, None, eval_qid, eval_group
