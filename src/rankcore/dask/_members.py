@@ -25,7 +25,6 @@ from rankcore._core.state import LearnerState, OnlineState
 from rankcore._ext import ensemble as kernels
 from rankcore.dask._engine import n_workers_of
 from rankcore.dask._mixing import (
-    Run,
     begin_visits,
     classes_of,
     fix_scale_of,
@@ -33,6 +32,7 @@ from rankcore.dask._mixing import (
     next_visits,
     weighing_of,
 )
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, join
 from rankcore.dask._weighing import Weighing
 from rankcore.ordinal._sampling import least_draws
