@@ -368,3 +368,36 @@ def test_a_fit_without_workers_says_so_and_goes_on(learner, monkeypatch):
             found = fit(callbacks=[leave])
         back[0].join()
     assert np.array_equal(found.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("bad", [None, "abc", {"a": 1}, [[1.0, 2.0]]])
+def test_blocks_that_are_no_arrays_are_refused(bad, client, rows):
+    X, y = rows
+    given = [delayed(X), delayed(bad)], [delayed(y), delayed(bad)]
+    with pytest.raises(ValueError, match="shard 1: blocks of rows must be arrays.*found"):
+        rd.PRank(max_iter=1).fit(*given, n_shards=2)
+
+
+def test_blocks_that_are_sparse_and_dense(client, rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="some blocks are sparse and others dense"):
+        rd.PRank(max_iter=1).fit([delayed(X), delayed(X.toarray())], [delayed(y)] * 2, n_shards=1)
+    with pytest.raises(ValueError, match="X is an empty list"):
+        rd.PRank(max_iter=1).fit([], [])
+
+
+@pytest.mark.parametrize("n", [0, -1, True, 1.5, "a"])
+def test_numbers_of_shards_are_checked(n, client, rows):
+    X, y = [delayed(rows[0])], [delayed(rows[1])]
+    message = f"must be an integer from 1 on; found {n!r}"
+    with pytest.raises(ValueError, match=f"n_shards {message}"):
+        rd.PRank(max_iter=1).fit(X, y, n_shards=n)
+    with pytest.raises(ValueError, match=f"n_blocks {message}"):
+        rd.OAPBPM(n_estimators=8, max_iter=1).fit(X, y, n_blocks=n)
+    with pytest.raises(ValueError, match=f"n_shards {message}"):
+        rd.evaluate(y, y, qid=y, n_shards=n)
+
+
+def test_numbers_of_shards_of_numpy(client, rows):
+    X, y = [delayed(rows[0])], [delayed(rows[1])]
+    assert rd.PRank(max_iter=1, random_state=0).fit(X, y, n_shards=np.int64(1)).t_ == 1200

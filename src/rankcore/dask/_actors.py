@@ -50,7 +50,7 @@ class ShardActor:
     """
 
     def __init__(self, shards: Sequence[StumpShard], below: tuple[Node, ...]) -> None:
-        self._worker = _engine.get_worker()
+        self._worker: Any = _engine.get_worker()
         # Copies, of the same bins but of weights and sums of their own: an actor of the time before
         # a worker was lost may still be at work.
         self._shards = [copy(shard) for shard in shards]
@@ -115,7 +115,7 @@ class Shards:
     """
 
     def __init__(self, root: Node) -> None:
-        self._worker = _engine.get_worker()
+        self._worker: Any = _engine.get_worker()
         self._actor: ShardActor | None = self._worker.state.actors.get(root.key)
         self._n_sent = 0
 

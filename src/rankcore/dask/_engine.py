@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from numbers import Integral
 from typing import Any
 
 try:
@@ -20,6 +21,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "Client",
     "KilledWorker",
+    "count_of",
     "delayed",
     "failures_allowed",
     "fetch",
@@ -40,6 +42,15 @@ _protocol: Any = protocol
 def n_threads_of(client: Any) -> int:
     """Threads of all workers of a client, at least 1."""
     return max(1, sum(client.nthreads().values()))
+
+
+def count_of(value: Any, name: str, client: Any) -> int:
+    """A number of shards or blocks, by default one for each thread; raise if it is none."""
+    if value is None:
+        return n_threads_of(client)
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer from 1 on; found {value!r}")
+    return int(value)
 
 
 def n_workers_of(client: Any) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.queries import group_rows
-from rankcore.dask._engine import Client, get_client, n_threads_of, release
+from rankcore.dask._engine import Client, count_of, get_client, release
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, pieces_of, shards_of
 from rankcore.metrics.conventions import Convention
@@ -61,7 +61,7 @@ def evaluate(
         If a query has rows in two shards, or on bad input.
     """
     engine: Any = client or get_client()
-    n_shards = n_shards or n_threads_of(engine)
+    n_shards = count_of(n_shards, "n_shards", engine)
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     pieces = pieces_of(y_score, y_true, qid, n_shards, None, False)
     run = Run(engine, "evaluate", token_hex(4))
