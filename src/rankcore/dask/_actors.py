@@ -116,7 +116,8 @@ class Shards:
 
     def __init__(self, root: Node) -> None:
         self._worker: Any = _engine.get_worker()
-        self._actor: ShardActor | None = self._worker.state.actors.get(root.key)
+        actors: Any = self._worker.state.actors
+        self._actor: ShardActor | None = actors.get(root.key)
         self._n_sent = 0
 
     def look(self, moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
