@@ -20,8 +20,8 @@ from rankcore.boosting._given_bins import GivenBins
 from rankcore.boosting._params import grows_trees
 from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._value_groups import Cuts, ValueGroups
-from rankcore.dask._mixing import Run
 from rankcore.dask._rounds import Step, rounds_of
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import each, joined
 from rankcore.dask._watching import Watching

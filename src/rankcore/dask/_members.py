@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from rankcore._core.state import LearnerState, OnlineState
 from rankcore._ext import ensemble as kernels
 from rankcore.dask._engine import n_workers_of
 from rankcore.dask._mixing import (
-    Run,
     begin_visits,
     classes_of,
     fix_scale_of,
@@ -33,6 +33,7 @@ from rankcore.dask._mixing import (
     next_visits,
     weighing_of,
 )
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, join
 from rankcore.dask._weighing import Weighing
 from rankcore.ordinal._sampling import least_draws
@@ -131,11 +132,11 @@ def fit_members(
             for number, state in enumerate(states)
         ]
         states = [
-            run.submit(_first, one, what=f"members-{epoch}-{number}")
+            run.submit(itemgetter(0), one, what=f"members-{epoch}-{number}")
             for number, one in enumerate(learned)
         ]
         moves = [
-            run.submit(_second, one, what=f"moves-{epoch}-{number}")
+            run.submit(itemgetter(1), one, what=f"moves-{epoch}-{number}")
             for number, one in enumerate(learned)
         ]
         task = run.submit(
@@ -145,7 +146,6 @@ def fit_members(
             moves,
             following,
             held,
-            weights,
             what=f"epoch-{epoch}-mean",
         )
         (following,) = run.gather([task])
@@ -226,14 +226,6 @@ def join_all(shards: list[Shard]) -> Shard:
     return whole
 
 
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
-
-
 def learn_block(
     whole: Shard,
     visits: tuple[Any, NDArray[Any] | None],
@@ -289,21 +281,12 @@ def follow_members(
     moves: list[Moved],
     mean: OnlineState,
     model: Any,
-    weights: Weighing | None,
 ) -> OnlineState:
     """The mean after a pass."""
     rows, ranks = as_rows(whole.X), encode(whole.y, model.classes_)
-    moved: Moved = np.asarray(np.sum(moves, axis=0, dtype=np.int32))
     learner, state = copy(model), deepcopy(mean)
     learner._state = state
-
-    def move_members(
-        _state: Any, _rows: Any, _ranks: Any, _order: Any, start: int, stop: int
-    ) -> tuple[int, Moved]:
-        return stop, moved[start:stop]
-
-    # Members that have moved already.
-    learner._move_members = move_members
+    learner._moved = np.asarray(np.sum(moves, axis=0, dtype=np.int32))
     state.log.append([0, 0, 0])
     learner._run_pass(state, rows, ranks, visits[1], len(state.log), learner.max_iter)
     return state

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
@@ -20,7 +18,7 @@ from rankcore._core.passes import passes
 from rankcore._core.queries import group_rows
 from rankcore._core.state import LearnerState, OnlineState
 from rankcore.dask._changes import Change
-from rankcore.dask._engine import KilledWorker, release
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries
 from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
@@ -34,84 +32,6 @@ from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._queries import as_relevance
 
 MIXINGS = ("uniform", "mistakes")
-
-
-@dataclass
-class Run:
-    """A fit on a cluster: its tasks, and what they are called.
-
-    Parameters
-    ----------
-    client : Client
-    name : str
-        Of the learner, which tasks begin with.
-    token : str
-        What makes names unique.
-    shards : list of Future
-        Of `Shard`, none of them empty.
-    numbers : list of int
-        What messages call them.
-    """
-
-    client: Any
-    name: str
-    token: str
-    shards: list[Any]
-    numbers: list[int]
-    futures: list[Any] = field(default_factory=list)
-
-    def submit(
-        self, function: Any, *args: Any, what: str, workers: Sequence[str] | None = None
-    ) -> Any:
-        """A task, kept until `drop`."""
-        key = self.key(what)
-        with warnings.catch_warnings():
-            # A model is part of the graph, so that it can be had again if a worker is lost.
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            future = self.client.submit(function, *args, key=key, workers=workers)
-        self.futures.append(future)
-        return future
-
-    def submit_all(self, function: Any, *columns: Sequence[Any], what: Sequence[str]) -> list[Any]:
-        """Tasks, one for each item of the columns, in one message; kept until `drop`."""
-        keys = [self.key(one) for one in what]
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            futures = self.client.map(function, *columns, key=keys)
-        self.futures.extend(futures)
-        return list(futures)
-
-    def key(self, what: str) -> str:
-        """What Dask calls a task."""
-        return f"{self.name}-{what}-{self.token}"
-
-    def of_shards(self, what: str) -> list[str]:
-        """What tasks of each shard are called."""
-        return [f"{what}-shard-{number}" for number in self.numbers]
-
-    def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Results; an error names the shard and the cause."""
-        with self.watched():
-            return list(self.client.gather(list(futures)))
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Turn the loss of workers again and again into an error that says what was under way."""
-        try:
-            yield
-        except KilledWorker as error:
-            raise RuntimeError(
-                f"{error.task} was lost with {error.allowed_failures + 1} workers, the last "
-                f"{error.last_worker.address}: they may be short of memory; use more shards or "
-                "larger workers"
-            ) from error
-
-    def drop(self, kept: Sequence[Any] = ()) -> None:
-        """Let go of all tasks but these."""
-        keep = {future.key for future in kept}
-        # Not left to Python, which keeps them with the traceback of an error.
-        release(future for future in self.futures if future.key not in keep)
-        self.futures = [future for future in self.futures if future.key in keep]
 
 
 def fit_ordinal(

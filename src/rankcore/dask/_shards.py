@@ -62,8 +62,8 @@ class Finding:
     lightest: float = np.inf
 
 
-# Delayed rows, labels, queries and weights of rows.
-Piece = tuple[Any, Any, Any, Any]
+# Delayed rows, labels, queries and weights of rows; or a delayed part of a file, a `Shard` or None.
+Piece = Any
 
 
 def pieces_of(
@@ -91,7 +91,7 @@ def pieces_of(
     Returns
     -------
     list of (X, y, qid, sample_weight)
-        Of delayed objects; of files, X is the whole of them.
+        Of delayed objects; of files, each is one delayed object, a `Shard` or None.
     """
     if _are_paths(X):
         if y is not None or qid is not None:
@@ -104,10 +104,8 @@ def pieces_of(
         paths = [os.path.abspath(os.fsdecode(path)) for path in list_sources(X)]  # type: ignore[arg-type]
         each = -(-n_parts // len(paths))
         ranges = [part for path in paths for part in _ranges.cut(path, each)]
-        read = delayed(_ranges.read, pure=True)
-        return [
-            (read(part, n_features, zero_based, np.float64), None, None, None) for part in ranges
-        ]
+        read = delayed(_read, pure=True)
+        return [read(part, n_features, zero_based, np.float64) for part in ranges]
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
     if hasattr(X, "columns"):
@@ -137,7 +135,15 @@ def without_columns(frame: Any, *names: Any) -> Any:
 def _are_paths(X: Any) -> bool:
     if isinstance(X, str | os.PathLike):
         return True
-    return isinstance(X, list | tuple) and all(isinstance(one, str | os.PathLike) for one in X)
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    return all(isinstance(one, str | os.PathLike) for one in X)
+
+
+def _read(part: _ranges.Range, *options: Any) -> Shard | None:
+    """The rows of a part of a file; None if no query begins in it."""
+    found = _ranges.read(part, *options)
+    return None if found is None else Shard(found.X, found.y, found.qid)
 
 
 def _blocks(collection: Any, name: str, chunks: Any) -> list[Any]:
@@ -185,10 +191,11 @@ def _as_shard(piece: Any) -> Shard | None:
     if piece is None or isinstance(piece, Shard):
         return piece
     X, y, qid, weights = piece
-    if y is None:  # a range of a file
-        if X is None:
-            return None
-        return Shard(X.X, X.y, X.qid)
+    if not hasattr(X, "shape"):
+        raise TypeError(
+            "blocks of rows must be arrays, sparse matrices or data frames; found "
+            f"{type(X).__name__}"
+        )
     qid = None if qid is None else np.asarray(qid)
     y, _ = as_labels(y, X.shape[0])
     if qid is not None and qid.shape != y.shape:
@@ -220,6 +227,8 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
         for block in blocks:  # a file does not mention features that are 0 in all of it
             block.resize((block.shape[0], width))
         X = sp.vstack(blocks, format="csr")
+    elif any(map(sp.issparse, blocks)):
+        raise TypeError("some blocks are sparse and others dense; expected one kind in all")
     elif hasattr(blocks[0], "iloc"):
         import pandas as pd
 

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from rankcore._core.inputs import as_rows
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore.dask._mixing import Run
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import asked, each
 from rankcore.dask._watching import Watching
@@ -80,7 +80,8 @@ def fit_ranksvm(
         questions.slopes,
         questions.curve,
         questions.matrix,
-        as_generator(model.random_state),
+        # No entropy: the sample decides only how steps are found, and so the last bits.
+        as_generator(0 if model.random_state is None else model.random_state),
     )
     problem: Any = _Linear()
     look = Look(problem, watch, shadow)

@@ -49,6 +49,8 @@ class OAP(ThresholdClassifier):
     threshold_scale: float | str
     n_jobs: int | None
     _weighs = "draws"
+    # How members have moved the thresholds in a pass, if they learn elsewhere.
+    _moved: np.ndarray | None = None
 
     @property
     @reads
@@ -192,6 +194,8 @@ class OAP(ThresholdClassifier):
         stop: int,
     ) -> tuple[int, np.ndarray]:
         """Let the members learn; the first position not learned, and what moves the mean."""
+        if self._moved is not None:
+            return stop, self._moved[start:stop]
         others, n_tasks = state.others, state.others["totals"].size
         lines = math.ceil(state.settings["n_estimators"] / LANES)
         n_jobs = min(n_threads(self.n_jobs), lines)
