@@ -237,8 +237,10 @@ def test_precomputed_values_must_cover_the_rows(tmp_path):
     [
         (lambda A, B: np.zeros((2, 2)), r"must return an array of shape \(40, 40\)"),
         (lambda A, B: np.full((len(A), len(B)), np.nan), "must return finite values"),
+        (lambda A, B: np.full((len(A), len(B)), np.inf), "must return finite values"),
+        (lambda A, B: np.full((len(A), len(B)), -np.inf), "must return finite values"),
     ],
-    ids=["shape", "nan"],
+    ids=["shape", "nan", "inf", "-inf"],
 )
 def test_bad_functions_are_refused(kernel, message):
     X, y = problem(40)

@@ -464,6 +464,54 @@ def test_pipes_in_a_cache_are_not_opened(queries, tmp_path):
     assert open_rows(tmp_path / "rows").survey().n_rows
 
 
+def started_at(column):
+    """An edit of the bounds of blocks: the first one does not begin at 0."""
+
+    def edit(blocks, sums):
+        blocks[0, column] = 1
+        return blocks, sums
+
+    return edit
+
+
+def swapped(columns):
+    """An edit: a block ends before it begins."""
+
+    def edit(blocks, sums):
+        blocks[1:3, columns] = blocks[2:0:-1, columns]
+        return blocks, sums
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        started_at(0),
+        started_at(1),
+        started_at(2),
+        swapped([0]),
+        swapped([1]),
+        swapped([2]),
+        lambda blocks, sums: (np.insert(blocks, 2, blocks[2], 0), np.insert(sums, 2, 0, 0)),
+    ],
+    ids=["row", "value", "query", "rows back", "values back", "queries back", "no rows"],
+)
+def test_blocks_that_do_not_follow_each_other_are_refused(change, queries, small, tmp_path):
+    cache = tmp_path / "rows"
+    open_rows(queries, cache=cache)
+    file = cache / "rows.json"
+    about = json.loads(file.read_text())
+    blocks, sums = (np.load(cache / f"{name}.npy") for name in ("blocks", "checksums"))
+    assert len(sums) > 3
+    for name, array in zip(("blocks", "checksums"), change(blocks, sums), strict=True):
+        np.save(cache / f"{name}.npy", array)
+        about["checksums"][name] = zlib.crc32((cache / f"{name}.npy").read_bytes())
+    file.write_text(json.dumps(about))
+    with pytest.raises(ValueError, match="do not fit together"):
+        open_rows(cache)
+
+
 def test_a_stream_is_kept_while_its_rows_are_used(queries):
     rows = open_rows(io.BytesIO(queries.read_bytes()))
     folder = rows.path
