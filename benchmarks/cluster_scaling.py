@@ -32,7 +32,7 @@ def run(repeat: int) -> None:
     """Measure, simulate and print."""
     from distributed import Client
 
-    from rankcore.dask._held import ASKED
+    from rankcore.dask._actors import BELOW
 
     print(machine())
     per_value, per_sum = prank_value(repeat), boosting_value(repeat)
@@ -53,7 +53,7 @@ def run(repeat: int) -> None:
     rows = []
     for name, simulate in [
         ("a pass of PRank", lambda n: prank(n, per_value, fixed, per_task)),
-        ("a round of RankBoost", lambda n: boosting(n, ASKED, per_sum, hop)),
+        ("a round of RankBoost", lambda n: boosting(n, BELOW, per_sum, hop)),
     ]:
         alone = sum(simulate(1))
         for n in [1, 10, 100, 1000]:

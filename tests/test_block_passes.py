@@ -14,7 +14,7 @@ from rankcore.datasets import (
     make_letor,
     make_ordinal,
     open_rows,
-    row_cache,
+    row_cache_writer,
     text_rows,
 )
 from rankcore.progress import watch
@@ -41,7 +41,7 @@ PAIRWISE = {
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Blocks of few values, so that small data have many."""
-    for module in (file_rows, row_cache):
+    for module in (file_rows, row_cache_writer):
         monkeypatch.setattr(module, "BLOCK_VALUES", 500)
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import rankcore as rc
-from model_files import put_together, rewrite, set_in, taken_apart
+from model_files import put_together, rewrite, set_in, signed, taken_apart
 from test_model_file import ORDINAL, QID, RANKERS, RNG, X, Y, fitted
 
 CC = shutil.which("cc")
@@ -377,6 +378,123 @@ def test_arrays_that_lead_beyond_others_are_refused(library, tmp_path):
     refused("scoring.votes", np.ones(100, dtype=np.int64))
     refused("scoring.votes", np.full(5, 2**62))
     refused("scoring.votes", np.full(5, -1))
+
+
+def headed(document, arrays, edit):
+    """A model file whose header, as text, was edited."""
+    content = put_together(document, arrays)
+    n = int.from_bytes(content[:8], "little")
+    text = edit(content[8 : 8 + n])
+    text += b" " * (-len(text) % 8)
+    return signed(len(text).to_bytes(8, "little") + text + content[8 + n :])
+
+
+def test_the_longest_header_is_that_of_python(library, tmp_path):
+    path = tmp_path / "m"
+    model = rc.PRank(random_state=0).fit(X, Y)
+    rc.save(model, path)
+    parts = taken_apart(path.read_bytes())
+    path.write_bytes(headed(*parts, lambda text: text.ljust(10**8)))
+    np.testing.assert_array_equal(rc.load(path).predict(X), model.predict(X))
+    found = Model(library, path)
+    np.testing.assert_array_equal(found.answer(X)[1], model.project(X))
+    found.close()
+    path.write_bytes(headed(*parts, lambda text: text.ljust(10**8 + 8)))
+    with pytest.raises(ValueError, match="its header has 100000008 bytes; at most 100000000"):
+        rc.load(path)
+    with pytest.raises(ValueError, match="not a rankcore model file"):
+        Model(library, path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"scoring":"thresholds"', b'"scoring":"thresholds","scoring":"linear"'),
+        (b'"learner":"PRank"', b'"learner":"PRank","learner":"PRank"'),
+        (b'"classes":{', b'"classes":{"dtype":"I64","shape":[0],"data_offsets":[0,0]},"classes":{'),
+        (
+            b'"scoring.weights":{',
+            b'"scoring.weights":{"dtype":"F64","shape":[0],"data_offsets":[0,0]},'
+            b'"scoring.weights":{',
+        ),
+    ],
+)
+def test_names_that_come_twice_are_refused(library, tmp_path, old, new):
+    path = tmp_path / "m"
+    rc.save(rc.PRank(random_state=0).fit(X, Y), path)
+    parts = taken_apart(path.read_bytes())
+    path.write_bytes(headed(*parts, lambda text: text))
+    Model(library, path).close()
+    assert old in path.read_bytes()
+    path.write_bytes(headed(*parts, lambda text: text.replace(old, new)))
+    with pytest.raises(ValueError, match="not a rankcore model file, or it is damaged"):
+        Model(library, path)
+    with pytest.raises(ValueError, match="two entries of one name"):
+        rc.load(path)
+
+
+def test_headers_of_many_entries_are_walked_twice(library, tmp_path):
+    """And not once for each name that is asked for, and each key that stands for one."""
+    path = tmp_path / "m"
+    rc.save(rc.PRank(random_state=0).fit(X, Y), path)
+    empty = b'"%x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
+    more = b",".join(empty % i for i in range(2 * 10**5))
+    parts = taken_apart(path.read_bytes())
+    path.write_bytes(headed(*parts, lambda text: text.rstrip()[:-1] + b"," + more + b"}"))
+    start = time.process_time()
+    found = Model(library, path)
+    assert time.process_time() - start < 1
+    found.close()
+
+
+ROWS_PROGRAM = """
+#include "rankcore_model.h"
+int32_t score(const char *path, const double *dense, const float *single, const double *data,
+              const int32_t *indices, const int64_t *indptr, int64_t n, int64_t d, double *out)
+{
+    rc_model model;
+    rc_rows X = rc_rows_dense(dense, RC_FLOAT64, n, d);
+    int32_t code = rc_model_open_file(&model, path);
+    code = code ? code : rc_model_check_rows(&model, &X);
+    code = code ? code : rc_model_score(&model, &X, out);
+    X = rc_rows_dense(single, RC_FLOAT32, n, d);
+    code = code ? code : rc_model_check_rows(&model, &X);
+    code = code ? code : rc_model_score(&model, &X, out + n);
+    X = rc_rows_csr(data, indices, indptr, RC_FLOAT64, n, d);
+    code = code ? code : rc_model_check_rows(&model, &X);
+    code = code ? code : rc_model_score(&model, &X, out + 2 * n);
+    /* Every other row; then rows that lie upon each other. */
+    X = rc_rows_dense(dense, RC_FLOAT64, n / 2, d);
+    X.stride = 2 * d;
+    code = code ? code : rc_model_score(&model, &X, out + 3 * n);
+    X.stride = d - 1;
+    if (!code && rc_model_score(&model, &X, out) != RC_MODEL_ROWS)
+        code = -1;
+    X.stride = 0;
+    if (!code && rc_model_score(&model, &X, out) != RC_MODEL_ROWS)
+        code = -1;
+    rc_model_close(&model);
+    return code;
+}
+"""
+
+
+def test_rows_are_filled_by_functions(tmp_path):
+    (tmp_path / "rows.c").write_text(ROWS_PROGRAM)
+    built = tmp_path / "rows.so"
+    command = [CC, *FLAGS, "-fvisibility=default", f"-I{rc.get_include()}"]
+    subprocess.run([*command, "-o", built, tmp_path / "rows.c", "-lm"], check=True)
+    model = rc.PRank(random_state=0).fit(X, Y)
+    rc.save(model, tmp_path / "m")
+    n, d = X.shape
+    sparse, single, out = sp.csr_array(X), X.astype(np.float32), np.empty(3 * n + n // 2)
+    indices, indptr = sparse.indices.astype(np.int32), sparse.indptr.astype(np.int64)
+    given = [pointer(one) for one in (X, single, sparse.data, indices, indptr)]
+    path = str(tmp_path / "m").encode()
+    sizes = ctypes.c_int64(n), ctypes.c_int64(d)
+    assert ctypes.CDLL(str(built)).score(path, *given, *sizes, pointer(out)) == OK
+    parts = [model.project(rows) for rows in (X, single, sparse, X[::2])]
+    np.testing.assert_array_equal(out, np.concatenate(parts))
 
 
 # ---------------------------------------------------------------- the shared library, elsewhere

@@ -1,5 +1,6 @@
 """Probabilities of ranks: the curves against plain forms, held-out rows, coverage of sets."""
 
+import tracemalloc
 from typing import ClassVar
 
 import numpy as np
@@ -439,3 +440,34 @@ def test_brier_and_log_loss_as_scikit_learn():
     )
     assert rc.metrics.brier_score(y, table, **given) == pytest.approx(plain / weights.sum())
     assert rc.metrics.log_loss([1, 2], [[0.0, 1.0], [0.0, 1.0]]) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("form", "limit"),
+    [
+        (np.ascontiguousarray, 1.3),
+        (np.asfortranarray, 1.5),
+        (sp.csr_array, 1.3),
+        (sp.csc_array, 2.2),
+    ],
+)
+def test_a_fit_holds_one_copy_of_rows_in_another_form(form, limit):
+    # Besides a part of four fifths: none of CSR and C order; the CSR rows of other sparse formats.
+    # Rows in Fortran order are copied one use at a time.
+    rng = np.random.default_rng(0)
+    X = form(rng.normal(size=(2000, 500)) * (rng.random((2000, 500)) < 0.5))
+    y = rng.integers(1, 4, 2000)
+    size = (
+        sum(array.nbytes for array in (X.data, X.indices, X.indptr)) if sp.issparse(X) else X.nbytes
+    )
+    model = rc.CalibratedOrdinal(rc.PRank(max_iter=1, random_state=0), cv=5)
+    clone(model).fit(X[:500], y[:500])  # what is imported then is not counted
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < limit * size
+    dense = X.toarray() if sp.issparse(X) else X
+    np.testing.assert_array_equal(
+        model.predict_proba(X), clone(model).fit(dense, y).predict_proba(X)
+    )

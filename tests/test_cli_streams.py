@@ -111,9 +111,9 @@ def test_classes_spare_a_reading(folder, tmp_path):
 @pytest.mark.parametrize("scale", ["auto", "maxabs", "standard"])
 def test_scales_are_those_of_memory(scale, folder, tmp_path, monkeypatch):
     """To the bit of maxabs, which "auto" is; to rounding of sums put together of blocks."""
-    from rankcore.datasets import file_rows, row_cache
+    from rankcore.datasets import file_rows, row_cache_writer
 
-    for module in (file_rows, row_cache):
+    for module in (file_rows, row_cache_writer):
         monkeypatch.setattr(module, "BLOCK_VALUES", 400)
     lines = (folder / "all.txt").read_bytes().splitlines(keepends=True)
     text = tmp_path / "orders.txt"
@@ -243,7 +243,8 @@ def test_a_checkpoint_is_of_its_files_and_options(folder, tmp_path):
 
     output = tmp_path / "model"
     files = [str(folder / "all.txt")]
-    model = rc.PRank(max_iter=4, random_state=0).fit([[0.0] * 8, [1.0] * 8], [1, 2])
+    model = rc.PRank(max_iter=1, random_state=0).fit([[0.0] * 8, [1.0] * 8], [1, 2])
+    model.set_params(max_iter=4)
     checkpoint = Checkpoint(tmp_path / "model.checkpoint", OnDisk(files), False)
     checkpoint._save(model, Position(2, 0, 1), True, None)
     resumed = ("-o", output, "--model", "prank", "--resume")

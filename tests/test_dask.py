@@ -1,6 +1,7 @@
 """Learners on a cluster: one shard is the model of memory, many are the mixing that is defined."""
 
 import gzip
+import threading
 import time
 from copy import deepcopy
 from itertools import pairwise
@@ -18,9 +19,10 @@ pytest.importorskip("distributed", reason="needs the dask extra")
 
 import dask.array as da
 from dask import delayed
+from distributed import Client, LocalCluster
 
 import rankcore.dask as rd
-from rankcore.dask import _ranges
+from rankcore.dask import _ranges, _rounds, _run
 
 ORDINAL = ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron"]
 
@@ -330,3 +332,72 @@ def test_nothing_is_left_on_the_workers(client, rows):
             break
         time.sleep(0.1)
     assert left == []
+
+
+@pytest.mark.parametrize("learner", [rd.PRank, rd.RankBoost])
+def test_a_fit_without_workers_says_so_and_goes_on(learner, monkeypatch):
+    monkeypatch.setattr(_run, "ALONE", 1.0)
+    monkeypatch.setattr(_run, "LOOK", 0.2)
+    monkeypatch.setattr(_rounds, "TOGETHER", 0.05)
+    X, y, qid = make_letor(20, 15, n_features=90, random_state=0)
+    parts = [[delayed(one[half]) for half in np.s_[:150, 150:]] for one in (X, y, qid)]
+    back = []
+    with (
+        # Not the default client: a fit uses the one that it is given.
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+
+        def leave(now):
+            if not back:
+                cluster.scale(0)
+                back.append(threading.Timer(4, cluster.scale, [1]))
+                back[0].start()
+
+        def fit(**more):
+            if learner is rd.RankBoost:
+                model, more["qid"] = learner(n_estimators=400), parts[2]
+            else:
+                model = learner(max_iter=8, random_state=0)
+            return model.fit(*parts[:2], client=client, n_shards=2, **more).to_local()
+
+        expected = fit()
+        with pytest.warns(RuntimeWarning, match="the cluster has had no workers for 1 seconds"):
+            found = fit(callbacks=[leave])
+        back[0].join()
+    assert np.array_equal(found.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("bad", [None, "abc", {"a": 1}, [[1.0, 2.0]]])
+def test_blocks_that_are_no_arrays_are_refused(bad, client, rows):
+    X, y = rows
+    given = [delayed(X), delayed(bad)], [delayed(y), delayed(bad)]
+    with pytest.raises(ValueError, match="shard 1: blocks of rows must be arrays.*found"):
+        rd.PRank(max_iter=1).fit(*given, n_shards=2)
+
+
+def test_blocks_that_are_sparse_and_dense(client, rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="some blocks are sparse and others dense"):
+        rd.PRank(max_iter=1).fit([delayed(X), delayed(X.toarray())], [delayed(y)] * 2, n_shards=1)
+    with pytest.raises(ValueError, match="X is an empty list"):
+        rd.PRank(max_iter=1).fit([], [])
+
+
+@pytest.mark.parametrize("n", [0, -1, True, 1.5, "a"])
+def test_numbers_of_shards_are_checked(n, client, rows):
+    X, y = [delayed(rows[0])], [delayed(rows[1])]
+    message = f"must be an integer from 1 on; found {n!r}"
+    with pytest.raises(ValueError, match=f"n_shards {message}"):
+        rd.PRank(max_iter=1).fit(X, y, n_shards=n)
+    with pytest.raises(ValueError, match=f"n_blocks {message}"):
+        rd.OAPBPM(n_estimators=8, max_iter=1).fit(X, y, n_blocks=n)
+    with pytest.raises(ValueError, match=f"n_shards {message}"):
+        rd.evaluate(y, y, qid=y, n_shards=n)
+
+
+def test_numbers_of_shards_of_numpy(client, rows):
+    X, y = [delayed(rows[0])], [delayed(rows[1])]
+    assert rd.PRank(max_iter=1, random_state=0).fit(X, y, n_shards=np.int64(1)).t_ == 1200

@@ -1,6 +1,7 @@
 """RankBoost on a cluster: the same model to the bit for any shards, and the stumps of memory."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from fractions import Fraction
 from itertools import pairwise
@@ -29,8 +30,8 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 
 import rankcore.dask as rd
-from rankcore.dask import _engine, _rounds
-from rankcore.dask._held import ASKED, Lost, tree_of
+from rankcore.dask import _actors, _rounds
+from rankcore.dask._actors import BELOW, WorkerLost, tree_of
 
 STUMP = ["feature", "threshold", "missing"]
 
@@ -162,11 +163,11 @@ def test_workers_and_their_threads_change_nothing(n_workers, n_threads, client, 
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 22])
 def test_a_tree_asks_every_worker_once(n):
     def reached(tree):
-        assert len(tree.below) <= ASKED
-        return [tree.address, *(one for branch in tree.below for one in reached(branch))]
+        assert len(tree.below) <= BELOW
+        return [tree[:2], *(one for branch in tree.below for one in reached(branch))]
 
-    addresses = [f"tcp://host:{k}" for k in range(n)]
-    assert sorted(reached(tree_of(addresses))) == sorted(addresses)
+    actors = [(f"tcp://host:{k}", f"actor-{k}") for k in range(n)]
+    assert sorted(reached(tree_of(actors))) == sorted(actors)
 
 
 def test_workers_speak_by_the_security_of_the_cluster(queries):
@@ -190,7 +191,7 @@ def test_workers_speak_by_the_security_of_the_cluster(queries):
 
 def test_workers_that_are_lost_again_and_again(client, queries, monkeypatch):
     def lose(*_):
-        raise Lost("tcp://gone is gone")
+        raise WorkerLost("tcp://gone is gone")
 
     monkeypatch.setattr(_rounds, "make_rounds", lose)
     bX, by, bq = blocks(2, *queries)
@@ -226,23 +227,68 @@ def test_an_error_of_any_worker_is_raised(queries, monkeypatch):
 
 
 def test_workers_that_cannot_reach_each_other(client, queries, monkeypatch):
-    async def refuse(*_):
-        raise OSError("refused")
-
-    monkeypatch.setattr(_engine, "connect", refuse)
+    monkeypatch.setattr(_actors, "CONNECTED", 0)
     bX, by, bq = blocks(2, *queries)
-    with pytest.raises(RuntimeError, match=r"refused.*must reach each other at any free port"):
+    with pytest.raises(RuntimeError, match=r"does not answer.*check that workers reach each other"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
 
 
-def test_a_worker_that_cannot_listen(client, queries, monkeypatch):
-    async def refuse(*_):
-        raise ValueError("no such protocol")
-
-    monkeypatch.setattr(_engine, "listen", refuse)
+def test_actors_that_do_not_have_their_shards(client, queries, monkeypatch):
+    """The root is not there, another actor is not, or it is new and lacks moves."""
     bX, by, bq = blocks(2, *queries)
-    with pytest.raises(ValueError, match="no such protocol"):
+    original = _rounds.make_rounds
+
+    def of_no_root(root, *args):
+        return original(root._replace(key="none"), *args)
+
+    monkeypatch.setattr(_rounds, "make_rounds", of_no_root)
+    with pytest.raises(RuntimeError, match="has lost its shards"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
+    monkeypatch.undo()
+
+    async def answer(self, *args):
+        (below,) = self._below or (None,)
+        if below is not None:
+            self._below = (below._replace(key="none"),)
+        return await ask(self, *args)
+
+    ask = _actors.ShardActor.answer
+    monkeypatch.setattr(_actors.ShardActor, "answer", answer)
+    with pytest.raises(RuntimeError, match="has lost its shards"):
+        rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
+
+    async def late(self, method, start, *args):
+        return await ask(self, method, start + (not self._below), *args)
+
+    monkeypatch.setattr(_actors.ShardActor, "answer", late)
+    with pytest.raises(RuntimeError, match="does not have the first 1 moves"):
+        rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
+
+
+def test_an_actor_that_cannot_begin(client, queries, monkeypatch):
+    def refuse(*_):
+        raise ValueError("no such worker")
+
+    monkeypatch.setattr(_actors.ShardActor, "__init__", refuse)
+    bX, by, bq = blocks(2, *queries)
+    with pytest.raises(ValueError, match="no such worker"):
+        rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
+
+
+def test_fits_at_once_do_not_wait_for_each_other(queries):
+    """Each of two workers is the root of one fit and below in others."""
+    bX, by, bq = blocks(2, *queries)
+    with Client(
+        n_workers=2, threads_per_worker=2, processes=False, dashboard_address=":0"
+    ) as client:
+        expected = rd.RankBoost(60).fit(bX, by, qid=bq, n_shards=2, client=client)
+
+        def fit(_):
+            return rd.RankBoost(60).fit(bX, by, qid=bq, n_shards=2, client=client)
+
+        with ThreadPoolExecutor(6) as pool:
+            found = list(pool.map(fit, range(6), timeout=120))
+    assert all(same(one, expected) for one in found)
 
 
 def test_who_held_a_shard_before_does_not_disturb():

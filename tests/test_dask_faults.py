@@ -7,6 +7,7 @@ import threading
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 import rankcore as rc
@@ -19,7 +20,7 @@ import dask.array as da
 from distributed import Client, LocalCluster, Status, wait
 
 import rankcore.dask as rd
-from rankcore.dask import _rounds
+from rankcore.dask import _run
 
 # By themselves: what a loaded machine does to processes that die is no property of a fit.
 pytestmark = [
@@ -97,11 +98,7 @@ class Killer:
 def same(found, expected, tmp_path):
     contents = []
     for model in (found, expected):
-        local = model.to_local()
-        if isinstance(local, rc.RankSVM):
-            for figures in local._state.log:
-                figures[-1] = 0.0  # the seconds that steps took
-        rc.save(local, tmp_path / "model")
+        rc.save(model.to_local(), tmp_path / "model")
         contents.append((tmp_path / "model").read_bytes())
     return contents[0] == contents[1]
 
@@ -154,27 +151,59 @@ def test_killed_workers_change_nothing(kills, cluster, tmp_path):
     assert total >= kills
 
 
-def test_results_that_are_lost_before_they_are_fetched(cluster, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["actor", "rounds"])
+def test_results_that_are_lost_before_they_are_fetched(kind, cluster, tmp_path, monkeypatch):
     X, y, qid = make_letor(40, 15, n_features=90, random_state=0)
     dump_letor(X, y, tmp_path / "rows.txt", qid=qid)
     expected = rd.RankBoost(30).fit(tmp_path / "rows.txt", n_shards=2)
-    original, kills = _rounds.fetch, []
+    fetch, settle, kills = _run.fetch, _run.Run.wait, []
 
-    def late(client, tasks):
-        kind = tasks[0].key.split("-")[1]
-        if kind not in kills:
+    def kill(client, tasks):
+        if tasks[0].key.split("-")[1] == kind and not kills:
             wait(tasks)
             kills.append(kind)
             (address,) = client.who_has(tasks[:1])[tasks[0].key]
             os.kill(client.run(os.getpid, workers=[address])[address], signal.SIGKILL)
             while address in client.nthreads():
                 time.sleep(0.01)
-        return original(client, tasks)
 
-    monkeypatch.setattr(_rounds, "fetch", late)
+    def late_fetch(client, tasks):
+        kill(client, tasks)
+        return fetch(client, tasks)
+
+    def late_wait(run, tasks, look=None):
+        settle(run, tasks, look)
+        kill(run.client, tasks)
+
+    monkeypatch.setattr(_run, "fetch", late_fetch)
+    monkeypatch.setattr(_run.Run, "wait", late_wait)
     found = rd.RankBoost(30).fit(tmp_path / "rows.txt", n_shards=2)
     assert same(found, expected, tmp_path)
-    assert kills == ["address", "rounds"]
+    assert kills == [kind]
+
+
+def ports():
+    """What this process listens at."""
+    found = psutil.Process().net_connections("inet")
+    return sorted(one.laddr.port for one in found if one.status == psutil.CONN_LISTEN)
+
+
+def test_workers_listen_at_ports_of_dask_alone(cluster):
+    client = Client(cluster)
+    X, y, qid = make_letor(40, 15, n_features=90, random_state=0)
+    parts = [[dask.delayed(one[half]) for half in np.s_[:300, 300:]] for one in (X, y, qid)]
+    before, during = client.run(ports), []
+    model = rd.RankBoost(2000)
+    model.fit(
+        *parts[:2],
+        qid=parts[2],
+        n_shards=2,
+        # Two seconds of rounds, of which the client hears after the first.
+        callbacks=[lambda now: during.append(client.run(ports)) or len(during) == 3],
+    )
+    assert during == [before] * 3
+    assert all(len(one) >= 1 for one in before.values())
+    client.close()
 
 
 def test_a_shard_that_kills_workers_is_named(cluster, monkeypatch):

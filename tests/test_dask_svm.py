@@ -81,6 +81,16 @@ def test_shards_have_no_part_in_the_model(kind, params, client, queries):
     assert apart <= 2 * np.sqrt(2 * local.tol * expected.objective_)
 
 
+def test_shards_have_no_part_without_a_seed(client, queries):
+    X, y, qid = queries
+    models = []
+    for n in [1, 3, 3]:
+        bX, by, bq = parts(X[:, :5], y, qid, n)  # more rows than second derivatives are made of
+        models.append(rd.RankSVM(C=10.0).fit(bX, by, qid=bq, n_shards=n))
+    for model in models[1:]:
+        assert np.array_equal(model.coef_, models[0].coef_)
+
+
 def test_close_to_the_minimum_both_are_the_same(client, queries):
     X, y, qid = queries
     expected = rc.RankSVM(tol=1e-13, random_state=0).fit(X, y, qid=qid)

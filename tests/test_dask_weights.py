@@ -1,10 +1,12 @@
 """Weights of rows on a cluster: what they mean in memory, of all shards together."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import rankcore as rc
 from rankcore.datasets import make_letor, make_ordinal
@@ -101,6 +103,30 @@ def test_integer_weights_are_repeated_rows(client, rows):
     assert np.array_equal(model.coef_, repeated.coef_)
     assert np.array_equal(model.thresholds_, repeated.thresholds_)
     assert model.t_ == repeated.t_ == 3 * w.sum()
+
+
+@pytest.mark.parametrize("name", [*ORDINAL, "OAPBPM"])
+def test_equal_shares_are_exactly_no_weights(name, client, rows, tmp_path):
+    X, y = rows
+    model = getattr(rd, name)(max_iter=2, random_state=5)
+    bX, by, bw = parts(X, y, np.full(N, 0.1), n=3)
+    expected = saved(model.fit(bX, by).to_local(), tmp_path)
+    assert saved(model.fit(bX, by, sample_weight=bw).to_local(), tmp_path) == expected
+
+
+@pytest.mark.parametrize("name", ["PairwisePerceptron", "RankBoost", "RankSVM"])
+def test_equal_weights_of_rankers_are_exactly_no_weights(name, client, queries):
+    X, y, qid = queries
+    model = getattr(rd, name)(random_state=5)
+    model.set_params(**({"n_estimators": 5} if name == "RankBoost" else {"max_iter": 2}))
+    bX, by, bq = parts(X, y, qid, n=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = model.fit(bX, by, qid=bq).to_local().predict(X)
+        for weight in [0.1, 7.3, 1e-300]:
+            bw = parts(np.full(len(y), weight), n=3)[0]
+            found = model.fit(bX, by, qid=bq, sample_weight=bw).to_local().predict(X)
+            assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", ORDINAL)
@@ -296,7 +322,8 @@ def test_boosting_with_pairs_that_vanish(balance, client, queries):
     w = np.full(600, 1e-200)  # products of which are 0
     w[-15:] = np.eye(15)[0]  # no pair
     if balance == "query":
-        w[15:] = 1  # one query alone
+        w[:] = 1  # one query alone
+        w[1:15] = 1e-310
     with pytest.raises(ValueError, match="the weights of some pairs vanish beside"):
         rc.RankBoost(2, balance=balance).fit(X, y, qid=qid, sample_weight=w)
     with pytest.raises(ValueError, match="the weights of some pairs vanish beside"):

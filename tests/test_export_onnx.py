@@ -89,6 +89,21 @@ def test_a_row_and_many_and_doubles(tmp_path):
         rc.export(model, tmp_path / "m.onnx", "onnx", dtype="int8")
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("params", [{}, {"max_leaf_nodes": 6}, {"missing": "zero"}], ids=str)
+def test_infinite_values_go_where_the_largest_numbers_go(tmp_path, params, dtype):
+    # Splits of missing values from all numbers have the threshold -inf.
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    model = rc.RankBoost(60, **params).fit(rows, Y + 3 * np.isnan(rows[:, 0]), qid=QID)
+    rc.export(model, tmp_path / "m.onnx", "onnx", dtype=np.dtype(dtype).name)
+    picked = rng.choice([0.0, 1.0, np.nan, -np.inf, np.inf], size=(500, X.shape[1])).astype(dtype)
+    largest = np.finfo(dtype).max
+    expected = model.predict(np.clip(picked, -largest, largest).astype(np.float64))
+    found = outputs_of(tmp_path / "m.onnx", picked)["score"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
 def test_a_model_without_stumps(tmp_path):
     rows = np.ones((90, 5))
     model = rc.RankBoost(5).fit(rows, Y, qid=QID)

@@ -237,8 +237,10 @@ def test_precomputed_values_must_cover_the_rows(tmp_path):
     [
         (lambda A, B: np.zeros((2, 2)), r"must return an array of shape \(40, 40\)"),
         (lambda A, B: np.full((len(A), len(B)), np.nan), "must return finite values"),
+        (lambda A, B: np.full((len(A), len(B)), np.inf), "must return finite values"),
+        (lambda A, B: np.full((len(A), len(B)), -np.inf), "must return finite values"),
     ],
-    ids=["shape", "nan"],
+    ids=["shape", "nan", "inf", "-inf"],
 )
 def test_bad_functions_are_refused(kernel, message):
     X, y = problem(40)
@@ -395,3 +397,12 @@ def test_impossible_states_are_refused(name, spoil):
     spoil(arrays[name])
     with pytest.raises(ValueError, match=r"impossible|columns beyond|do not ascend"):
         rc.KernelPRank.published(gamma=0.3)._restore(replace(spec, arrays=arrays))
+
+
+@pytest.mark.parametrize("learner", [rc.KernelPRank, rc.KernelCuSumRank, rc.KernelOAPBPM])
+def test_budgets_that_int64_has(learner):
+    X, y = [[0.0], [1.0], [2.0]], [1, 2, 3]
+    made = {"n_estimators": 2} if learner is rc.KernelOAPBPM else {}
+    assert learner(**made, budget=2**63 - 1).fit(X, y).support_.size <= 3
+    with pytest.raises(ValueError, match=f"budget == {2**63}, must be <= {2**63 - 1}"):
+        learner(**made, budget=2**63).fit(X, y)

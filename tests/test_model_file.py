@@ -14,6 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import rankcore as rc
 from model_files import CHECKSUM, rewrite, taken_apart
+from rankcore._core import scoring as scoring_names
 from rankcore.io import model_file
 
 RNG = np.random.default_rng(0)
@@ -88,9 +89,10 @@ def test_the_library_of_the_format_reads_and_writes_them(tmp_path, learner, form
     np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
 
 
-def test_equal_models_have_equal_files(tmp_path):
+@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+def test_equal_models_have_equal_files(tmp_path, learner):
     for name in ["one", "two"]:
-        rc.save(fitted(RANKERS[0]), tmp_path / name)
+        rc.save(fitted(learner), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
@@ -184,6 +186,8 @@ def test_every_array_and_key_is_in_the_document_and_none_else(files):
     assert arrays == rows_of("Arrays")
     keys = {own.sub("", key) for document, _ in files for key in document}
     scoring = {key for key in keys if key.startswith("scoring")}
+    parts = {f"scoring.{name}" for name in (*scoring_names.FACTS, *scoring_names.ARRAYS)}
+    assert scoring == {"scoring", *parts}
     assert keys - scoring == rows_of("Metadata")
     assert scoring == rows_of("Scoring")
     assert {document["scoring"] for document, _ in files} == rows_of("Forms")

@@ -365,3 +365,22 @@ def test_evaluate_knows_these_names():
     found = evaluate(labels, scores, qid=qid, metrics=["auc", "auc(rel=2)"])
     assert found["auc"] == auc_score(labels, scores, qid=qid)
     assert found["auc(rel=2)"] == auc_score(labels, scores, qid=qid, rel=2)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_sums_of_pairs_are_kept_as_two_numbers(tied):
+    # Whole weights: the sum of a few terms is exact in float64, that of all, above 2**53, is not.
+    n, rounded = 8000, 0
+    scores = np.repeat(np.arange(n // 2.0)[::-1], 2) if tied else np.arange(float(n))[::-1].copy()
+    for seed in range(8):
+        weights = np.random.default_rng(seed).integers(1, 2**22 if tied else 2**17, n)
+        marks, sums = weights * 1.0, np.empty((1, auc_kernels.COLUMNS))
+        marks[1::2] *= -1
+        auc_kernels.sum_pairs(scores, marks, None, np.array([0, n]), 0, 1, sums)
+        above, below = weights[::2].astype(object), weights[1::2].astype(object)
+        expected = sum(above * below) if tied else sum(np.cumsum(above) * below)
+        high, low = map(int, sums[0, 2:4] if tied else sums[0, :2])
+        assert expected > 2**53
+        assert high + low == expected
+        rounded += high != expected
+    assert rounded

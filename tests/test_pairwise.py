@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rankcore as rc
 from pairwise_problems import (
     FORMS,
     QID,
@@ -144,6 +145,43 @@ def test_shuffled_runs_equal_the_plain_ones(problem, seed, solver):
     ).fit(X, y, qid=qid)
     visits = [(p, np.ones(len(p)), 1.0) for p, _, _ in shuffled(y, qid, seed, model.n_iter_)]
     check_state(model, plain.learn(X.astype(np.float64), visits))
+
+
+def seed_of(draw):
+    """A seed below 2^63 of whose visit 0 the first draw has these upper 32 bits."""
+
+    def unmixed(z):
+        for shift, factor in [(31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)]:
+            whole = z
+            for _ in range(64 // shift):
+                z = whole ^ (z >> shift)
+            z = z * pow(factor, -1, 2**64) % 2**64
+        return z
+
+    step = 0x9E3779B97F4A7C15
+    for low in range(99):
+        seed = (unmixed((unmixed(draw << 32 | low) - step) % 2**64) - step) % 2**64
+        if seed < 2**63:
+            assert next(plain.draws(seed, 0)) >> 32 == draw
+            return seed
+    raise AssertionError
+
+
+@pytest.mark.parametrize("draw", [0, pow(3, -1, 2**32), pow(3, -1, 2**32) + 1])
+def test_draws_are_rejected_where_they_would_favour_a_number(draw, monkeypatch):
+    # Of 2^32 draws times 3, the one whose lower half is 0 is one too many; 1 is the next.
+    labels, seed = np.array([1, 1, 1, 0]), seed_of(draw)
+    new_state = rc.PairwisePerceptron._new_state
+
+    def seeded(self, n_features, generator):
+        state = new_state(self, n_features, generator)
+        state.seed = seed
+        return state
+
+    monkeypatch.setattr(rc.PairwisePerceptron, "_new_state", seeded)
+    model = perceptron(shuffle=True, max_iter=1, balance=None).fit(np.eye(4), labels)
+    visits = [(plain.shuffled_pairs(labels, seed, 0), np.ones(3), 1.0)]
+    check_state(model, plain.learn(np.eye(4), visits))
 
 
 @pytest.mark.parametrize("order", ["lex", "shuffle"])
@@ -379,17 +417,18 @@ def test_balanced_weights_sum_to_one_a_query():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("weight", [1e200, 1e-160, 1e-200])
 @pytest.mark.parametrize("of", ["rows", "pairs", "queries"])
-def test_weights_beyond_the_range_of_steps(weight, of):
+def test_weights_beyond_the_range_of_steps(of):
     X, y, qid = real_data()
-    given = {"sample_weight": np.full(len(y), weight)}
+    pairs, balance = {"pairs": [[0, 1], [0, 2]]}, None
+    given = {"sample_weight": np.full(len(y), 1e200)}
     if of == "pairs":
-        given = {"pairs": [[0, 1]], "pairs_weight": [weight], "sample_weight": np.full(136, weight)}
-    if of == "queries":
-        given = {"sample_weight": np.full(8, 1e308), "pairs": [[0, 1]], "pairs_weight": [1e-30]}
-    with pytest.raises(ValueError, match="weights are too large or too small|all pairs weigh 0"):
-        perceptron().fit(X, y, qid=qid, **given)
+        given |= {"pairs_weight": [1e200, 1.0], **pairs}
+    if of == "queries":  # steps of 1e308 / (0.5 + 1e-30)
+        given = {"sample_weight": np.full(8, 1e308), "pairs_weight": [0.5, 1e-30], **pairs}
+        balance = "query"
+    with pytest.raises(ValueError, match="weights are too large or too small"):
+        perceptron(balance=balance).fit(X, y, qid=qid, **given)
 
 
 def test_query_weights():

@@ -382,6 +382,27 @@ def test_searches_slice_the_queries():
     np.testing.assert_array_equal(scores, expected)
 
 
+def test_queries_of_too_many_pairs_are_warned_of_before_they_are_visited():
+    n = 10**6
+    X, y, qid = np.zeros((n, 1)), np.arange(n) % 2, np.zeros(n)
+    for learn in (rc.PairwisePerceptron().fit, rc.PairwisePerceptron().partial_fit):
+        # An error here, so that no pair is visited.
+        with pytest.raises(UserWarning, match=r"2.5e\+11 pairs.* a random sample .* as pairs="):
+            learn(X, y, qid=qid)
+    # Neither many rows in small queries nor pairs that are given take long.
+    rc.PairwisePerceptron(max_iter=1).fit(X, y, qid=np.arange(n) // 2)
+    rc.PairwisePerceptron(max_iter=1).fit(X, qid=qid, pairs=[[1, 0], [3, 2]])
+
+
+def test_the_warning_of_many_pairs_names_the_line_that_fits(monkeypatch):
+    monkeypatch.setattr("rankcore.ranking._pairs.MANY_PAIRS", 3)
+    model = rc.PairwisePerceptron(max_iter=1)
+    for learn in (model.fit, model.partial_fit):
+        with pytest.warns(UserWarning, match="a query has 4 pairs") as caught:
+            learn(np.eye(4), [0, 0, 1, 1], qid=[1, 1, 1, 1])
+        assert [one.filename for one in caught] == [__file__]
+
+
 def test_data_frames():
     pd = pytest.importorskip("pandas")
     X, y, qid = real_data()

@@ -3,8 +3,10 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +16,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
-from rankcore.datasets import dump_letor, file_rows, load_letor, open_rows, parquet_rows, row_cache
+from rankcore.cli.files import Columns
+from rankcore.cli.svmlight import load_table
+from rankcore.datasets import (
+    dump_letor,
+    file_rows,
+    load_letor,
+    open_rows,
+    parquet_rows,
+    row_cache_writer,
+)
 
 pa = pytest.importorskip("pyarrow", reason="needs the parquet extra", minversion="17")
 pd = pytest.importorskip("pandas")
@@ -26,7 +37,7 @@ NAMES = ["age", "price", "rate", "a.b", "size"]
 @pytest.fixture
 def small(monkeypatch):
     """Blocks of few values, so that small data have many."""
-    for module in (file_rows, row_cache, parquet_rows):
+    for module in (file_rows, row_cache_writer, parquet_rows):
         monkeypatch.setattr(module, "BLOCK_VALUES", 100)
     monkeypatch.setattr(parquet_rows, "DECODED_VALUES", 170)
 
@@ -243,6 +254,58 @@ def test_what_is_no_table(path, frame, tmp_path):
     frame.assign(label=[None, *frame["label"][1:]]).to_parquet(tmp_path / "missing.parquet")
     with pytest.raises(ValueError, match="1 labels are missing in column 'label'"):
         rc.PRank().fit(open_rows(tmp_path / "missing.parquet"))
+
+
+BIG = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "message"),
+    [
+        ("x", pa.array([1, BIG, 3, 4]), "integers beyond 2\\*\\*53"),
+        ("x", pa.array([1, -BIG, 3, 4]), "integers beyond 2\\*\\*53"),
+        ("x", pa.array([1, 2**64 - 1, 3, 4], pa.uint64()), "integers beyond 2\\*\\*53"),
+        ("label", pa.array([1, BIG, 3, 4]), "integers beyond 2\\*\\*53"),
+        ("label", pa.array([1, np.nan, 3, 4]), "labels must be finite"),
+        ("label", pa.array([1, np.inf, 3, 4]), "labels must be finite"),
+        ("qid", pa.array([[1]] * 4), "ids must be numbers or text"),
+        ("qid", pa.array([{"a": 1}] * 4), "ids must be numbers or text"),
+        ("qid", pa.array([1.0, 1.0, np.nan, 2.0]), "1 queries are missing"),
+    ],
+)
+def test_columns_that_cannot_be_taken_are_named(name, column, message, tmp_path):
+    columns = {"label": pa.array([1, 2, 1, 2]), "x": pa.array([1.0, 2.0, 3.0, 4.0])}
+    pq.write_table(pa.table({**columns, name: column}), tmp_path / "rows.parquet")
+    for cache in (None, tmp_path / "cache"):
+        with pytest.raises(ValueError, match=rf"rows.parquet: .*{name!r}.*") as found:
+            open_rows(tmp_path / "rows.parquet", cache=cache).facts()
+        assert re.search(message, str(found.value))
+
+
+def test_integers_as_large_as_float64_has_are_taken(tmp_path):
+    columns = {"label": [1, 2], "x": [2**53, -(2**53)], "y": [1, None]}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    rows = open_rows(tmp_path / "rows.parquet", columns=["x"])
+    (window,) = rows.windows(1, None, 0)
+    assert window.rows.arrays[0].tolist() == [2.0**53, -(2.0**53)]
+
+
+@pytest.mark.parametrize("kind", ["ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError"])
+def test_errors_of_arrow_name_the_file(kind, path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise getattr(pa, kind)("no such codec")
+
+    for name in ["iter_batches", "read"]:
+        with monkeypatch.context() as patched:
+            patched.setattr(pq.ParquetFile, name, refuse)
+            look = partial(load_table, str(path), Columns())
+            if name == "iter_batches":
+                look = open_rows(path).survey
+            with pytest.raises(ValueError, match=r"rows.parquet is damaged, or .*no such codec"):
+                look()
+    monkeypatch.setattr(pq, "ParquetFile", refuse)
+    with pytest.raises(ValueError, match=r"rows.parquet is damaged, or .*no such codec"):
+        open_rows(path)
 
 
 def test_without_the_library(path, monkeypatch):

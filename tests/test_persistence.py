@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from model_files import rewrite, set_in, taken_apart
+from rankcore.io import safetensors
 from strategies import examples, ordinal_problems
 
 
@@ -363,6 +364,16 @@ def test_headers_that_are_no_json(tmp_path):
         path.write_bytes(len(text).to_bytes(8, "little") + text)
         with pytest.raises(ValueError, match="not a rankcore model file"):
             rc.load(path)
+
+
+def test_headers_longer_than_the_format_allows_are_refused():
+    library = pytest.importorskip("safetensors")
+    longest = 100_000_000
+    content = (longest + 1).to_bytes(8, "little") + b"{}".ljust(longest + 1)
+    with pytest.raises(library.SafetensorError, match="too large"):
+        library.deserialize(content)
+    with pytest.raises(ValueError, match="header"):
+        safetensors.unpack(content)
 
 
 def test_foreign_files(tmp_path):

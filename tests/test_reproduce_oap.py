@@ -121,6 +121,10 @@ def test_a_trial_by_hand(trials):
             mine = loss(learner(tau=tau, random_state=rng, **params))
             if name.format(tau) in found.losses:
                 assert found.losses[name.format(tau)] == pytest.approx(mine, rel=1e-12)
+    seed = int(rng.integers(2**32))
+    for name, learner in [("OAP-Bagg", rc.OAPBagging), ("OAP-VP", rc.OAPVoting)]:
+        curve = experiment.vote_curve(learner.published(tau=0.3, random_state=seed), X, y)
+        np.testing.assert_array_equal(found.curves[f"{name}, τ = 0.3"], curve[found.seen - 1])
     best = np.abs(experiment.best_ranks(test_points) - y_test).mean()
     assert found.losses["best (surface known)"] == best
 
@@ -205,6 +209,30 @@ def test_a_row_misses_its_gate(monkeypatch):
     assert unknown == ["unknown", "", "", "1.0000 ± 1.2706", "", ""]
 
 
+def test_a_curve_misses_its_gate(monkeypatch):
+    # Trials that agree at T = 500 allow nothing but rounding: half a unit, 0.0005 of 0.996.
+    seen = np.array([100, 500, 700])
+    values = np.array([[0.9, 1.0, 0.0], [1.1, 1.0, 0.0]])
+    names = {"near": "1.2 1.00", "far": "1.2 0.996", "unknown": ""}
+    monkeypatch.setattr(experiment, "ONLINE", names)
+    header, near, far, unknown = experiment.online_table(dict.fromkeys(names, values), seen)
+    assert header == ["", "trials", "T = 100", "T = 500", ""]
+    # 3 (0.2 / sqrt(2)) sqrt(1 / 2 + 1 / 400) + 0.05
+    assert near[1:] == ["2", "1.000 ± 1.271 (1.2 ± 0.351)", "1.000 ± 0.000 (1.00 ± 0.005)", "pass"]
+    assert far[-1] == "MISS"
+    assert unknown[1:] == ["2", "1.000 ± 1.271", "1.000 ± 0.000", ""]
+
+
+def test_curves_of_few_trials_pass(trials):
+    names = experiment.ONLINE
+    curves = {name: np.array([trial.curves[name] for trial in trials]) for name in names}
+    header, *lines = experiment.online_table(curves, trials[0].seen)
+    assert header[2:4] == ["T = 100", "T = 500"]
+    assert {line[0]: line[-1] for line in lines} == {
+        name: "pass" if reference else "" for name, reference in names.items()
+    }
+
+
 # ---------------------------------------------------------------------------- showing
 
 
@@ -222,13 +250,13 @@ def run_main(trials, monkeypatch, capsys):
 
 
 def test_markdown_holds_what_was_printed(run_main, tmp_path):
-    # No reference for this number of examples, so nothing to fail.
+    # No reference for losses after this number of examples; the curves have one.
     copy = tmp_path / "copy.md"
     out = run_main("--n-train", str(N_TRAIN), "--markdown", str(copy))
     text = copy.read_text(encoding="utf-8")
     assert f"python -m reproduce.oap_synthetic --trials 4 --n-train {N_TRAIN}" in text
     assert f"4 trials of {N_TRAIN} training" in text
-    assert "0 of 0 gates passed" in text
+    assert "8 of 8 gates passed" in text
     for table in text.split("## ")[1:]:
         for line in table.splitlines()[4:]:
             if line.startswith("|"):

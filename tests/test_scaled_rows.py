@@ -8,7 +8,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
-from rankcore.datasets import dump_letor, file_rows, load_letor, make_ordinal, open_rows, row_cache
+from rankcore.datasets import (
+    dump_letor,
+    file_rows,
+    load_letor,
+    make_ordinal,
+    open_rows,
+    row_cache_writer,
+)
 from rankcore.datasets.scaled_rows import ScaledRows
 
 # The mean and variance of blocks are put together block by block, those of memory are summed over
@@ -25,7 +32,7 @@ SCALERS = {
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Blocks of few values, so that small data have many."""
-    for module in (file_rows, row_cache):
+    for module in (file_rows, row_cache_writer):
         monkeypatch.setattr(module, "BLOCK_VALUES", 200)
 
 

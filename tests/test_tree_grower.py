@@ -282,6 +282,16 @@ def test_kernels_refuse_what_does_not_fit():
             )  # fmt: skip
 
 
+def test_a_leaf_without_rows_divides_only_if_parts_may_be_empty():
+    columns = Binning(as_rows(np.arange(20.0).reshape(10, 2)), np.arange(10), 255, False).columns
+    rows, words, fires = np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(10, np.uint8)
+    found = [
+        tree_leaves.divide(columns, 0, 1, 0, None, least, fires, rows, words, rows, words)
+        for least in (-1, 0, 1, 2)
+    ]
+    assert found == [0, 0, -1, -1]
+
+
 @given(
     st.integers(0, 60),
     st.integers(1, 5),

@@ -1,5 +1,8 @@
 """Weights of rows and of classes: what they mean for each learner, and against repeated rows."""
 
+import re
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -222,10 +225,11 @@ def test_bad_weights(params, given, error, message):
 def test_weights_below_one_are_shares():
     X, y = data()
     shares = np.random.default_rng(3).integers(1, 4, size=len(y)) / 1000
+    mean = float(sum(map(Fraction, shares.tolist())) / len(y))
     for learner in [rc.PRank(random_state=0), rc.WidrowHoff(random_state=0), rc.OAPBPM(5, 1.0)]:
         learner.set_params(random_state=0)
         one = clone(learner).fit(X, y, sample_weight=shares)
-        other = clone(learner).fit(X, y, sample_weight=shares / shares.mean())
+        other = clone(learner).fit(X, y, sample_weight=shares / mean)
         np.testing.assert_array_equal(decided(one, X), decided(other, X))
     with pytest.raises(ValueError, match="weights must be at most 1000; found 1e"):
         rc.OAPBPM(5).fit(X, y, sample_weight=np.where(y == 0, 1e5, 1.0))
@@ -282,3 +286,93 @@ def test_rare_ranks_gain_by_balance():
         plain = clone(learner).fit(X, y)
         balanced = clone(learner).set_params(class_weight="balanced").fit(X, y)
         assert (balanced.predict(X)[rare] == 1).mean() > (plain.predict(X)[rare] == 1).mean() + 0.2
+
+
+@pytest.mark.parametrize("learner", [rc.PRank, rc.VotedPRank, rc.KernelPRank, rc.KernelOAPBPM])
+def test_weights_whose_sum_overflows_are_refused_without_a_warning(learner):
+    X, y = np.eye(4), [1, 2, 1, 2]
+    for weights in [np.full(4, 1e308), [1e308, 1e308, 0, 0]]:
+        for method in (learner().fit, learner().partial_fit):
+            mean = np.divide(weights, 4).sum()
+            with pytest.raises(ValueError, match=re.escape(f"on average; found {mean:.3g}: scale")):
+                method(X, y, sample_weight=weights)
+    # Exactly as many visits as are allowed, and one more.
+    learner(max_iter=1).fit(X[:1].repeat(4, axis=0), y, sample_weight=[1000] * 4)
+    with pytest.raises(ValueError, match="at most 1000 on average"):
+        learner(max_iter=1).fit(X, y, sample_weight=[1000, 1000, 1000, 1001])
+    with pytest.raises(ValueError, match="sample_weight times class_weight must be finite"):
+        learner(class_weight={1: 1e200}).fit(X, y, sample_weight=np.full(4, 1e200))
+
+
+SHARES = [0.1, 0.3, 0.7, 1 / 3, 0.001, 1e-300]
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+def test_equal_shares_are_exactly_no_weights(learner):
+    X, y = data(113)
+    plain = decided(clone(learner).fit(X, y), X)
+    for share in SHARES:
+        one = clone(learner).fit(X, y, sample_weight=np.full(len(y), share))
+        np.testing.assert_array_equal(decided(one, X), plain)
+        other = clone(learner).set_params(class_weight=dict.fromkeys(range(4), share)).fit(X, y)
+        np.testing.assert_array_equal(decided(other, X), plain)
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+def test_equal_shares_beside_rows_of_no_weight_weigh_the_same(learner):
+    X, y = data(112)
+    half = np.arange(len(y)) % 2 == 0  # a mean of half the share: 2 visits, and none is drawn
+    one, *others = (
+        clone(learner).fit(X, y, sample_weight=share * half) for share in [0.5, *SHARES]
+    )
+    for other in others:
+        np.testing.assert_array_equal(decided(other, X), decided(one, X))
+
+
+@pytest.mark.parametrize("method", ["cumulative", "isotonic"])
+def test_equal_shares_change_no_probability(method):
+    X, y = data(113)
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0), method=method)
+    plain = clone(model).fit(X, y).predict_proba(X)
+    for share in [0.5, *SHARES]:
+        given = clone(model).fit(X, y, sample_weight=np.full(len(y), share)).predict_proba(X)
+        np.testing.assert_array_equal(given, plain)
+
+
+RANKERS = [
+    rc.PairwisePerceptron(random_state=0),
+    rc.RankSVM(),
+    rc.RankSVM(kernel="rbf", loss="hinge"),
+    rc.RankBoost(5),
+    rc.RankBoost(5, balance=None),
+    rc.RankBoost(5, max_leaf_nodes=4),
+]
+
+
+@pytest.mark.parametrize("learner", RANKERS, ids=str)
+def test_equal_weights_of_rankers_are_exactly_no_weights(learner):
+    # They weigh pairs beside others of the query (or, when boosting, beside all).
+    X, y = data(60)
+    qid = np.arange(60) // 13
+    pairs = np.array([(i, j) for i in range(13) for j in range(13) if y[i] > y[j]])
+
+    def scores(**given):
+        return clone(learner).fit(X, y, qid=qid, **given).predict(X)
+
+    plain, listed = scores(), scores(pairs=pairs)
+    for weight in [*SHARES, 3.0, 7.3, 1e300]:
+        rows = np.full(60, weight)
+        np.testing.assert_array_equal(scores(sample_weight=rows), plain)
+        np.testing.assert_array_equal(scores(sample_weight=rows, pairs=pairs), listed)
+        by_pair = np.full(len(pairs), weight)
+        np.testing.assert_array_equal(scores(pairs=pairs, pairs_weight=by_pair), listed)
+        if isinstance(learner, rc.RankBoost):  # of the others, weights of queries lengthen steps
+            np.testing.assert_array_equal(scores(sample_weight=rows[:5]), plain)
+            two = rc.BipartiteRankBoost(5, balance=learner.balance)
+            np.testing.assert_array_equal(
+                clone(two).fit(X, y > 1, sample_weight=rows).predict(X),
+                clone(two).fit(X, y > 1).predict(X),
+            )
+        else:  # equal within each query
+            by_query = np.array([weight, 0.3, 2.0, 0.7, 1.0])[qid]
+            np.testing.assert_array_equal(scores(sample_weight=by_query), plain)

@@ -83,7 +83,8 @@ static int answer(const rc_model *model, FILE *file, int with_scores)
             status = failed(line.number, row.error);
         if (kind == RC_SVMLIGHT_ROW) {
             const int64_t offsets[2] = {0, row.n};
-            const rc_rows X = {values, columns, offsets, 0, 1, model->n_features, RC_FLOAT64};
+            const rc_rows X =
+                rc_rows_csr(values, columns, offsets, RC_FLOAT64, 1, model->n_features);
             double score;
             int32_t rank, code;
             code = rc_model_score(model, &X, &score);

@@ -21,6 +21,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from array import array
 
 from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._prank cimport less_late
 from rankcore.core cimport rc_counts, rc_row, rc_rows, rc_rows_get
 
 
@@ -135,8 +136,9 @@ cdef void _end(const Tile *members, const rc_lanes *m) noexcept nogil:
             steps = <int64_t> m.steps[lane]
             if members.step_sums != NULL:
                 # Integers throughout: a product with all examples outgrows what a lane can hold.
-                members.step_sums[at] -= (
-                    <int64_t> m.late[lane] + members.seen[j].t * (members.steps[at] - steps)
+                members.step_sums[at] = less_late(
+                    less_late(members.step_sums[at], 1, <int64_t> m.late[lane]),
+                    members.seen[j].t, members.steps[at] - steps,
                 )
             members.steps[at] = steps
             members.thresholds[at] = m.scale * m.steps[lane]

@@ -117,7 +117,7 @@ def outputs(
     cdef const rc_rows *X = checked_rows(rows)
     cdef rc_support pool
     cdef rc_kernel K
-    cdef int64_t s, i, j, d = X.n_features
+    cdef int64_t s, i, j, n_values, d = X.n_features
     cdef int failed
     cdef bint plain = slots is None
     cdef const int32_t *list_slots = NULL
@@ -158,9 +158,8 @@ def outputs(
         if indices is None or lengths is None or min(starts.shape[0], lengths.shape[0]) < n_support:
             raise ValueError("sparse support vectors need indices, starts and lengths")
         for s in range(n_support):
-            if not 0 <= starts[s] <= starts[s] + lengths[s] <= min(
-                vectors.shape[0], indices.shape[0]
-            ):
+            n_values = min(vectors.shape[0], indices.shape[0])
+            if not (0 <= starts[s] <= n_values and 0 <= lengths[s] <= n_values - starts[s]):
                 raise ValueError(f"support vector {s} ends beyond the {vectors.shape[0]} values")
             for i in range(starts[s], starts[s] + lengths[s]):
                 if not 0 <= indices[i] < d:

@@ -30,7 +30,7 @@ from libc.stdint cimport int32_t, int64_t
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._cusum cimport cusum_rival, cusum_step
 from rankcore._ext._learner cimport Learner, update_t, weighted_t
-from rankcore._ext._prank cimport count, prank_step
+from rankcore._ext._prank cimport count, less_late, prank_step
 from rankcore.core cimport (
     RC_TIE_CRAMMER,
     RC_TIE_HIGH,
@@ -64,13 +64,14 @@ cdef int32_t prank_update(rc_prank_state *m, rc_row x, int32_t rank) noexcept no
 cdef void prank_average(
     const rc_prank_state *m, double *weights, double *thresholds
 ) noexcept nogil:
-    cdef int64_t i
+    cdef int64_t i, total
     cdef double t = <double> (m.seen.t if m.seen.t else 1)
     for i in range(m.n_features):
         weights[i] = m.weights[i] - m.weight_sums[i] / t
     # One division of exact integers, so that equal averages come out equal and order survives.
     for i in range(m.n_ranks - 1):
-        thresholds[i] = m.scale * (<double> (m.steps[i] * m.seen.t - m.step_sums[i]) / t)
+        total = less_late(less_late(0, m.seen.t, -m.steps[i]), 1, m.step_sums[i])
+        thresholds[i] = m.scale * (<double> total / t)
 
 
 cdef int32_t cusum_update(rc_cusum_state *m, rc_row x, int32_t rank) noexcept nogil:

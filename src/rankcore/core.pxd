@@ -68,6 +68,13 @@ cdef extern from "rankcore.h" nogil:
 
     rc_row rc_row_f64(const double *data, const int32_t *indices, int64_t n) noexcept
     rc_row rc_row_f32(const float *data, const int32_t *indices, int64_t n) noexcept
+    rc_rows rc_rows_dense(
+        const void *data, int32_t dtype, int64_t n_rows, int64_t n_features
+    ) noexcept
+    rc_rows rc_rows_csr(
+        const void *data, const int32_t *indices, const int64_t *indptr, int32_t dtype,
+        int64_t n_rows, int64_t n_features,
+    ) noexcept
     rc_row rc_rows_get(const rc_rows *X, int64_t i) noexcept
     double rc_dot(rc_row x, const double *w) noexcept
     void rc_axpy(rc_row x, double a, double *w) noexcept

@@ -26,6 +26,7 @@ from rankcore.core cimport (
     rc_row_f32,
     rc_row_f64,
     rc_rows,
+    rc_rows_csr,
     rc_rows_get,
 )
 
@@ -54,12 +55,9 @@ def rank_csr(
     model.thresholds = &thresholds[0]
     model.n_features = len(weights)
     model.n_ranks = <int32_t> len(thresholds) + 1
-    X.data = &data[0]
-    X.indices = &indices[0]
-    X.indptr = &indptr[0]
-    X.n_rows = len(scores)
-    X.n_features = len(weights)
-    X.dtype = rankcore.core.RC_FLOAT64
+    X = rc_rows_csr(
+        &data[0], &indices[0], &indptr[0], rankcore.core.RC_FLOAT64, len(scores), len(weights)
+    )
     with nogil:
         for i in range(X.n_rows):
             scores[i] = rc_prank_score(&model, rc_rows_get(&X, i))

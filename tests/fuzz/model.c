@@ -29,19 +29,12 @@ static void use(const rc_model *model)
         values[i] = i % 11 == 5 ? NAN : i % 13 == 7 ? 1.0 / 0.0 : (double)(i % 7) - 3.0;
         columns[i] = (int32_t)(i % d);
     }
-    X.data = values;
-    X.indices = NULL;
-    X.indptr = NULL;
-    X.stride = d;
-    X.n_rows = N;
-    X.n_features = d;
-    X.dtype = RC_FLOAT64;
+    X = rc_rows_dense(values, RC_FLOAT64, N, d);
     if (rc_model_check_rows(model, &X) != RC_MODEL_OK)
         abort();
     rc_model_score(model, &X, scores);
     rc_model_rank(model, &X, ranks);
-    X.indices = columns;
-    X.indptr = offsets;
+    X = rc_rows_csr(values, columns, offsets, RC_FLOAT64, N, d);
     offsets[0] = offsets[1] = 0;
     offsets[2] = d;
     offsets[3] = 2 * d;

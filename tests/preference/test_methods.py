@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import kendalltau
 
 from rankcore.preference import (
     Batch,
@@ -268,6 +269,30 @@ def test_every_budget_gives_an_order(method, top_k):
     quarters = [np.mean(part) for part in np.array_split(losses, 4)]
     assert quarters == sorted(quarters, reverse=True)
     assert quarters[0] > quarters[3]
+
+
+def test_degree_under_a_budget_ranks_by_shares_of_wins_in_random_pairs():
+    """Seeded: an item with few comparisons would be last by their sum, whatever its answers."""
+    n, budget, taus = 50, 500, []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        places = rng.permutation(n)
+        judge = Indexed(lambda i, j, p=places, r=rng: (p[i] < p[j]) ^ (r.random(i.size) < 0.1))
+        ranker = PreferenceRanker(judge, method="degree", max_calls=budget, random_state=seed)
+        ranker.rank(np.arange(n))
+        (i, j), wins = ranker.pairs_.T, ranker.degrees_
+        shares = [
+            np.mean(np.concatenate([wins[i == item], 1 - wins[j == item]])) for item in range(n)
+        ]
+        assert ranker.order_.tolist() == sorted(range(n), key=lambda u, s=shares: -s[u])
+        # In the order of the input the first 10 items would have nearly all of the comparisons.
+        assert 8 <= ranker.n_answers_.min() < ranker.n_answers_.max() <= 34
+        taus.append(kendalltau(places[ranker.order_], np.arange(n)).statistic)
+    assert np.mean(taus) > 0.75
+    unmet = PreferenceRanker(np.triu(np.ones((4, 4)), 1), method="degree", max_calls=1)
+    unmet.rank(list("abcd"))
+    winner, loser = unmet.pairs_[0]
+    assert [unmet.order_[0], unmet.order_[3]] == [winner, loser]  # 1/2 for items that met no other
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -196,6 +196,11 @@ def is_mapped(arrays: Mapping[str, NDArray[Any]]) -> bool:
     return bool(getattr(arrays, "mapped", False))
 
 
+def outline(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    """Zeros of any shape that take no memory: the form that an array of a file must have."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
 def array_like(
     arrays: Mapping[str, NDArray[Any]], name: str, expected: NDArray[Any]
 ) -> NDArray[Any]:

@@ -176,26 +176,44 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
 
 
 def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> Floats:
-    """Weights times a power of two, the greatest about 1: sums and products do not overflow.
+    """Weights of which only the ratios matter, the greatest about 1: no sum or product overflows.
 
     Parameters
     ----------
     weights : ndarray of float64, shape (n,)
         Not negative.
     groups : ndarray of int, shape (n,), optional
-        Numbers of groups; each gets a power of its own.
+        Numbers of groups; each is scaled by itself.
 
     Returns
     -------
     ndarray of float64, shape (n,)
-        Exact, but for weights less than 1e-300 of the greatest.
+        The weights times a power of two, which is exact but for weights less than 1e-300 of the
+        greatest. 1 and 0 where those that are not 0 are equal, so that sums of products are exact.
     """
     if groups is None:
-        return np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1]))
-    greatest = np.zeros(int(groups.max(initial=-1)) + 1)
+        return scaled_from(weights, *extremes(weights))
+    n_groups = int(groups.max(initial=-1)) + 1
+    greatest, least = np.zeros(n_groups), np.full(n_groups, np.inf)
     np.maximum.at(greatest, groups, weights)
-    exponents = np.frexp(greatest)[1]
-    return np.ldexp(weights, -exponents[groups])
+    np.minimum.at(least, groups, np.where(weights > 0, weights, np.inf))
+    found = np.ldexp(weights, -np.frexp(greatest)[1][groups])
+    equal = (least == greatest)[groups]
+    found[equal] = weights[equal] > 0
+    return found
+
+
+def extremes(weights: Floats) -> tuple[float, float]:
+    """The least weight that is not 0, and the greatest; inf and 0 if none is."""
+    least = weights.min(initial=np.inf, where=weights > 0)
+    return float(least), float(weights.max(initial=0.0))
+
+
+def scaled_from(weights: Floats, least: float, greatest: float) -> Floats:
+    """The same as `scaled` of some of the weights, by the `extremes` of all."""
+    if least == greatest:
+        return (weights > 0).astype(np.float64)
+    return np.ldexp(weights, -math.frexp(greatest)[1])
 
 
 def exact_sum(values: Floats) -> Fraction:

@@ -8,6 +8,55 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+# Names of all facts and arrays that there are, of any form or of what stands around it.
+FACTS = frozenset(
+    [
+        "decision",
+        "tie",
+        "output",
+        "zero_missing",
+        "kernel",
+        "degree",
+        "rule",
+        "reason",
+        "of",
+        "scaler",
+    ]
+)
+ARRAYS = frozenset(
+    [
+        "weights",
+        "thresholds",
+        "intercept",
+        "intercepts",
+        "votes",
+        "offsets",
+        "values",
+        "missing",
+        "at_zero",
+        "base",
+        "features",
+        "children",
+        "sides",
+        "sets",
+        "words",
+        "constants",
+        "vectors",
+        "indices",
+        "indptr",
+        "norms",
+        "sizes",
+        "slots",
+        "coefs",
+        "curves",
+        "knots",
+        "moments",
+        "costs",
+        "center",
+        "scale",
+    ]
+)
+
 
 @dataclass(frozen=True)
 class Scoring:

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from rankcore._core.concurrency import Versioned
 from rankcore._core.model_spec import ModelSpec, array_like, integer_table
 
+# What a model file may say was counted: more than any run does, and so little that whoever goes on
+# learning leaves neither int64 nor the integers that float64 has.
+MOST_COUNTED = 2**50
+
 
 @dataclass(kw_only=True)
 class LearnerState(Versioned):
@@ -267,6 +271,11 @@ def described(state: OnlineState) -> tuple[dict[str, Any], dict[str, NDArray[Any
     return facts, arrays
 
 
+def are_counts(*arrays: NDArray[np.int64]) -> bool:
+    """Whether all numbers are from 0 to `MOST_COUNTED`."""
+    return all(((array >= 0) & (array <= MOST_COUNTED)).all() for array in arrays)
+
+
 def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
     """The state that a spec describes; it becomes the one of whose form it must be.
 
@@ -293,7 +302,7 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
         raise ValueError(f"its best pass is {best!r}")
     curve = np.array([(0, 0), *state.curve], dtype=np.int64)
     if (
-        (log < 0).any()
+        not are_counts(log, state.counts)
         or (log[:, 0] < np.maximum(log[:, 2], 1)).any()
         or not np.array_equal(log[:best].sum(axis=0), state.counts)
         or (state.streaming and not state.log)

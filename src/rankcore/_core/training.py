@@ -199,13 +199,20 @@ class Trainer:
     def _learn_interruptibly(self) -> None:
         state, epoch = self._learner.fitted._state, self._position.epoch
         restore, since = state.snapshot(), monotonic()
+        first, n_windows = self._position.window, 0
         try:
             for window in self._windows():
+                n_windows += 1
                 raise_signals()
                 if monotonic() - since > COPY_SECONDS:
                     restore, since = state.snapshot(), monotonic()
                     self._position = Position(epoch, window.number, self._position.seed)
                 self._learn(window)
+            if not n_windows:
+                raise ValueError(
+                    f"there is no window {first} of these rows to go on from: the checkpoint is "
+                    "damaged, or of other rows"
+                )
             raise_signals()
         except KeyboardInterrupt:
             restore()

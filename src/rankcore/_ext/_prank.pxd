@@ -1,5 +1,5 @@
 # PRank's rule, once: shared by the single learner and by the members of ensembles. Private.
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from rankcore.core cimport (
     RC_TIE_CRAMMER,
@@ -17,6 +17,14 @@ cdef inline void count(rc_counts *seen, int32_t predicted, int32_t rank) noexcep
     seen.t += 1
     seen.mistakes += predicted != rank
     seen.rank_loss += predicted - rank if predicted > rank else rank - predicted
+
+
+cdef inline int64_t less_late(int64_t sum, int64_t t, int64_t change) noexcept nogil:
+    """A lazy sum less t times a change, modulo 2**64.
+
+    Steps times examples less their lazy sum is what counts, and exact while that fits.
+    """
+    return <int64_t> (<uint64_t> sum - <uint64_t> t * <uint64_t> change)
 
 
 cdef inline int32_t move_thresholds(
@@ -40,7 +48,7 @@ cdef inline int32_t move_thresholds(
         steps[r * stride] -= step
         thresholds[r * stride] = scale * <double> steps[r * stride]
         if step_sums != NULL:
-            step_sums[r * stride] -= t * step
+            step_sums[r * stride] = less_late(step_sums[r * stride], t, step)
         if moved != NULL:
             moved[r] += step
     return change

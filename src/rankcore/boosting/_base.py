@@ -249,7 +249,7 @@ class PairBoosting(Ranker):
         if "_state" not in self.__dict__ or not len(self._state.model):
             return
         before, now = (
-            None if one is None else (np.flatnonzero(one.columns).tolist(), sorted(one.labels))
+            None if one is None else (one.numbers, sorted(one.labels))
             for one in (self._categories, shadow._categories)
         )
         if before != now:
@@ -290,12 +290,15 @@ class PairBoosting(Ranker):
         if trees != grows_trees(self):
             raise ValueError("it holds trees where its parameters say stumps, or the reverse")
         kind: type[StumpSum | TreeSum] = TreeSum if trees else StumpSum
+        n_members = spec.arrays["offsets"].size - 1 if trees else spec.arrays["alphas"].size
+        if n_members > len(figures) or not (best is None or 0 <= int(best) <= len(figures)):
+            raise ValueError("it has more weak rankers than rounds")
         model = kind.from_arrays(spec.arrays, n_features, zero_missing)
         categories = None
         if spec.facts["categories"] is not None:
             categories = Categories.restored(spec.facts["categories"], n_features)
         if isinstance(model, TreeSum):
-            model.check_categories(None if categories is None else categories.columns)
+            model.check_categories([] if categories is None else categories.numbers)
         elif categories is not None:
             raise ValueError("it holds stumps, which have no categorical features")
         if (
@@ -306,8 +309,6 @@ class PairBoosting(Ranker):
         ):
             raise ValueError("its log is not that of a boosted model")
         log: list[list[float]] = figures.tolist()
-        if len(model) > len(log) or not (best is None or 0 <= int(best) <= len(log)):
-            raise ValueError("it has more weak rankers than rounds")
         validation = restored_validation(spec, len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
         self.n_features_in_, self._largest_query = n_features, int(spec.facts["largest_query"])
@@ -396,7 +397,7 @@ class PairBoosting(Ranker):
     def is_categorical_(self) -> NDArray[np.bool_] | None:
         """Which features are categorical, shape (n_features,); None if there are none."""
         self._fitted_state()
-        return None if self._categories is None else self._categories.columns.copy()
+        return None if self._categories is None else self._categories.columns
 
     @property
     def categories_(self) -> dict[int, list[Any]]:

@@ -23,19 +23,30 @@ class Categories:
 
     Attributes
     ----------
-    columns : ndarray of bool, shape (n_features,)
+    numbers : list of int
+        Which columns they are, ascending.
+    n_features : int
     labels : dict of int to list
         Categories of columns of frames, in the order of their numbers. Others are numbers already.
     """
 
-    columns: NDArray[np.bool_]
+    numbers: list[int]
+    n_features: int
     labels: dict[int, list[Any]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> NDArray[np.bool_]:
+        """Which columns they are as a mask, shape (n_features,)."""
+        mask = np.zeros(self.n_features, dtype=bool)
+        mask[self.numbers] = True
+        return mask
 
     def names(self, X: Any) -> dict[int, str]:
         """What errors call the columns of a matrix or frame."""
         known = _names(X)
-        where = np.flatnonzero(self.columns).tolist()
-        return {column: str(column) if known is None else repr(known[column]) for column in where}
+        return {
+            column: str(column) if known is None else repr(known[column]) for column in self.numbers
+        }
 
     @classmethod
     def of(cls, X: Any, given: Any, known: Categories | None) -> Categories | None:
@@ -60,13 +71,13 @@ class Categories:
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
         if len(shape) != 2:  # `as_rows` says what is wrong
             return None
-        columns = _mask(given, shape[1], names, X)
-        if not columns.any():
+        numbers: list[int] = np.flatnonzero(_mask(given, shape[1], names, X)).tolist()
+        if not numbers:
             return None
         labels = {}
         if names is None:
-            return cls(columns)
-        for column in np.flatnonzero(columns).tolist():
+            return cls(numbers, shape[1])
+        for column in numbers:
             found = _labels(X, column)
             if found is None:
                 continue
@@ -77,12 +88,12 @@ class Categories:
                     f"column {names[column]!r} has {len(labels[column])} categories; at most "
                     f"{MAX_CATEGORIES} are supported"
                 )
-        return cls(columns, labels)
+        return cls(numbers, shape[1], labels)
 
     def encode(self, X: Any) -> Any:
         """A frame with numbers in place of its categories: -1 of an unknown one is missing."""
         names = _names(X)
-        if not self.labels or names is None or len(names) != self.columns.size:
+        if not self.labels or names is None or len(names) != self.n_features:
             return X
         for column, labels in self.labels.items():
             X = _encoded(X, column, labels)
@@ -104,22 +115,22 @@ class Categories:
     def facts(self) -> dict[str, Any]:
         """As a model file holds it."""
         labels = {str(column): values for column, values in self.labels.items()}
-        return {"columns": np.flatnonzero(self.columns).tolist(), "labels": labels}
+        return {"columns": self.numbers, "labels": labels}
 
     @classmethod
     def restored(cls, facts: Mapping[str, Any], n_features: int) -> Self:
         """From a model file; raises ValueError unless it is what `facts` wrote."""
-        where = np.array(facts["columns"], dtype=np.int64)
-        columns = np.zeros(n_features, dtype=bool)
-        columns[where] = True
+        numbers = facts["columns"]
+        known = set(numbers)
         labels = {int(column): list(values) for column, values in facts["labels"].items()}
-        whole = np.flatnonzero(columns).tolist() == facts["columns"] != []
+        whole = numbers == sorted(known) != [] and all(type(one) is int for one in numbers)
+        whole = whole and numbers[0] >= 0 and numbers[-1] < n_features
         for column, values in labels.items():
-            whole &= column in facts["columns"] and len(set(values)) == len(values)
+            whole &= column in known and len(set(values)) == len(values)
             whole &= len(values) <= MAX_CATEGORIES and all(type(v) in LABELS for v in values)
         if not whole:
             raise ValueError("its categorical features are not those of a model")
-        return cls(columns, labels)
+        return cls(numbers, n_features, labels)
 
 
 def _names(X: Any) -> list[Any] | None:

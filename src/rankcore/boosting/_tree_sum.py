@@ -147,11 +147,12 @@ class TreeSum:
         packed = _pack(self.trees[i : i + 1])
         kernels.add_scores(rows, *packed, self.zero_missing, 0, 1, scores)
 
-    def check_categories(self, columns: NDArray[np.bool_] | None) -> None:
+    def check_categories(self, columns: list[int]) -> None:
         """Raise ValueError unless sets are of these columns, and thresholds of the others."""
+        known = np.array(columns, dtype=np.int64)
         for tree in self.trees:
             split = np.diff(tree.sets) > 0
-            if (split if columns is None else split != columns[tree.features]).any():
+            if (split != np.isin(tree.features, known)).any():
                 raise ValueError("its trees split categories where it has none, or the reverse")
 
     def contribution(self, feature: int) -> Contribution:

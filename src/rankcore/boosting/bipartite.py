@@ -179,7 +179,13 @@ class BipartiteRankBoost(PairBoosting):
         relevant = labels > labels.min() if self.rel is None else labels >= self.rel
         labels[:] = relevant
         pairing = make_pairing(
-            n_rows, labels, queries, sample_weight, in_row_order=False, relative_weights=True
+            n_rows,
+            labels,
+            queries,
+            sample_weight,
+            balanced=self.balance == "query",
+            in_row_order=False,
+            relative_weights=True,
         )
         del labels, relevant
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)

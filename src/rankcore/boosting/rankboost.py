@@ -335,6 +335,7 @@ class RankBoost(PairBoosting):
             sample_weight,
             pairs,
             pairs_weight,
+            balanced=self.balance == "query",
             in_row_order=False,
             relative_weights=True,
         )

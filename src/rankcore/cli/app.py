@@ -32,10 +32,24 @@ from rankcore.cli.commands.predict import predict
 from rankcore.cli.commands.train import train
 from rankcore.cli.commands.tune import tune
 from rankcore.cli.learning import list_of_learners
+from rankcore.cli.paths import guarded
 
 
 class OneLineErrors(TyperGroup):
     """The commands, where a user's mistake ends in one line on standard error."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the command line and run a command; also help and versions have nowhere to go."""
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            sys.exit(_status(error))
+        except SystemExit:
+            try:
+                sys.stdout.flush()
+            except OSError as error:
+                sys.exit(_status(error))
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, and turn its exceptions into messages and exit statuses."""
@@ -43,26 +57,38 @@ class OneLineErrors(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except KeyboardInterrupt:
-            complain("interrupted")
-            raise typer.Exit(130) from None
-        except BrokenPipeError:
-            # The reader (head, say) has seen enough. What Python flushes at exit must go nowhere.
+        except (KeyboardInterrupt, OSError, OverflowError, MemoryError, ValueError) as error:
+            raise typer.Exit(_status(error)) from None
+
+
+def _status(error: BaseException) -> int:
+    """The exit status of an exception, which is shown in one line."""
+    if isinstance(error, KeyboardInterrupt):
+        complain("interrupted")
+        return 130
+    if isinstance(error, OSError):
+        if _is_stuck(sys.stdout):
+            # What Python flushes at exit must go nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
-        except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            complain(f"error: {place}{error.strerror or error}")
-            raise typer.Exit(1) from None
-        except OverflowError as error:
-            complain(f"error: a number is out of range: {error}")
-            raise typer.Exit(1) from None
-        except MemoryError as error:
-            complain(f"error: out of memory: {error}")
-            raise typer.Exit(1) from None
-        except ValueError as error:
-            complain(f"error: {error}")
-            raise typer.Exit(1) from None
+        if isinstance(error, BrokenPipeError):
+            return 1  # the reader (head, say) has seen enough
+        place = f"{error.filename}: " if error.filename else ""
+        complain(f"error: {place}{error.strerror or error}")
+    elif isinstance(error, OverflowError):
+        complain(f"error: a number is out of range: {error}")
+    elif isinstance(error, MemoryError):
+        complain(f"error: out of memory: {error}")
+    else:
+        complain(f"error: {error}")
+    return 1
+
+
+def _is_stuck(stream: Any) -> bool:
+    try:
+        stream.flush()
+    except OSError:
+        return True
+    return False
 
 
 app = typer.Typer(
@@ -71,26 +97,32 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, look inside.",
 )
-app.command(help="Learn a model from files of labelled examples.", epilog=list_of_learners())(train)
-app.command(help="Turn files into a row cache, which train reads many times faster.")(cache)
+app.command(help="Learn a model from files of labelled examples.", epilog=list_of_learners())(
+    guarded(train)
+)
+app.command(help="Turn files into a row cache, which train reads many times faster.")(
+    guarded(cache)
+)
 app.command(help="Try learners and parameters at random for some minutes; save the best model.")(
-    tune
+    guarded(tune)
 )
 app.command(
     help="Cross-validate a learner: by queries where there are any.", epilog=list_of_learners()
-)(cv)
+)(guarded(cv))
 app.command(help="Print a model's label for each example, or a ranker's score, one per line.")(
-    predict
+    guarded(predict)
 )
 app.command(
     help="Measure a model on labelled data, or a TREC run on judgments, as trec_eval does."
-)(evaluate)
+)(guarded(evaluate))
 app.command(help="Say what decided a query, a pair of examples, a rank, or scores as a whole.")(
-    explain
+    guarded(explain)
 )
-app.command(help="Show what a model file holds.")(info)
-app.command(help="Write a model in the format of another program, and check it.")(export)
-app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")(demo)
+app.command(help="Show what a model file holds.")(guarded(info))
+app.command(help="Write a model in the format of another program, and check it.")(guarded(export))
+app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")(
+    guarded(demo)
+)
 
 
 def main() -> None:

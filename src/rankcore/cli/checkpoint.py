@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import stat
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from rankcore._core.replacing import Workshop, remove_abandoned
 
 if TYPE_CHECKING:
     from rankcore._core.sources import Position
@@ -19,6 +22,17 @@ if TYPE_CHECKING:
 CHECKPOINT_SECONDS = 30.0
 # Parameters that a fit may be resumed with other values of: the model does not depend on them.
 FREE = ("n_jobs", "verbose", "memory_limit")
+
+
+FORMAT = "rankcore checkpoint"
+POSITION = "position.json"
+# Two places for models, which are used in turn: one is whole while the other is written.
+PLACES = [(f"model-{i}.rankcore", f"best-{i}.rankcore") for i in range(2)]
+
+
+def checkpoint_of(model: Path) -> Path:
+    """The directory in which a fit of a model file is kept."""
+    return Path(f"{model}.checkpoint")
 
 
 class Checkpoint:
@@ -36,12 +50,21 @@ class Checkpoint:
         self.folder, self._disk, self._resume = folder, disk, resume
         self.saved = False
         self._last = monotonic()
-        if resume and not self._position.exists():
-            raise ValueError(f"--resume requires {folder}, which an interrupted train leaves")
-
-    @property
-    def _position(self) -> Path:
-        return self.folder / "position.json"
+        self._position = folder / POSITION
+        self._place = 0
+        if not os.path.lexists(self._position):
+            if resume:
+                raise ValueError(f"--resume requires {folder}, which an interrupted train leaves")
+            if os.path.lexists(folder) and not _is_folder(folder):
+                raise ValueError(f"{folder} is not a directory; train keeps its checkpoint there")
+            taken = [name for names in PLACES for name in names if os.path.lexists(folder / name)]
+            if taken:
+                raise ValueError(
+                    f"{folder} has {taken[0]} and no {POSITION}, so it is not a checkpoint: move "
+                    "it, or choose another MODEL"
+                )
+            return
+        self._read()
 
     def refuse(self, learner: Learner) -> None:
         """Raise if a learner that cannot is to be resumed."""
@@ -55,9 +78,15 @@ class Checkpoint:
         return Pauses(self._save, self._load(estimator) if self._resume else None)
 
     def remove(self) -> None:
-        """Delete it: the fit has ended."""
-        if self._position.exists():
-            shutil.rmtree(self.folder)
+        """Delete its files, and the directory if nothing else is in it: the fit has ended."""
+        if not os.path.lexists(self._position):
+            return
+        self._read()
+        for name in [POSITION, *PLACES[0], *PLACES[1]]:
+            (self.folder / name).unlink(missing_ok=True)
+        remove_abandoned(self.folder)
+        with suppress(OSError):  # what is left is not ours
+            self.folder.rmdir()
 
     def _save(self, model: Any, position: Position, interrupted: bool, best: Any) -> None:
         if "-" in self._disk.files and self._disk.cache is None:
@@ -67,39 +96,63 @@ class Checkpoint:
         import rankcore
 
         self.folder.mkdir(exist_ok=True)
-        place = f"{position.epoch}-{position.window}.rankcore"
-        names = [f"model-{place}"] + ([] if best is None else [f"best-{place}"])
-        for name, one in zip(names, [model, best], strict=False):
-            rankcore.save(one, self.folder / name)
-        written = {
-            "models": names,
-            "epoch": position.epoch,
-            "window": position.window,
-            "seed": position.seed,
-            **self._disk.stamp(),
-        }
-        temporary = self.folder / "position.json.new"
-        temporary.write_text(json.dumps(written, indent=1), encoding="utf-8")
-        os.replace(temporary, self._position)
-        for old in self.folder.glob("*.rankcore"):
-            if old.name not in names:
-                old.unlink()
+        names = PLACES[self._place][: 1 if best is None else 2]
+        # Renamed into place, not written there: a link that someone has put there is not followed.
+        with Workshop(self._position) as made:
+            for name, one in zip(names, [model, best], strict=False):
+                rankcore.save(one, made / name)
+            written = {
+                "format": FORMAT,
+                "place": self._place,
+                "models": len(names),
+                "epoch": position.epoch,
+                "window": position.window,
+                "seed": position.seed,
+                **self._disk.stamp(),
+            }
+            (made / POSITION).write_text(json.dumps(written, indent=1), encoding="utf-8")
+            for name in [*names, POSITION]:
+                os.replace(made / name, self.folder / name)
+        self._place = 1 - self._place
+        for name in PLACES[self._place]:
+            (self.folder / name).unlink(missing_ok=True)
         self._last, self.saved = monotonic(), True
+
+    def _read(self) -> dict[str, Any]:
+        """What the position says; raise ValueError unless a train wrote it."""
+        try:
+            if not _is_folder(self.folder) or not stat.S_ISREG(self._position.lstat().st_mode):
+                raise ValueError("it must be a directory with files, and neither pipes nor links")
+            written = json.loads(self._position.read_text(encoding="utf-8"))
+            if type(written) is not dict or written.get("format") != FORMAT:
+                raise ValueError(f"its {POSITION} does not say {FORMAT!r}")
+            if written["place"] not in (0, 1) or written["models"] not in (1, 2):
+                raise ValueError(f"its models are {written['place']}, {written['models']}")
+        except (OSError, ValueError, LookupError, RecursionError) as error:
+            raise ValueError(
+                f"{self.folder} is not a checkpoint of train, or it is damaged: {error}; move or "
+                "delete it"
+            ) from error
+        self._place = 1 - int(written["place"])
+        return written
 
     def _load(self, estimator: Any) -> tuple[Any, Position, Any]:
         import rankcore
         from rankcore._core.sources import Position
 
-        now = self._disk.stamp()
+        now, written = self._disk.stamp(), self._read()
         try:
-            written = json.loads(self._position.read_text(encoding="utf-8"))
             place = [written[name] for name in ("epoch", "window", "seed")]
-            if not all(type(one) is int and one >= 0 for one in place) or place[0] < 1:
+            if not all(type(one) is int and 0 <= one < 2**63 for one in place) or place[0] < 1:
                 raise ValueError(f"its position is {place}")
-            models = [rankcore.load(self.folder / name) for name in written["models"]]
+            models = []
+            for name in PLACES[int(written["place"])][: int(written["models"])]:
+                if not stat.S_ISREG((self.folder / name).lstat().st_mode):
+                    raise ValueError(f"{name} is not a file")
+                models.append(rankcore.load(self.folder / name))
             model, best = models[0], models[1] if len(models) > 1 else None
             stamp = {name: written[name] for name in now}
-        except (ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise ValueError(f"{self.folder} is damaged: {error}") from error
         if stamp != now:
             raise ValueError(
@@ -113,7 +166,22 @@ class Checkpoint:
                 f"{self.folder} is of {model!r}, which has other parameters: "
                 f"{', '.join(changed) or 'another learner'}; give the same options"
             )
+        if best is not None and (type(best) is not type(model) or _fixed(best) != then):
+            raise ValueError(f"{self.folder} is damaged: its two models are of different learners")
+        if len(model._state.log) not in (place[0] - 1, place[0]):
+            raise ValueError(
+                f"{self.folder} is damaged: it stands at pass {place[0]}, and its model has seen "
+                f"{len(model._state.log)}"
+            )
+        if place[0] > estimator.max_iter:
+            raise ValueError(
+                f"{self.folder} is damaged: it stands at pass {place[0]} of {estimator.max_iter}"
+            )
         return model, Position(*place), best
+
+
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(path.lstat().st_mode)
 
 
 def _fixed(estimator: Any) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankcore.cli.paths import Reads
 from rankcore.cli.registry import RANKERS
 from rankcore.cli.terminal import ProgressBar, progress_bar
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 DataArgument = Annotated[
     str,
+    Reads(),
     typer.Argument(
         metavar="DATA",
         help="svmlight/LETOR file, also gzip, bzip2 or Zstandard, - for stdin; or Parquet.",
@@ -25,6 +25,7 @@ DataArgument = Annotated[
 ]
 ManyDataArgument = Annotated[
     list[str],
+    Reads(),
     typer.Argument(
         metavar="DATA...",
         help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin; or Parquet. "
@@ -34,13 +35,16 @@ ManyDataArgument = Annotated[
 ]
 ValidOption = Annotated[
     str | None,
+    Reads(),
     typer.Option("--valid", metavar="FILE", help="Held-out rows, to stop early and to measure by."),
 ]
 FeaturesOption = Annotated[
     int | None,
     typer.Option(min=1, help="Number of features, if DATA may lack the last of them."),
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="File written by train.")]
+ModelArgument = Annotated[
+    Path, Reads(), typer.Argument(metavar="MODEL", help="File written by train.")
+]
 ZeroBasedOption = Annotated[
     bool, typer.Option("--zero-based", help="Features are numbered from 0, not from 1.")
 ]
@@ -225,25 +229,3 @@ def needed_queries(qid: np.ndarray | None, data: str) -> np.ndarray:
             f"{title(data)} has lines without qid:, but a ranker compares the documents of a query"
         )
     return qid
-
-
-def check_writable(path: Path, *inputs: str) -> None:
-    """Raise before long work that could not be saved, or would replace a device or an input."""
-    for given in inputs:
-        if path.exists() and _is_file(path, given):
-            raise ValueError(f"{path} is read by this command, too: choose another file to write")
-    if os.path.islink(os.path.realpath(path)):
-        raise ValueError(f"{path} is a link that leads back to itself; cannot write there")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path.parent} is not a directory; cannot write {path.name} there")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} exists and is not a file; cannot write there")
-
-
-def _is_file(path: Path, given: str) -> bool:
-    """Whether an input, which may be standard input, is this file."""
-    try:
-        found = os.fstat(sys.stdin.fileno()) if given == "-" else os.stat(given)
-    except (OSError, ValueError):  # closed, not a file, or not there
-        return False
-    return os.path.samestat(found, path.stat())

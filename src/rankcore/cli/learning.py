@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankcore.cli.paths import Reads
 from rankcore.cli.registry import EVERY_LEARNER, FOR_LABELS, FOR_QUERIES, Learner, find_learner
 from rankcore.cli.terminal import ProgressBar, complain
 
@@ -38,6 +39,7 @@ SetOption = Annotated[
 ]
 ParamsOption = Annotated[
     Path | None,
+    Reads(),
     typer.Option(
         metavar="TOML", help="File of parameters, NAME = VALUE; model = NAME is one of them."
     ),

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.checkpoint import Checkpoint
+from rankcore.cli.checkpoint import Checkpoint, checkpoint_of
 from rankcore.cli.files import Columns, needed_queries, read_data
 from rankcore.cli.learning import Choice, Shown, held_out_facts, stopping
+from rankcore.cli.paths import Writes
 from rankcore.cli.registry import FOR_LABELS, FOR_QUERIES, Learner, find_learner
 from rankcore.cli.scaling import scale_fact, scaler_for
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
@@ -33,6 +34,7 @@ StreamOption = Annotated[
 ]
 CacheOption = Annotated[
     Path | None,
+    Writes(folder=True),
     typer.Option(metavar="DIR", help="Read DATA once into a row cache, or use the one made of it."),
 ]
 ClassesOption = Annotated[
@@ -122,7 +124,8 @@ class OnDisk:
 
     def stamp(self) -> dict[str, Any]:
         """What must be equal for a fit to go on."""
-        from rankcore.datasets.row_cache import read_description, source_stamps
+        from rankcore.datasets.row_cache import read_description
+        from rankcore.datasets.row_cache_writer import source_stamps
         from rankcore.datasets.row_files import list_files
 
         if "-" in self.files and self.cache is None:
@@ -177,7 +180,7 @@ def train_on_disk(
     from rankcore._core.concurrency import signals_held
     from rankcore.io.scaled import with_scaler
 
-    checkpoint = Checkpoint(Path(f"{output}.checkpoint"), disk, resume)
+    checkpoint = Checkpoint(checkpoint_of(output), disk, resume)
     with progress_bar(quiet) as bar:
         start = perf_counter()
         data, facts = prepare(disk, choice, bar)

@@ -204,7 +204,8 @@ class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
     -----
     Each evaluation, and each product with second derivatives, asks all shards for sums of 64-bit
     integers: the model is the same to the bit for any shards. It lies above the minimum by ``tol``
-    at most, as that of memory does, whose sums round otherwise.
+    at most, as that of memory does, whose sums round otherwise. ``random_state=None`` is seed 0
+    here; a Generator or RandomState is drawn from, and gives another sample in the next fit.
     """
 
     _local = svm.RankSVM

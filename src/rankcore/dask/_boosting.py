@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
-from rankcore._core.numbers import exact_sum
+from rankcore._core.numbers import exact_sum, scaled_from
 from rankcore._core.queries import group_rows
 from rankcore._core.sources import MemoryRows
 from rankcore.boosting._booster import steps_of, vanishing
@@ -22,8 +22,8 @@ from rankcore.boosting._params import grows_trees
 from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import train_rounds
 from rankcore.boosting._value_groups import Cuts, ValueGroups
-from rankcore.dask._mixing import Run
 from rankcore.dask._rounds import Step, rounds_of
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import each, joined
 from rankcore.dask._watching import Watching
@@ -104,11 +104,18 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     fitted = learner._shadow(form, n_features, 0, state)
     watch = watching.watch(learner, fitted, form, of_queries)
     balanced = model.balance == "query"
-    # Only the ratios of weights matter: with the greatest about 1, no sum overflows.
-    shift = -frexp(max(finding.heaviest or 0.0 for finding in findings))[1]
+    least = min(finding.lightest for finding in findings)
+    greatest = max(finding.heaviest or 0.0 for finding in findings)
     documents = [
         run.submit(
-            pick, shard, upper, split, balanced, shift, number, what=f"documents-shard-{number}"
+            pick,
+            shard,
+            upper,
+            split,
+            balanced,
+            (least, greatest),
+            number,
+            what=f"documents-shard-{number}",
         )
         for shard, number in zip(run.shards, run.numbers, strict=True)
     ]
@@ -200,15 +207,20 @@ def _upper_label(model: Any, labels: NDArray[Any]) -> float | None:
 
 
 def pick(
-    shard: Shard, upper: float | None, split: bool, balanced: bool, shift: int, number: int
+    shard: Shard,
+    upper: float | None,
+    split: bool,
+    balanced: bool,
+    of_all: tuple[float, float],
+    number: int,
 ) -> Documents:
-    """The documents of a shard, of weights times two to the power of ``shift``."""
+    """The documents of a shard, of weights scaled by the extremes of those of all shards."""
     try:
         rows = as_rows(shard.X, nan=True)
         labels = as_relevance(shard.y, rows.n_rows)
         weights = np.ones(rows.n_rows)
         if shard.weights is not None:
-            weights = np.ldexp(shard.weights, shift)
+            weights = scaled_from(shard.weights, *of_all)
         if upper is not None:
             labels = (labels >= upper).astype(np.float64)
         if split:
@@ -218,7 +230,11 @@ def pick(
         queries = group_rows(shard.qid, rows.n_rows)
         # As in memory, but that all rows of a shard may weigh nothing.
         pairing = pair_by_label(
-            labels, queries, None if shard.weights is None else weights, lexicographic=False
+            labels,
+            queries,
+            None if shard.weights is None else weights,
+            lexicographic=False,
+            balanced=balanced,
         )
         steps_of(pairing, balanced)
     except (ValueError, TypeError) as error:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Self
 
 from rankcore._core.concurrency import learns
-from rankcore.dask._engine import Client, get_client, n_threads_of
+from rankcore.dask._engine import Client, count_of, get_client
 from rankcore.dask._estimators import DistributedClassifier
 from rankcore.dask._members import fit_members
 
@@ -49,10 +49,7 @@ class DistributedEnsemble(DistributedClassifier):
             If workers are lost again and again.
         """
         engine: Any = client or get_client()
-        if n_blocks is None:
-            n_blocks = n_threads_of(engine)
-        if not isinstance(n_blocks, int) or n_blocks < 1:
-            raise ValueError(f"n_blocks must be an integer from 1 on; found {n_blocks!r}")
+        n_blocks = count_of(n_blocks, "n_blocks", engine)
         learn = partial(fit_members, classes=classes, n_blocks=n_blocks)
         files = n_features, zero_based
         return self._fit_on(X, y, None, engine, None, False, *files, learn, sample_weight)

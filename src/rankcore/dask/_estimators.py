@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import check_flag, check_option
-from rankcore.dask._engine import Client, delayed, get_client, n_threads_of, release
-from rankcore.dask._mixing import MIXINGS, Run, fit_ordinal, fit_pairwise
+from rankcore.dask._engine import Client, count_of, delayed, get_client, release
+from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, look, pieces_of, shards_of, without_columns
 from rankcore.dask._watching import Watching
 
@@ -60,32 +61,28 @@ class Distributed:
     ) -> Self:
         check_flag(regroup, "regroup")
         engine: Any = client or get_client()
-        if n_shards is None:
-            n_shards = n_threads_of(engine)
-        if not isinstance(n_shards, int) or n_shards < 1:
-            raise ValueError(f"n_shards must be an integer from 1 on; found {n_shards!r}")
+        n_shards = count_of(n_shards, "n_shards", engine)
         model, token = self._unfitted(), token_hex(4)
         model._check_params()
         pieces = pieces_of(X, y, qid, n_shards, n_features, zero_based, sample_weight)
         wanted = shards_of(pieces, n_shards, token, regroup)
-        run = Run(engine, type(self).__name__.lower(), token, [], [])
+        run = Run(engine, type(self).__name__.lower(), token)
         held: list[Any] = []
         try:
-            with run.watched():
-                held = engine.compute(wanted)
-                found = run.gather(
-                    [
-                        run.submit(
-                            look,
-                            shard,
-                            number,
-                            self._nan,
-                            self._by_length,
-                            what=f"look-shard-{number}",
-                        )
-                        for number, shard in enumerate(held)
-                    ]
-                )
+            held = engine.compute(wanted)
+            found = run.gather(
+                [
+                    run.submit(
+                        look,
+                        shard,
+                        number,
+                        self._nan,
+                        self._by_length,
+                        what=f"look-shard-{number}",
+                    )
+                    for number, shard in enumerate(held)
+                ]
+            )
             run.drop()
             run.numbers = [at for at, finding in enumerate(found) if finding is not None]
             run.shards = [held[at] for at in run.numbers]

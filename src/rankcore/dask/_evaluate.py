@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.queries import group_rows
-from rankcore.dask._engine import Client, get_client, n_threads_of, release
+from rankcore.dask._engine import Client, count_of, get_client, release
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, pieces_of, shards_of
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.evaluation import Evaluation
@@ -60,19 +61,20 @@ def evaluate(
         If a query has rows in two shards, or on bad input.
     """
     engine: Any = client or get_client()
-    n_shards = n_shards or n_threads_of(engine)
+    n_shards = count_of(n_shards, "n_shards", engine)
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     pieces = pieces_of(y_score, y_true, qid, n_shards, None, False)
-    token = token_hex(4)
-    held = engine.compute(shards_of(pieces, n_shards, token, regroup))
-    tasks = [
-        engine.submit(_part, one, number, names, convention, key=f"evaluate-{number}-{token}")
-        for number, one in enumerate(held)
-    ]
+    run = Run(engine, "evaluate", token_hex(4))
+    held: list[Any] = []
     try:
-        parts = [part for part in engine.gather(tasks) if part is not None]
+        held = engine.compute(shards_of(pieces, n_shards, run.token, regroup))
+        tasks = [
+            run.submit(_part, one, number, names, convention, what=str(number))
+            for number, one in enumerate(held)
+        ]
+        parts = [part for part in run.gather(tasks) if part is not None]
     except BaseException:
-        release([*tasks, *held])
+        release([*run.futures, *held])
         raise
     if not parts:
         raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")

@@ -11,7 +11,7 @@ from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore.dask._engine import Client
 from rankcore.dask._estimators import Distributed, WatchedLearn
-from rankcore.dask._mixing import Run
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding
 from rankcore.dask._watching import Watching
 

@@ -28,7 +28,6 @@ from rankcore._core.training import Trainer
 from rankcore._ext import ensemble as kernels
 from rankcore.dask._engine import n_workers_of
 from rankcore.dask._mixing import (
-    Run,
     begin_visits,
     classes_of,
     fix_scale_of,
@@ -36,6 +35,7 @@ from rankcore.dask._mixing import (
     next_visits,
     weighing_of,
 )
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, join
 from rankcore.dask._weighing import Weighing
 from rankcore.ordinal._sampling import least_draws
@@ -321,17 +321,9 @@ def follow_members(
 ) -> OnlineState:
     """The mean after a pass."""
     rows, ranks = as_rows(whole.X), encode(whole.y, model.classes_)
-    moved: Moved = np.asarray(np.sum(moves, axis=0, dtype=np.int32))
     learner, state = copy(model), deepcopy(mean)
     learner._state = state
-
-    def move_members(
-        _state: Any, _rows: Any, _ranks: Any, _order: Any, _draws: Any, start: int, stop: int
-    ) -> tuple[int, Moved]:
-        return stop, moved[start:stop]
-
-    # Members that have moved already.
-    learner._move_members = move_members
+    learner._moved = np.asarray(np.sum(moves, axis=0, dtype=np.int32))
     state.log.append([0, 0, 0])
     learner._run_pass(state, rows, ranks, visits[1], None, len(state.log), learner.max_iter)
     return state

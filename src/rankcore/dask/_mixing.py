@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
@@ -21,7 +19,7 @@ from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import OnlineState
 from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
-from rankcore.dask._engine import KilledWorker, release
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries
 from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
@@ -37,84 +35,6 @@ from rankcore.ranking._queries import as_relevance
 from rankcore.ranking._training import PairwiseLearner
 
 MIXINGS = ("uniform", "mistakes")
-
-
-@dataclass
-class Run:
-    """A fit on a cluster: its tasks, and what they are called.
-
-    Parameters
-    ----------
-    client : Client
-    name : str
-        Of the learner, which tasks begin with.
-    token : str
-        What makes names unique.
-    shards : list of Future
-        Of `Shard`, none of them empty.
-    numbers : list of int
-        What messages call them.
-    """
-
-    client: Any
-    name: str
-    token: str
-    shards: list[Any]
-    numbers: list[int]
-    futures: list[Any] = field(default_factory=list)
-
-    def submit(
-        self, function: Any, *args: Any, what: str, workers: Sequence[str] | None = None
-    ) -> Any:
-        """A task, kept until `drop`."""
-        key = self.key(what)
-        with warnings.catch_warnings():
-            # A model is part of the graph, so that it can be had again if a worker is lost.
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            future = self.client.submit(function, *args, key=key, workers=workers)
-        self.futures.append(future)
-        return future
-
-    def submit_all(self, function: Any, *columns: Sequence[Any], what: Sequence[str]) -> list[Any]:
-        """Tasks, one for each item of the columns, in one message; kept until `drop`."""
-        keys = [self.key(one) for one in what]
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            futures = self.client.map(function, *columns, key=keys)
-        self.futures.extend(futures)
-        return list(futures)
-
-    def key(self, what: str) -> str:
-        """What Dask calls a task."""
-        return f"{self.name}-{what}-{self.token}"
-
-    def of_shards(self, what: str) -> list[str]:
-        """What tasks of each shard are called."""
-        return [f"{what}-shard-{number}" for number in self.numbers]
-
-    def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Results; an error names the shard and the cause."""
-        with self.watched():
-            return list(self.client.gather(list(futures)))
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Turn the loss of workers again and again into an error that says what was under way."""
-        try:
-            yield
-        except KilledWorker as error:
-            raise RuntimeError(
-                f"{error.task} was lost with {error.allowed_failures + 1} workers, the last "
-                f"{error.last_worker.address}: they may be short of memory; use more shards or "
-                "larger workers"
-            ) from error
-
-    def drop(self, kept: Sequence[Any] = ()) -> None:
-        """Let go of all tasks but these."""
-        keep = {future.key for future in kept}
-        # Not left to Python, which keeps them with the traceback of an error.
-        release(future for future in self.futures if future.key not in keep)
-        self.futures = [future for future in self.futures if future.key in keep]
 
 
 def fit_ordinal(
@@ -237,8 +157,7 @@ def weighing_of(
     model : OnlineOrdinalClassifier
     run : Run
     wholes : sequence of Future
-        Of shards, which have all rows together. A mean of weights is that of memory to the bit if
-        one shard has them all.
+        Of shards, which have all rows together. A mean of weights is that of memory to the bit.
     findings : sequence of Finding
     known : ndarray
         The classes.
@@ -257,9 +176,9 @@ def weighing_of(
     what = [f"weights-{number}" for number in range(len(wholes))]
     found = run.gather(run.submit_all(facts_of, wholes, [plain] * len(wholes), what=what))
     facts = WeightFacts.together(found)
-    if facts.ones:
-        return None, everything
     mean = facts.mean_of_shares()
+    if facts.all_weigh(mean):
+        return None, everything
     return Weighing(known, of_classes, mean), [one.greatest > 0 for one in found]
 
 
@@ -511,7 +430,8 @@ def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
         queries = group_rows(shard.qid, rows.n_rows)
         labels = as_relevance(shard.y, rows.n_rows)
         # As in memory, but that all rows of a shard may weigh nothing.
-        pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle)
+        balanced = model.balance == "query"
+        pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle, balanced)
         skipped = queries.ids.size - pairing.visited().size
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error

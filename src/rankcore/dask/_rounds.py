@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import wait as ended
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from time import perf_counter
@@ -12,23 +10,12 @@ from typing import Any
 
 from rankcore.boosting._shared_rounds import Round, SharedRounds, Standing
 from rankcore.boosting._value_groups import Cuts
-from rankcore.dask._engine import failures_allowed, fetch, n_threads_of, wait
-from rankcore.dask._held import (
-    Held,
-    Lost,
-    Shards,
-    Tree,
-    Unreached,
-    address_of,
-    hold,
-    tree_of,
-)
-from rankcore.dask._mixing import Run
+from rankcore.dask._actors import Node, ShardActor, Shards, WorkerLost, tree_of
+from rankcore.dask._engine import failures_allowed, n_threads_of
+from rankcore.dask._run import Run
 
 # Seconds of rounds that one task makes: the client hears of them together.
 TOGETHER = 1.0
-# Seconds between two looks at whether all workers are there: longer than a task without trouble.
-LOOK = 1.5
 
 
 @dataclass(frozen=True)
@@ -70,67 +57,52 @@ def rounds_of(
             group = Group(run, n_groups)
             while not standing.done and n_made < n_rounds:
                 n_asked += 1
-                task = run.submit(
-                    make_rounds,
-                    group.first,
-                    group.tree,
-                    cuts,
-                    standing,
-                    step,
-                    n_rounds - n_made,
-                    what=f"rounds-{n_asked}",
-                    workers=[group.addresses[0]],
-                )
-                (found,) = group.gather([task])
-                run.drop([*run.shards, cuts, *group.held])
-                if isinstance(found, Lost):
-                    raise found
-                standing, made = found
+                args = group.root, cuts, standing, step, n_rounds - n_made
+                first = [group.root.address]
+                task = run.submit(make_rounds, *args, what=f"rounds-{n_asked}", workers=first)
+                ((standing, made),) = run.gather([task], group.check)
+                run.drop([*run.shards, cuts, *group.actors])
                 n_made, n_lost = n_made + len(made), 0
                 yield from made
-        except Lost as error:
+        except WorkerLost as error:
             n_lost += 1
             if n_lost > failures_allowed():
-                why = "they may be short of memory; use more shards or larger workers"
-                if isinstance(error, Unreached):
-                    why = "workers must reach each other at any free port"
                 raise RuntimeError(
                     f"{run.name}-rounds was lost with {n_lost} workers, and no round was made "
-                    f"({error}): {why}"
+                    f"({error}): they may be short of memory; use more shards or larger workers, "
+                    "and check that workers reach each other"
                 ) from error
 
 
 class Group:
-    """The workers that hold the shards, each of those it has, as evenly as their threads allow."""
+    """Actors that hold the shards, each those its worker has, as evenly as their threads allow."""
 
     def __init__(self, run: Run, group: int) -> None:
-        self._run = run
-        wait(run.shards)
-        run.gather([one for one in run.shards if one.status == "error"])
-        self.addresses, shards = self._divided()
-        self.held = [
-            run.submit(hold, some, what=f"held-{group}-{number}", workers=[address])
-            for number, (address, some) in enumerate(zip(self.addresses, shards, strict=True))
+        run.wait(run.shards)
+        shards = self._divided(run)
+        whats = [f"actor-{group}-{number}" for number in range(len(shards))]
+        self.root = tree_of(list(zip(shards, map(run.key, whats), strict=True)))
+        self._nodes = {node.key: node for node in _nodes(self.root)}
+        self.actors = [
+            run.submit(
+                ShardActor,
+                some,
+                self._nodes[run.key(what)].below,
+                what=what,
+                workers=[address],
+                actor=True,
+            )
+            for what, (address, some) in zip(whats, shards.items(), strict=True)
         ]
-        asked = [
-            run.submit(address_of, one, what=f"address-{group}-{number}", workers=[address])
-            for number, (address, one) in enumerate(zip(self.addresses, self.held, strict=True))
-        ]
-        listening = self.gather(asked)
-        if not all(listening):
-            raise Lost("shards were moved to another worker")
-        self.first, self.tree = self.held[0], tree_of(listening)
+        run.wait(self.actors, self.check)
 
-    def _divided(self) -> tuple[list[str], list[list[Any]]]:
-        """Workers, and the shards of each."""
-        client = self._run.client
-        threads, homes = client.nthreads(), client.who_has(self._run.shards)
-        if not threads:
-            raise Lost("there are no workers")
-        most = -(-len(self._run.shards) // n_threads_of(client))
+    def _divided(self, run: Run) -> dict[str, list[Any]]:
+        """The shards of each worker that has any."""
+        threads, homes = run.threads(), run.client.who_has(run.shards)
+        most = -(-len(run.shards) // n_threads_of(run.client))
         ours: dict[str, list[Any]] = {address: [] for address in sorted(threads)}
         elsewhere = []
-        for shard in self._run.shards:
+        for shard in run.shards:
             address = next(iter(homes.get(shard.key, ())), None)
             if address in ours and len(ours[address]) < most * threads[address]:
                 ours[address].append(shard)
@@ -138,46 +110,36 @@ class Group:
                 elsewhere.append(shard)
         for shard in elsewhere:
             ours[min(ours, key=lambda one: len(ours[one]) / threads[one])].append(shard)
-        used = {address: some for address, some in ours.items() if some}
-        return list(used), list(used.values())
+        return {address: some for address, some in ours.items() if some}
 
-    def gather(self, tasks: Sequence[Any]) -> list[Any]:
-        """Results of tasks on these workers; raise `Lost` if one of these is gone.
+    def check(self, threads: Mapping[str, int]) -> None:
+        """Raise `WorkerLost` if a worker is gone: no other one makes its actor again."""
+        gone = {node.address for node in self._nodes.values()} - set(threads)
+        if gone:
+            raise WorkerLost(f"{min(gone)} is gone")
 
-        No other worker makes them again: not even a task that is done has a result for certain, for
-        its worker may go before the result is fetched.
-        """
-        results = fetch(self._run.client, tasks)
-        while not ended([results], timeout=LOOK).done:
-            gone = set(self.addresses) - set(self._run.client.nthreads())
-            if gone:
-                raise Lost(f"{min(gone)} is gone")
-        with self._run.watched():
-            return list(results.result())
+
+def _nodes(root: Node) -> Iterator[Node]:
+    yield root
+    for one in root.below:
+        yield from _nodes(one)
 
 
 # ------------------------------------------------------------------------------ a task
 
 
 def make_rounds(
-    held: Held, tree: Tree, cuts: Cuts, standing: Standing, step: Step, most: int
-) -> tuple[Standing, list[Round]] | Lost:
-    """Some rounds, and how things stand after them.
-
-    That a worker is lost is a result: an error would keep what is held here with its traceback.
-    """
+    root: Node, cuts: Cuts, standing: Standing, step: Step, most: int
+) -> tuple[Standing, list[Round]]:
+    """Some rounds, and how things stand after them."""
     end = perf_counter() + TOGETHER
     standing = deepcopy(standing)
     made: list[Round] = []
-    try:
-        with closing(Shards(held, tree)) as shards:
-            rounds = SharedRounds(
-                standing, cuts, shards, step=step.step, smoothing=step.smoothing, rate=step.rate
-            )
-            while not standing.done and len(made) < most and perf_counter() < end:
-                found = rounds.round(len(made) + 1 == most)
-                if found is not None:
-                    made.append(found)
-    except Lost as error:
-        return type(error)(str(error))
+    rounds = SharedRounds(
+        standing, cuts, Shards(root), step=step.step, smoothing=step.smoothing, rate=step.rate
+    )
+    while not standing.done and len(made) < most and perf_counter() < end:
+        found = rounds.round(len(made) + 1 == most)
+        if found is not None:
+            made.append(found)
     return standing, made

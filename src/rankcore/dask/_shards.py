@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_labels, as_rows
-from rankcore._core.numbers import as_vector
+from rankcore._core.numbers import as_vector, extremes
 from rankcore._core.queries import group_rows
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
@@ -47,6 +47,8 @@ class Finding:
     n_bytes : int
     heaviest : float or None
         The greatest weight of a row, if rows have any.
+    lightest : float
+        The least that is not 0; inf if none is.
     """
 
     n_rows: int
@@ -57,10 +59,11 @@ class Finding:
     queries: NDArray[Any] | None
     n_bytes: int
     heaviest: float | None = None
+    lightest: float = np.inf
 
 
-# Delayed rows, labels, queries and weights of rows.
-Piece = tuple[Any, Any, Any, Any]
+# Delayed rows, labels, queries and weights of rows; or a delayed part of a file, a `Shard` or None.
+Piece = Any
 
 
 def pieces_of(
@@ -88,7 +91,7 @@ def pieces_of(
     Returns
     -------
     list of (X, y, qid, sample_weight)
-        Of delayed objects; of files, X is the whole of them.
+        Of delayed objects; of files, each is one delayed object, a `Shard` or None.
     """
     if _are_paths(X):
         if y is not None or qid is not None:
@@ -101,10 +104,8 @@ def pieces_of(
         paths = [os.path.abspath(os.fsdecode(path)) for path in list_sources(X)]  # type: ignore[arg-type]
         each = -(-n_parts // len(paths))
         ranges = [part for path in paths for part in _ranges.cut(path, each)]
-        read = delayed(_ranges.read, pure=True)
-        return [
-            (read(part, n_features, zero_based, np.float64), None, None, None) for part in ranges
-        ]
+        read = delayed(_read, pure=True)
+        return [read(part, n_features, zero_based, np.float64) for part in ranges]
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
     if hasattr(X, "columns"):
@@ -134,7 +135,15 @@ def without_columns(frame: Any, *names: Any) -> Any:
 def _are_paths(X: Any) -> bool:
     if isinstance(X, str | os.PathLike):
         return True
-    return isinstance(X, list | tuple) and all(isinstance(one, str | os.PathLike) for one in X)
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    return all(isinstance(one, str | os.PathLike) for one in X)
+
+
+def _read(part: _ranges.Range, *options: Any) -> Shard | None:
+    """The rows of a part of a file; None if no query begins in it."""
+    found = _ranges.read(part, *options)
+    return None if found is None else Shard(found.X, found.y, found.qid)
 
 
 def _blocks(collection: Any, name: str, chunks: Any) -> list[Any]:
@@ -182,10 +191,11 @@ def _as_shard(piece: Any) -> Shard | None:
     if piece is None or isinstance(piece, Shard):
         return piece
     X, y, qid, weights = piece
-    if y is None:  # a range of a file
-        if X is None:
-            return None
-        return Shard(X.X, X.y, X.qid)
+    if not hasattr(X, "shape"):
+        raise TypeError(
+            "blocks of rows must be arrays, sparse matrices or data frames; found "
+            f"{type(X).__name__}"
+        )
     qid = None if qid is None else np.asarray(qid)
     y, _ = as_labels(y, X.shape[0])
     if qid is not None and qid.shape != y.shape:
@@ -217,6 +227,8 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
         for block in blocks:  # a file does not mention features that are 0 in all of it
             block.resize((block.shape[0], width))
         X = sp.vstack(blocks, format="csr")
+    elif any(map(sp.issparse, blocks)):
+        raise TypeError("some blocks are sparse and others dense; expected one kind in all")
     elif hasattr(blocks[0], "iloc"):
         import pandas as pd
 
@@ -274,11 +286,11 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         queries = None
         if shard.qid is not None:
             queries = np.unique(group_rows(shard.qid, rows.n_rows).ids)
-        heaviest = None
+        heaviest, lightest = None, np.inf
         if shard.weights is not None:
             if not np.isfinite(shard.weights).all() or (shard.weights < 0).any():
                 raise ValueError("sample_weight must be finite and not negative")
-            heaviest = float(shard.weights.max())
+            lightest, heaviest = extremes(shard.weights)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
     return Finding(
@@ -290,6 +302,7 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         queries,
         sum(array.nbytes for array in rows.arrays),
         heaviest,
+        lightest,
     )
 
 

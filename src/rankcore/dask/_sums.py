@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from rankcore.dask._mixing import Run
+from rankcore.dask._run import Run
 
 # Results of shards that are joined by one task, or by the client.
 JOINED = 8

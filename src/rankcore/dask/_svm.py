@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.sources import MemoryRows
 from rankcore._core.training import Trainer
-from rankcore.dask._mixing import Run
+from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import asked, each
 from rankcore.dask._watching import Watching
@@ -49,7 +48,6 @@ def fit_ranksvm(
     model: Any, run: Run, findings: list[Finding], form: Any, watching: Watching
 ) -> Any:
     """A fitted copy of a `RankSVM`; the rest is as `fit_ordinal`."""
-    begin = perf_counter()
     _check_kind(model)
     of_queries = in_queries(findings)
     if not of_queries and len(findings) > 1:
@@ -84,7 +82,8 @@ def fit_ranksvm(
         questions.slopes,
         questions.curve,
         questions.matrix,
-        as_generator(model.random_state),
+        # No entropy: the sample decides only how steps are found, and so the last bits.
+        as_generator(0 if model.random_state is None else model.random_state),
     )
     problem: Any = _Linear()
     with (
@@ -94,7 +93,7 @@ def fit_ranksvm(
         steps = newton_steps(
             space, model.C, model.loss, space.zero(), model.tol, int(model.max_iter)
         )
-        learner = NewtonLearner(shadow, problem, steps, begin)
+        learner = NewtonLearner(shadow, problem, steps)
         learner.monitor = watch
         n_features = findings[0].n_features
         Trainer(learner, MemoryRows(form, run, None, n_features=n_features), watch).run()
@@ -188,7 +187,8 @@ def prepare(shard: Shard, balanced: bool, number: int) -> PairShard:
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
         # As in memory, but that all rows of a shard may weigh nothing.
-        pairing = pair_by_label(as_relevance(shard.y, rows.n_rows), queries, shard.weights, True)
+        labels = as_relevance(shard.y, rows.n_rows)
+        pairing = pair_by_label(labels, queries, shard.weights, True, balanced)
         return PairShard(shard.X, pairing, balanced, int(np.diff(queries.bounds).max()))
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error

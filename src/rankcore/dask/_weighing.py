@@ -23,13 +23,13 @@ class Weighing:
         The classes.
     of_classes : ndarray of float64, or None
         What the weight of a row is multiplied by.
-    mean : float or None
+    mean : float, default=1
         What weights that are shares are divided by.
     """
 
     known: NDArray[Any]
     of_classes: NDArray[np.float64] | None
-    mean: float | None = None
+    mean: float = 1.0
 
     def of(self, shard: Shard) -> NDArray[np.float64]:
         """The weights of the rows of a shard, in the steps of `row_weights`."""
@@ -38,7 +38,7 @@ class Weighing:
             of_rows = self.of_classes[encode(shard.y, self.known)]
             weights = of_rows if weights is None else weights * of_rows
         assert weights is not None
-        return weights if self.mean is None else weights / self.mean
+        return weights / self.mean
 
 
 def facts_of(shard: Shard, weighing: Weighing) -> WeightFacts:

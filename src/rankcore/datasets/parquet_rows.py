@@ -160,8 +160,8 @@ class ParquetRows(FileRows):
                     path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True
                 )
             )
-        except self._arrow.ArrowInvalid as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
+        except self._arrow.ArrowException as error:
+            raise ValueError(f"{path} is damaged, or pyarrow cannot read it: {error}") from error
 
     def _batches(
         self,
@@ -219,7 +219,12 @@ class ParquetRows(FileRows):
             found = file.schema_arrow.names
             wanted, ids = self._wanted(path, found), None
             known = DOCID in found and DOCID not in wanted
-            table = file.read([*wanted, *([DOCID] if known else [])]).combine_chunks()
+            try:
+                table = file.read([*wanted, *([DOCID] if known else [])]).combine_chunks()
+            except (self._arrow.ArrowException, OSError) as error:
+                raise ValueError(
+                    f"{path} is damaged, or pyarrow cannot read it: {error}"
+                ) from error
         if not table.num_rows:
             raise ValueError(f"{path} holds no examples")
         batch = table.to_batches()[0]
@@ -234,12 +239,16 @@ class ParquetRows(FileRows):
 
     def _decoded(self, file: Any, path: str, n_rows: int, columns: list[str]) -> Iterator[Any]:
         """Batches of a file that hold a row at least."""
-        batches = file.iter_batches(n_rows, columns=columns)
+        batches = None
         while True:
             try:
+                if batches is None:
+                    batches = file.iter_batches(n_rows, columns=columns)
                 batch = next(batches, None)
-            except (self._arrow.ArrowInvalid, OSError) as error:
-                raise ValueError(f"{path} is damaged: {error}") from error
+            except (self._arrow.ArrowException, OSError) as error:
+                raise ValueError(
+                    f"{path} is damaged, or pyarrow cannot read it: {error}"
+                ) from error
             if batch is None:
                 return
             if batch.num_rows:
@@ -253,8 +262,12 @@ class ParquetRows(FileRows):
             column, kind = batch.column(name), batch.column(name).type
             if arrow.types.is_float16(kind):  # which Arrow does not cast
                 column = arrow.array(column.to_numpy(zero_copy_only=False).astype(np.float32))
-            elif arrow.types.is_boolean(kind) or arrow.types.is_decimal(kind):
-                column = column.cast(arrow.float64())
+            elif (
+                arrow.types.is_boolean(kind)
+                or arrow.types.is_decimal(kind)
+                or _is_long(arrow, kind)
+            ):
+                column = _as_float64(arrow, column, name, path)
             elif not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
                 raise ValueError(
                     f"{path}: column {name!r} is of type {kind}; features must be numbers: encode "
@@ -289,14 +302,47 @@ def _numbers(arrow: Any, column: Any, name: str, path: str) -> NDArray[np.float6
         raise ValueError(f"{path}: labels must be numbers; column {name!r} is of type {kind}")
     if column.null_count:
         raise ValueError(f"{path}: {column.null_count} labels are missing in column {name!r}")
-    found: NDArray[np.float64] = column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
+    cast = _as_float64(arrow, column, name, path)
+    found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"{path}: labels must be finite; column {name!r} has {found[~np.isfinite(found)][0]}"
+        )
     return found
 
 
+def _is_long(arrow: Any, kind: Any) -> bool:
+    return bool(arrow.types.is_int64(kind) or arrow.types.is_uint64(kind))
+
+
+def _as_float64(arrow: Any, column: Any, name: str, path: str) -> Any:
+    """A column of numbers as float64; raise ValueError if it has integers that float64 has not."""
+    if arrow.types.is_boolean(column.type):
+        column = column.cast(arrow.uint8())
+    try:
+        return column.cast(arrow.float64())
+    except arrow.ArrowException as error:
+        raise ValueError(
+            f"{path}: column {name!r} of type {column.type} has numbers that float64 cannot hold, "
+            f"such as integers beyond 2**53: {error}"
+        ) from error
+
+
 def _ids(arrow: Any, column: Any, name: str, path: str) -> NDArray[Any]:
-    if column.null_count:
-        raise ValueError(f"{path}: {column.null_count} queries are missing in column {name!r}")
-    if arrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    kind = column.type
+    if arrow.types.is_nested(kind):
+        raise ValueError(f"{path}: ids must be numbers or text; column {name!r} is of type {kind}")
+    missing = column.null_count
+    if arrow.types.is_floating(kind):
+        missing = int(np.isnan(column.to_numpy(zero_copy_only=False)).sum())
+    if missing:
+        raise ValueError(f"{path}: {missing} queries are missing in column {name!r}")
+    try:
+        if arrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    except arrow.ArrowException as error:
+        raise ValueError(
+            f"{path}: column {name!r} of type {column.type} cannot be read as ids: {error}"
+        ) from error
     return found

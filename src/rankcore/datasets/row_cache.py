@@ -1,36 +1,33 @@
 """Row caches: directories of plain array files, written once and mapped into memory.
 
-``rows.json`` says what they are; ``values.npy``, ``columns.npy``, ``starts.npy`` and ``labels.npy``
-are a CSR matrix and its labels, ``queries.npy`` has the first row of each query, ``blocks.npy`` the
-first row, value and query of each block and ``checksums.npy`` the CRC-32 of its part of the first
-four. Any tool that reads NumPy's format can use them.
+``rows.json`` says what they are, with a CRC-32 of itself and of each small array; ``values.npy``,
+``columns.npy``, ``starts.npy`` and ``labels.npy`` are a CSR matrix and its labels, ``queries.npy``
+has the first row of each query, ``blocks.npy`` the first row, value and query of each block and
+``checksums.npy`` the CRC-32 of its part of the first four. Any tool that reads NumPy's format can
+use them.
 """
 
 from __future__ import annotations
 
-import io
 import json
+import math
 import mmap
 import os
-import secrets
-import shutil
 import weakref
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import power_of_two
+from rankcore._core.replacing import Workshop
 from rankcore._core.sources import Facts, RowBlocks, Window
-from rankcore._core.survey import Surveyor
 from rankcore._ext.rows import Rows, csr_rows
-from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, reading
-from rankcore.datasets.streams import Source, title
-from rankcore.progress import report
 
-FORMAT, VERSION = "rankcore row cache", 2
+FORMAT, VERSION = "rankcore row cache", 3
 DESCRIPTION = "rows.json"
 # The arrays that blocks have parts of, in the order of their checksums.
 PARTS = ("values", "columns", "starts", "labels")
@@ -46,164 +43,43 @@ DTYPES = {
     "distinct": ("float64",),
     "counts": ("int64",),
 }
-# Bytes of a header of NumPy's format, whatever the length of the array.
-HEADER = 128
 # Mapped bytes from which on pages are given back as soon as they were read.
 RELEASED = 1 << 26
 # Rows whose checked blocks are kept from pass to pass, at 8 bytes for each.
 KEPT_ROWS = 1 << 22
 
 
-class _Growing:
-    """An array file whose length is known at the end."""
-
-    def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
-        self.dtype, self.width = np.dtype(dtype), width
-        self.n = 0
-        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115
-        self.file.write(b"\0" * HEADER)
-
-    def add(self, values: NDArray[Any]) -> int:
-        """Append values; their CRC-32."""
-        content = np.ascontiguousarray(values, self.dtype).data.cast("B")
-        self.file.write(content)
-        self.n += len(values)
-        return zlib.crc32(content)
-
-    def finish(self) -> None:
-        """Write the header, and all to disk."""
-        shape = (self.n, self.width) if self.width else (self.n,)
-        header = io.BytesIO()
-        form = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(header, form)
-        assert header.tell() == HEADER
-        self.file.seek(0)
-        self.file.write(header.getvalue())
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
-
-
-def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
-    """What tells whether files have changed."""
-    stamps: list[dict[str, Any]] = []
-    for source in sources:
-        if hasattr(source, "read"):
-            stamps.append({"name": title(source)})
-            continue
-        status = os.stat(source)
-        path = os.path.abspath(os.fsdecode(source))
-        stamps.append({"name": path, "size": status.st_size, "mtime_ns": status.st_mtime_ns})
-    return stamps
-
-
-def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
-    """Read files into a new row cache, which appears whole or not at all.
-
-    Parameters
-    ----------
-    files : FileRows
-    path : path
-        The directory to make.
-
-    Raises
-    ------
-    OSError, ValueError
-        If a file cannot be read or is malformed, or there is something at ``path``.
-    """
-    target = Path(path)
-    if target.exists():
-        raise FileExistsError(f"{target} exists already: choose another directory, or delete it")
-    if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(f"{target} cannot be made: there is no folder {target.parent}")
-    folder = target.with_name(f".{secrets.token_hex(8)}.rankcore")
-    folder.mkdir()
-    try:
-        _write(files, folder)
-        os.rename(folder, target)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _write(source: FileRows, folder: Path) -> None:
-    stamps = source_stamps(source.sources)
-    kinds = {name: DTYPES[name][-1] for name in DTYPES} | {"values": source.dtype.name}
-    widths = {"blocks": 3, "checksums": len(PARTS)}
-    files: dict[str, _Growing] = {}
-    try:
-        for name, kind in kinds.items():
-            files[name] = _Growing(folder / f"{name}.npy", kind, widths.get(name, 0))
-        surveyor, in_queries = Surveyor(source.n_features), False
-        files["starts"].add(np.zeros(1, dtype=np.int64))
-        files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
-        n_values = 0
-        parts = source.parts(source.n_features, BLOCK_VALUES, BLOCK_ROWS)
-        for X, labels, queries, done in parts:
-            n_rows = files["labels"].n
-            sums = [
-                files["values"].add(X.data),
-                files["columns"].add(X.indices),
-                files["starts"].add(X.indptr[1:].astype(np.int64) + n_values),
-                files["labels"].add(labels),
-            ]
-            if queries is not None:
-                in_queries = True
-                first = np.flatnonzero(np.diff(queries, prepend=-1))
-                files["queries"].add(first + n_rows)
-            n_values += X.nnz
-            bounds = [n_rows + labels.size, n_values, files["queries"].n]
-            files["blocks"].add(np.array([bounds]))
-            files["checksums"].add(np.array([sums]))
-            surveyor.add(labels, X.indices, X.data)
-            report(reading(done, source.size, n_rows + labels.size))
-        survey = surveyor.finish(in_queries, title(source.sources[0]))
-        files["magnitudes"].add(survey.magnitudes)
-        files["distinct"].add(survey.labels)
-        files["counts"].add(survey.counts)
-    finally:
-        for file in files.values():
-            file.finish()
-    small = {name: _crc(folder / f"{name}.npy") for name in kinds if name not in PARTS}
-    names = source.feature_names
-    description = {
-        "format": FORMAT,
-        "version": VERSION,
-        "n_rows": survey.n_rows,
-        "n_features": survey.n_features,
-        "n_values": n_values,
-        "in_queries": in_queries,
-        "mean_square": survey.mean_square,
-        "feature_names": None if names is None else names.tolist(),
-        **source.settings,
-        "sources": stamps,
-        "checksums": small,
-    }
-    with open(folder / DESCRIPTION, "w", encoding="utf-8") as written:
-        json.dump(description, written, indent=1)
-        written.flush()
-        os.fsync(written.fileno())
-
-
-def _crc(path: Path) -> int:
-    return zlib.crc32(path.read_bytes())
+def own_checksum(description: dict[str, Any]) -> int:
+    """The CRC-32 of all that a description says but this."""
+    said = {name: value for name, value in description.items() if name != "checksum"}
+    return zlib.crc32(json.dumps(said, sort_keys=True).encode())
 
 
 class _Mapped:
     """An array file in memory, whose pages can be given back."""
 
     def __init__(self, path: Path, dtypes: Sequence[str]) -> None:
+        if not path.is_file():  # opening a pipe would wait for its other end
+            raise ValueError(f"{path} is missing or not a file: make the cache anew")
         with open(path, "rb") as file:
-            if np.lib.format.read_magic(file) != (1, 0):
-                raise ValueError(f"{path} is damaged: it has another version of NumPy's format")
-            shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
-            begin, size = file.tell(), os.fstat(file.fileno()).st_size
-            wanted = begin + int(np.prod(shape)) * dtype.itemsize
-            if by_column or dtype.name not in dtypes or size != wanted:
-                raise ValueError(f"{path} is damaged: it is not as long as its header says")
+            try:
+                if np.lib.format.read_magic(file) != (1, 0):
+                    raise ValueError("it has another version of NumPy's format")
+                shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+                begin, size = file.tell(), os.fstat(file.fileno()).st_size
+                if by_column or dtype.name not in dtypes or len(shape) > 2:
+                    raise ValueError(f"it has dtype {dtype} and shape {shape}")
+                if min(shape) < 0 or size != begin + math.prod(shape) * dtype.itemsize:
+                    raise ValueError("it is not as long as its header says")
+            except Exception as error:  # the reader of headers raises almost anything
+                raise ValueError(f"{path} is damaged: {error}") from error
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.array = np.frombuffer(self._map, dtype, offset=begin).reshape(shape)
         self._begin, self._item = begin, dtype.itemsize
+
+    def checksum(self) -> int:
+        """The CRC-32 of the file."""
+        return zlib.crc32(self._map)
 
     def release(self, first: int, last: int) -> None:
         """Give back the pages of items first .. last - 1, which stay in the cache of the system."""
@@ -224,8 +100,8 @@ class CachedRows(RowBlocks):
         A directory that `write_cache` made.
     window : int
         Blocks whose rows are shuffled together.
-    temporary : path, optional
-        A folder to delete with this.
+    temporary : Workshop, optional
+        A folder to remove with this.
 
     Raises
     ------
@@ -245,11 +121,11 @@ class CachedRows(RowBlocks):
         self,
         path: str | os.PathLike[str],
         window: int,
-        temporary: str | None = None,
+        temporary: Workshop | None = None,
     ) -> None:
         self.path, self.window = Path(path), window
         if temporary is not None:
-            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+            weakref.finalize(self, temporary.close)
         self.description = about = read_description(self.path)
         self._arrays = {
             name: _Mapped(self.path / f"{name}.npy", dtypes)
@@ -260,7 +136,7 @@ class CachedRows(RowBlocks):
         self._blocks, self._sums = small["blocks"], small["checksums"]
         self._queries = small["queries"]
         labels = small["distinct"]
-        if (labels == np.floor(labels)).all() and np.abs(labels).max() < 2**53:
+        if (labels == np.floor(labels)).all() and np.abs(labels).max(initial=0) < 2**53:
             labels = labels.astype(np.int64)
         self._facts: Facts = Facts(
             about["n_rows"],
@@ -342,12 +218,10 @@ class CachedRows(RowBlocks):
 
     def _small(self, name: str) -> NDArray[Any]:
         file = self.path / f"{name}.npy"
-        if _crc(file) != self.description["checksums"].get(name):
+        mapped = _Mapped(file, DTYPES[name])
+        if mapped.checksum() != self.description["checksums"].get(name):
             raise ValueError(f"{file} is damaged: its checksum is another; make the cache anew")
-        array: NDArray[Any] = np.load(file, allow_pickle=False)
-        if array.dtype.name not in DTYPES[name]:
-            raise ValueError(f"{file} is damaged: it has dtype {array.dtype}")
-        return array
+        return mapped.array
 
     def _check_form(self) -> None:
         about, arrays = self.description, self._arrays
@@ -355,16 +229,48 @@ class CachedRows(RowBlocks):
         n_rows, n_values = about["n_rows"], about["n_values"]
         steps = np.diff(self._blocks, axis=0)
         if (
-            sizes != [(n_values,), (n_values,), (n_rows + 1,), (n_rows,)]
+            n_rows < 1
+            or sizes != [(n_values,), (n_values,), (n_rows + 1,), (n_rows,)]
             or self._blocks.shape != (len(self._sums) + 1, 3)
             or self._sums.shape[1:] != (len(PARTS),)
+            or self._queries.ndim != 1
             or self._blocks[-1].tolist() != [n_rows, n_values, self._queries.size]
             or self._blocks[0].any()
+            or arrays["starts"].array[0] != 0  # of no block
             or (steps < 0).any()
             or (steps[:, 0] < 1).any()
-            or self._facts.magnitudes.shape != (about["n_features"],)
+            or not self._has_whole_queries()
         ):
             raise ValueError(f"{self.path} is damaged: its arrays do not fit together")
+        self._check_survey()
+
+    def _has_whole_queries(self) -> bool:
+        """Whether queries have rows, and each block begins with one."""
+        if not self._facts.in_queries:
+            return self._queries.size == 0
+        if self._queries.size == 0 or self._queries[0] or (np.diff(self._queries) < 1).any():
+            return False
+        starts, places = self._blocks[:-1, 0], self._blocks[:-1, 2]
+        if self._queries[-1] >= self._facts.n_rows or places[-1] >= self._queries.size:
+            return False
+        return bool((self._queries[places] == starts).all())
+
+    def _check_survey(self) -> None:
+        known = self._facts
+        if (
+            known.labels.ndim != 1
+            or known.counts.shape != known.labels.shape
+            or not np.isfinite(known.labels).all()
+            or (np.diff(known.labels) <= 0).any()
+            or (known.counts < 1).any()
+            or sum(known.counts.tolist()) != known.n_rows  # in Python, without overflow
+            or known.magnitudes.shape != (known.n_features,)
+            or not (known.magnitudes >= 0).all()
+            or known.mean_square != power_of_two(known.mean_square)
+        ):
+            raise ValueError(
+                f"{self.path} is damaged: what it says of labels and magnitudes cannot be so"
+            )
 
     def _spans(self, block: int) -> list[tuple[int, int]]:
         """Where the parts of a block begin and end, in the order of `PARTS`."""
@@ -382,6 +288,12 @@ class CachedRows(RowBlocks):
                 raise ValueError(
                     f"{self.path / name}.npy is damaged in block {block}: make the cache anew"
                 )
+        row, row_stop = self._blocks[block : block + 2, 0].tolist()
+        if not np.isin(self._arrays["labels"].array[row:row_stop], self._facts.labels).all():
+            raise ValueError(
+                f"{self.path / 'labels'}.npy is damaged in block {block}: it has labels that "
+                "distinct.npy has not; make the cache anew"
+            )
         self._known[block] = True
 
     def _release(self, block: int) -> None:
@@ -429,24 +341,29 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
 def read_description(path: Path) -> dict[str, Any]:
     """What ``rows.json`` says; raise ValueError unless it is that of a row cache."""
     try:
+        if not (path / DESCRIPTION).is_file():  # opening a pipe would wait for its other end
+            raise ValueError("there is no such file")
         about = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         if about["format"] != FORMAT:
             raise ValueError(f"its format is {about['format']!r}")
-        version = about["version"]
+        if about["version"] != VERSION:
+            raise ValueError(
+                f"it has version {about['version']!r}; this rankcore reads {VERSION}: make it anew"
+            )
+        if about["checksum"] != own_checksum(about):
+            raise ValueError("its checksum is not that of what it says")
         kinds = {"n_rows": int, "n_features": int, "n_values": int, "mean_square": float}
-        for name, kind in {**kinds, "checksums": dict, "in_queries": bool}.items():
+        for name, kind in {**kinds, "checksums": dict, "in_queries": bool, "sources": list}.items():
             if type(about[name]) is not kind:
                 raise ValueError(f"its {name} is {about[name]!r}")
         names = about["feature_names"]
         named = type(names) is list and all(type(name) is str for name in names)
         if names is not None and not (named and len(names) == about["n_features"]):
             raise ValueError(f"its feature_names are not those of {about['n_features']} features")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a row cache, or it is damaged: {error}") from error
-    if version != VERSION:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is a row cache of version {version!r}; this rankcore reads {VERSION}"
-        )
+            f"{path} is not a row cache, or it is damaged: {DESCRIPTION}: {error}"
+        ) from error
     return about
 
 

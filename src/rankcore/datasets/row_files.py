@@ -6,23 +6,18 @@ import os
 from collections.abc import Iterable, Sequence
 from glob import glob
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import gettempdir
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from rankcore._core.replacing import Workshop
 from rankcore._core.sources import RowBlocks
 from rankcore.datasets.file_rows import WINDOW, FileRows
 from rankcore.datasets.letor_blocks import check_count
 from rankcore.datasets.parquet_rows import ParquetRows, is_parquet, parquet_files
-from rankcore.datasets.row_cache import (
-    CachedRows,
-    is_cache,
-    read_description,
-    source_stamps,
-    write_cache,
-)
+from rankcore.datasets.row_cache import CachedRows, is_cache, read_description
+from rankcore.datasets.row_cache_writer import source_stamps, write_cache
 from rankcore.datasets.scaled_rows import ScaledRows, fit_scaler
 from rankcore.datasets.streams import Source, title
 from rankcore.datasets.text_rows import TextRows, reading_options
@@ -143,24 +138,23 @@ def _rows(
         return _opened(sources[0], window, n_features)
     files = _opened_files(sources, n_features, zero_based, dtype, window, named)
     if cache is not None:
-        if is_cache(cache):
-            about = read_description(Path(cache))
-            same = about["sources"] == source_stamps(sources)
-            if not same or any(about[name] != value for name, value in files.settings.items()):
-                raise ValueError(
-                    f"{cache} is a row cache of other files, or they have changed since, or of "
-                    "other settings: delete it, or choose another directory"
-                )
-        else:
+        if not is_cache(cache):
             write_cache(files, cache)
+        about = read_description(Path(cache))
+        same = about["sources"] == source_stamps(sources)
+        if not same or any(about.get(name) != value for name, value in files.settings.items()):
+            raise ValueError(
+                f"{cache} is a row cache of other files, or they have changed since, or of "
+                "other settings: delete it, or choose another directory"
+            )
         return _opened(cache, window, n_features)
     if any(map(_is_stream, sources)):
-        folder = mkdtemp(prefix="rankcore")
+        folder = Workshop(Path(gettempdir(), "rows"))
         try:
-            write_cache(files, os.path.join(folder, "rows"))
-            return CachedRows(os.path.join(folder, "rows"), window, folder)
+            write_cache(files, folder.path / "rows")
+            return CachedRows(folder.path / "rows", window, folder)
         except BaseException:
-            rmtree(folder, ignore_errors=True)
+            folder.close()
             raise
     return files
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
-import secrets
 import stat
 import zlib
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from importlib import import_module
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
+
+from rankcore._core.replacing import replacing
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 Target: TypeAlias = str | os.PathLike[str] | BinaryIO
@@ -234,26 +235,13 @@ def writable(target: Target) -> Iterator[Any]:
         raise TypeError(
             f"expected a path or a file opened in binary mode, found {type(target).__name__}"
         )
-    opener = gzip.open if os.fspath(target).endswith(".gz") else open
-    if os.path.lexists(target) and (os.path.islink(target) or not os.path.isfile(target)):
-        with opener(target, "wb") as stream:  # a link or a device, which stays what it is
-            yield stream
-        return
-    # Beside it, so that a failure on the way leaves an older file as it was.
-    folder, name = os.path.split(os.fspath(target))
-    temporary = os.path.join(folder, f".{secrets.token_hex(8)}.rankcore")
-    try:
-        with ExitStack() as files:
-            opened: Any = files.enter_context(open(temporary, "wb"))
-            if name.endswith(".gz"):
-                opened = files.enter_context(gzip.GzipFile(name, "wb", fileobj=opened))
-            yield opened
-        if os.path.exists(target):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(temporary, target)
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.filename == temporary:
-            error.filename = os.fspath(target)
-        raise
+    with ExitStack() as files:
+        if os.path.exists(target) and not os.path.isfile(target):
+            opened: Any = files.enter_context(open(target, "wb"))  # a device stays what it is
+        else:
+            opened = files.enter_context(replacing(target))
+        name = os.fsdecode(target)
+        if name.endswith(".gz"):
+            packed = gzip.GzipFile(os.path.basename(name), "wb", fileobj=opened)
+            opened = files.enter_context(packed)
+        yield opened

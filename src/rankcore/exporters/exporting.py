@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from rankcore._core.replacing import Workshop, file_target, replacing
 from rankcore.exporters.checking import CHECKED, Check, check_export
 from rankcore.exporters.described import describe
 from rankcore.exporters.reduced import Refused
@@ -119,17 +120,15 @@ def export(
             "probabilities; export it as c or onnx or, for its score, its estimator_ behind the "
             "same steps"
         )
-    target = Path(os.fspath(path)).absolute()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent}")
-    # Files appear when all is well; beside the target, so that a rename is enough.
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".rankcore-") as folder:
-        files = write(described, Path(folder) / target.name, **options)
-        found = None
+    target, found = file_target(path), None
+    with Workshop(target) as folder, ExitStack() as replaced:
+        files = write(described, folder / Path(path).name, **options)
         if check is not None and format in CHECKED:
             found = check_export(described, files, format, check, options)
+        # All are written before the first is in place.
         for file in files:
-            os.replace(file, target.parent / file.name)
+            stream = replaced.enter_context(replacing(Path(path).parent / file.name))
+            stream.write(file.read_bytes())
     if found is not None:
         print(found)
     elif check is not None:

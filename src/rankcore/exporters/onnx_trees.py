@@ -27,6 +27,9 @@ def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
     children = np.where(leaf[:, None], 0, np.concatenate([tree.children for tree in trees]))
     features = np.concatenate([tree.features for tree in trees])
     missing = np.concatenate([tree.missing for tree in trees])
+    thresholds = np.concatenate([tree.thresholds for tree in trees])
+    # Where only missing values go left, -inf goes right with all other numbers.
+    modes = np.where(thresholds == -np.inf, "BRANCH_LT", "BRANCH_LEQ")
     reached = graph.add(
         "TreeEnsembleRegressor",
         x,
@@ -35,8 +38,8 @@ def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
         nodes_treeids=of_tree.tolist(),
         nodes_nodeids=number.tolist(),
         nodes_featureids=np.where(leaf, 0, features).tolist(),
-        nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
-        nodes_values_as_tensor=np.concatenate([tree.thresholds for tree in trees]),
+        nodes_modes=np.where(leaf, "LEAF", modes).tolist(),
+        nodes_values_as_tensor=thresholds,
         nodes_truenodeids=children[:, 0].tolist(),
         nodes_falsenodeids=children[:, 1].tolist(),
         nodes_missing_value_tracks_true=(1 - missing).tolist(),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +37,7 @@ def export_sql(described: Described, path: Path) -> list[Path]:
     if linear is not None:
         values = _after_steps(linear.columns, columns)
         added = [
-            f"{_number(weight)} * {value}"
+            _scaled(value, "*", weight)
             for weight, value in zip(linear.weights.tolist(), values, strict=True)
             if weight != 0.0
         ]
@@ -82,13 +85,30 @@ def _after_steps(columns: Columns, names: list[str]) -> list[str]:
                 for x in found
             ]
             continue
-        numbers = map(_number, step.values.tolist())
+        pairs = zip(found, step.values.tolist(), strict=True)
         if step.kind == "impute":
-            found = [f"COALESCE({x}, {number})" for x, number in zip(found, numbers, strict=True)]
+            found = [f"COALESCE({x}, {_number(value)})" for x, value in pairs]
+        elif step.kind in ("multiply", "divide"):
+            found = [f"({_scaled(x, signs[step.kind], value)})" for x, value in pairs]
         else:
-            sign = signs[step.kind]
-            found = [f"({x} {sign} {number})" for x, number in zip(found, numbers, strict=True)]
+            found = [f"({x} {signs[step.kind]} {_number(value)})" for x, value in pairs]
     return found
+
+
+def _scaled(x: str, sign: str, value: float) -> str:
+    """A product or a quotient that is 0 where it underflows: PostgreSQL raises an error there."""
+    found = f"{x} {sign} {_number(value)}"
+    factor = Fraction(value) if sign == "*" else 1 / Fraction(value)
+    if not factor:
+        return found
+    # The largest number that becomes 0: half of the least one is rounded to an even mantissa.
+    bound = float(min(Fraction(2) ** -1075 / abs(factor), Fraction(sys.float_info.max)))
+    while Fraction(bound) * abs(factor) > Fraction(2) ** -1075:
+        bound = math.nextafter(bound, 0.0)
+    if bound == 0.0:
+        return found
+    ends = f"{_number(-bound)} AND {_number(bound)}"
+    return f"CASE WHEN {x} BETWEEN {ends} THEN {_number(0.0)} ELSE {found} END"
 
 
 def _case(tree: Tree, node: int, columns: list[str], zero_missing: bool) -> str:

@@ -92,13 +92,8 @@ static int32_t answered(const rankcore_model *model, const void *values, const i
     rc_rows X;
     void *room = malloc(rc_model_room(&model->model));
     int32_t code = RC_MODEL_MEMORY;
-    X.data = values;
-    X.indices = columns;
-    X.indptr = offsets;
+    X = rc_rows_csr(values, columns, offsets, dtype, n_rows, model->model.n_features);
     X.stride = stride;
-    X.n_rows = n_rows;
-    X.n_features = model->model.n_features;
-    X.dtype = dtype;
     if (room)
         code = rc_model_answer_(&model->model, &X, scores, ranks, probabilities, room, 1);
     free(room);

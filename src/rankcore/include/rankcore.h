@@ -33,12 +33,14 @@ typedef struct rc_row {
     int32_t dtype; /* RC_FLOAT64 or RC_FLOAT32 */
 } rc_row;
 
-/* Many examples: CSR, or dense rows `stride` values apart (indices and indptr NULL). */
+/* Many examples: CSR, or dense rows (indices and indptr NULL). rc_rows_csr and rc_rows_dense fill
+ * it.
+ */
 typedef struct rc_rows {
     const void *data;
     const int32_t *indices;
     const int64_t *indptr; /* n_rows + 1 offsets */
-    int64_t stride;
+    int64_t stride;        /* dense: values from one row to the next, >= n_features; CSR: unused */
     int64_t n_rows;
     int64_t n_features;
     int32_t dtype;
@@ -125,6 +127,31 @@ static inline rc_row rc_row_f32(const float *data, const int32_t *indices, int64
     x.n = n;
     x.dtype = RC_FLOAT32;
     return x;
+}
+
+/* Dense rows, one behind the other; of a part of their columns, set `stride` to the whole. O(1). */
+static inline rc_rows rc_rows_dense(const void *data, int32_t dtype, int64_t n_rows,
+                                    int64_t n_features)
+{
+    rc_rows X;
+    X.data = data;
+    X.indices = NULL;
+    X.indptr = NULL;
+    X.stride = n_features;
+    X.n_rows = n_rows;
+    X.n_features = n_features;
+    X.dtype = dtype;
+    return X;
+}
+
+/* CSR rows: row i has the values, at their columns, from indptr[i] up to indptr[i + 1]. O(1). */
+static inline rc_rows rc_rows_csr(const void *data, const int32_t *indices, const int64_t *indptr,
+                                  int32_t dtype, int64_t n_rows, int64_t n_features)
+{
+    rc_rows X = rc_rows_dense(data, dtype, n_rows, n_features);
+    X.indices = indices;
+    X.indptr = indptr;
+    return X;
 }
 
 /* Row i (0 <= i < n_rows) of a matrix; borrows from it. O(1). */

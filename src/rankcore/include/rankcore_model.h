@@ -336,7 +336,7 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
         return RC_MODEL_ROWS;
     if (model->form == RC_MODEL_NONE || (ranks && !k) || (probabilities && !model->calibrated))
         return RC_MODEL_UNSUPPORTED;
-    if (X->n_features != model->n_features)
+    if (X->n_features != model->n_features || (!X->indptr && X->stride < X->n_features))
         return RC_MODEL_ROWS;
     if (model->center && X->indices)
         return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */

@@ -184,17 +184,102 @@ static inline rc_model_entry_ rc_json_entry_(rc_json_ *json)
 
 /* ------------------------------------------------------------------------ the header */
 
-/* Where the header and the arrays of a file lie. */
+/* What may be asked for: values of the metadata, by key, and arrays by names of their own. Those
+ * that begin with "scoring." name arrays too. */
+static const char *const rc_model_keys_[] = {
+    "format",          "version",          "checksum",          "n_features",
+    "learner",         "scoring",          "scoring.of",        "scoring.reason",
+    "scoring.tie",     "scoring.decision", "scoring.output",    "scoring.kernel",
+    "scoring.rule",    "scoring.degree",   "scoring.scaler",    "scoring.zero_missing",
+    "scoring.weights", "scoring.at_zero",  "scoring.intercept", "scoring.intercepts",
+    "scoring.offsets", "scoring.values",   "scoring.missing",   "scoring.thresholds",
+    "scoring.base",    "scoring.votes",    "scoring.features",  "scoring.children",
+    "scoring.sides",   "scoring.sets",     "scoring.words",     "scoring.constants",
+    "scoring.vectors", "scoring.indices",  "scoring.indptr",    "scoring.norms",
+    "scoring.sizes",   "scoring.slots",    "scoring.coefs",     "scoring.curves",
+    "scoring.knots",   "scoring.moments",  "scoring.costs",     "scoring.center",
+    "scoring.scale"};
+static const char *const rc_model_names_[] = {"feature_names",
+                                              "feature_names.ends",
+                                              "scaler.feature_names",
+                                              "scaler.feature_names.ends",
+                                              "classes",
+                                              "classes.ends",
+                                              "~crc32"};
+
+enum {
+    RC_MODEL_KEYS_ = sizeof rc_model_keys_ / sizeof *rc_model_keys_,
+    RC_MODEL_NAMES_ = sizeof rc_model_names_ / sizeof *rc_model_names_
+};
+
+/* Longer headers are no headers of this format. */
+#define RC_MODEL_LONGEST_HEADER_ 100000000u
+
+/* Where the header and the arrays of a file lie, and what its header says. */
 typedef struct rc_model_file_ {
     const char *header, *header_end;
     const unsigned char *data;
     int64_t n_data;
+    rc_model_text facts[RC_MODEL_KEYS_];
+    rc_model_array parts[RC_MODEL_KEYS_]; /* the arrays that facts name */
+    rc_model_array named[RC_MODEL_NAMES_];
 } rc_model_file_;
 
-/* Walks all of the header: the value of a key of the metadata, or an array, by name. Returns
- * whether the header is whole. Looking for nothing (name NULL) checks every entry. */
-static inline int32_t rc_model_find_(const rc_model_file_ *file, const char *name,
-                                     rc_model_text *text, rc_model_array *array)
+/* The place of a text among names; -1 if it is none of them. */
+static inline int32_t rc_model_place_(rc_model_text text, const char *const *names, int32_t n)
+{
+    int32_t k;
+    for (k = 0; k < n; k++)
+        if (rc_model_is_(text, names[k]))
+            return k;
+    return -1;
+}
+
+/* Keeps an array of the header: by its own name, or once facts are known by those that name it. */
+static inline void rc_model_keep_(rc_model_file_ *file, rc_model_text name, rc_model_array array,
+                                  int32_t facts_known, rc_json_ *json)
+{
+    int32_t k;
+    if (!facts_known) {
+        k = rc_model_place_(name, rc_model_names_, RC_MODEL_NAMES_);
+        if (k >= 0) {
+            json->bad |= file->named[k].data != NULL;
+            file->named[k] = array;
+        }
+        return;
+    }
+    for (k = 0; k < RC_MODEL_KEYS_; k++)
+        if (file->facts[k].first && file->facts[k].n == name.n &&
+            memcmp(file->facts[k].first, name.first, (size_t)name.n) == 0) {
+            json->bad |= file->parts[k].data != NULL;
+            file->parts[k] = array;
+        }
+}
+
+static inline void rc_model_read_facts_(rc_model_file_ *file, rc_json_ *json, int32_t facts_known)
+{
+    rc_json_take_(json, '{');
+    while (!json->bad && rc_json_peek_(json) != '}') {
+        const rc_model_text key = rc_json_string_(json);
+        rc_model_text value;
+        rc_json_take_(json, ':');
+        value = rc_json_string_(json);
+        if (!json->bad && !facts_known) {
+            const int32_t k = rc_model_place_(key, rc_model_keys_, RC_MODEL_KEYS_);
+            if (k >= 0) {
+                json->bad |= file->facts[k].first != NULL;
+                file->facts[k] = value;
+            }
+        }
+        if (!json->bad && rc_json_peek_(json) == ',')
+            json->at++;
+    }
+    rc_json_take_(json, '}');
+}
+
+/* Walks all of the header once, and checks every entry; without `facts_known` keeps facts and named
+ * arrays, with it the arrays that facts name. Returns whether the header is whole. */
+static inline int32_t rc_model_walk_(rc_model_file_ *file, int32_t facts_known)
 {
     rc_json_ json;
     json.at = file->header;
@@ -204,26 +289,15 @@ static inline int32_t rc_model_find_(const rc_model_file_ *file, const char *nam
     while (!json.bad && rc_json_peek_(&json) != '}') {
         const rc_model_text key = rc_json_string_(&json);
         rc_json_take_(&json, ':');
-        if (rc_model_is_(key, "__metadata__")) {
-            rc_json_take_(&json, '{');
-            while (!json.bad && rc_json_peek_(&json) != '}') {
-                const rc_model_text one = rc_json_string_(&json);
-                rc_model_text value;
-                rc_json_take_(&json, ':');
-                value = rc_json_string_(&json);
-                if (text && rc_model_is_(one, name))
-                    *text = value;
-                if (!json.bad && rc_json_peek_(&json) == ',')
-                    json.at++;
-            }
-            rc_json_take_(&json, '}');
-        } else {
-            const rc_model_entry_ entry = rc_json_entry_(&json);
+        if (rc_model_is_(key, "__metadata__"))
+            rc_model_read_facts_(file, &json, facts_known);
+        else {
+            rc_model_entry_ entry = rc_json_entry_(&json);
             if (entry.last > file->n_data)
                 json.bad = 1;
-            if (!json.bad && array && rc_model_is_(key, name)) {
-                *array = entry.array;
-                array->data = file->data + entry.first;
+            if (!json.bad) {
+                entry.array.data = file->data + entry.first;
+                rc_model_keep_(file, key, entry.array, facts_known, &json);
             }
         }
         if (!json.bad && rc_json_peek_(&json) == ',')
@@ -235,34 +309,38 @@ static inline int32_t rc_model_find_(const rc_model_file_ *file, const char *nam
     return !json.bad;
 }
 
-static inline rc_model_text rc_model_fact_(const rc_model_file_ *file, const char *name)
+static inline rc_model_text rc_model_text_(const char *words)
 {
-    rc_model_text text = {NULL, 0};
-    rc_model_find_(file, name, &text, NULL);
+    rc_model_text text;
+    text.first = words;
+    text.n = (int64_t)strlen(words);
     return text;
+}
+
+static inline rc_model_text rc_model_fact_(const rc_model_file_ *file, const char *key)
+{
+    const int32_t k = rc_model_place_(rc_model_text_(key), rc_model_keys_, RC_MODEL_KEYS_);
+    const rc_model_text none = {NULL, 0};
+    return k < 0 ? none : file->facts[k];
 }
 
 static inline rc_model_array rc_model_named_(const rc_model_file_ *file, const char *name)
 {
-    rc_model_array array;
-    memset(&array, 0, sizeof array);
-    rc_model_find_(file, name, NULL, &array);
-    return array;
+    const int32_t k = rc_model_place_(rc_model_text_(name), rc_model_names_, RC_MODEL_NAMES_);
+    rc_model_array none;
+    memset(&none, 0, sizeof none);
+    return k < 0 ? none : file->named[k];
 }
 
 /* The array that a key of the metadata names; data is NULL unless it has these axes and type. */
 static inline rc_model_array rc_model_part_(const rc_model_file_ *file, const char *key,
                                             int32_t dtype, int32_t n_axes)
 {
-    char name[64];
+    const int32_t k = rc_model_place_(rc_model_text_(key), rc_model_keys_, RC_MODEL_KEYS_);
     rc_model_array array;
-    const rc_model_text of = rc_model_fact_(file, key);
     memset(&array, 0, sizeof array);
-    if (!of.first || of.n >= (int64_t)sizeof name)
-        return array;
-    memcpy(name, of.first, (size_t)of.n);
-    name[of.n] = 0;
-    array = rc_model_named_(file, name);
+    if (k >= 0)
+        array = file->parts[k];
     if (array.dtype != dtype || array.n_axes != n_axes)
         array.data = NULL;
     return array;
@@ -316,13 +394,14 @@ static inline int32_t rc_model_locate_(const unsigned char *bytes, size_t size,
         return 0;
     for (i = 7; i >= 0; i--)
         n = n << 8 | bytes[i];
-    if (n > size - 8 || n < 2 || n % 8)
+    if (n > size - 8 || n > RC_MODEL_LONGEST_HEADER_ || n < 2 || n % 8)
         return 0;
+    memset(file, 0, sizeof *file);
     file->header = (const char *)bytes + 8;
     file->header_end = file->header + n;
     file->data = bytes + 8 + n;
     file->n_data = (int64_t)(size - 8 - (size_t)n);
-    return *file->header == '{' && rc_model_find_(file, "", NULL, NULL);
+    return *file->header == '{' && rc_model_walk_(file, 0) && rc_model_walk_(file, 1);
 }
 
 /* Whether offsets begin with 0, do not descend and end with `last`. */

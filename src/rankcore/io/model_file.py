@@ -7,23 +7,23 @@ that loading takes memory in proportion to the size of the file.
 
 from __future__ import annotations
 
-import errno
 import json
 import mmap
 import os
-import secrets
-import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rankcore._core import scoring as forms
 from rankcore._core.concurrency import unchanging
 from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.replacing import file_target, replacing
 from rankcore._core.scoring import Scoring
 from rankcore.io import safetensors, text_arrays
+from rankcore.io.documents import read_json
 from rankcore.io.parameters import check_learner, decode_param, encode_param, learner_named
 from rankcore.io.scaled import describe_scaler, restore_scaled, scaler_scoring, split_scaler
 
@@ -32,6 +32,8 @@ FORMAT = "rankcore model"
 VERSION = 1
 # Larger files are mapped, and what they hold is read when it is needed.
 LARGE = 2**26
+# Characters of what a file is refused for.
+LONGEST_MESSAGE = 500
 # The last array of a file: CRC-32 of all bytes before it, least significant byte first.
 CHECKSUM = "~crc32"
 # Metadata; those of the scoring come besides.
@@ -82,23 +84,23 @@ def save(
     whole, (scaler, model) = model, split_scaler(model)
     check_learner(model)
     check_is_fitted(model)
-    target = _writable_target(path)
+    target = file_target(path)
     if scaler is not None:
         check_is_fitted(scaler)
     with unchanging(model):
         parts = _pack(whole, model._spec())
 
-    def check(written: Path) -> None:
+    with replacing(target) as stream:
+        stream.writelines(parts)
+        stream.flush()
         try:
-            with open(written, "rb") as stream:
-                _read(_content(stream), verify=True)
+            with open(stream.name, "rb") as written:
+                _read(_content(written), verify=True)
         except ValueError as error:
             raise ValueError(
                 f"this {type(model).__name__} cannot be saved, because its file could not be "
                 f"loaded: {error}"
             ) from error
-
-    _write_atomically(target, parts, check)
 
 
 def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
@@ -165,19 +167,27 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
         if verify and last is not None:
             _check_sum(content, last)
     except Exception as error:  # the readers of bytes that are not theirs raise almost anything
-        raise ValueError(f"is not a rankcore model file, or it is damaged: {error}") from error
+        raise ValueError(
+            f"is not a rankcore model file, or it is damaged: {_shortened(error)}"
+        ) from error
     if version > VERSION:
         raise ValueError(
             f"has format version {version}; this rankcore reads up to {VERSION}: upgrade rankcore"
         )
     try:
-        texts = json.loads(metadata["labels"])
+        texts = read_json(metadata["labels"])
         arrays = Arrays(content, tensors, texts, mapped=not verify)
         model = _rebuild(metadata, arrays)
-        arrays.check_all_read()
+        arrays.check_all_read(_scored_with(metadata, arrays))
     except Exception as error:  # as does what a crafted document asks for
-        raise ValueError(f"is damaged: {error}") from error
+        raise ValueError(f"is damaged: {_shortened(error)}") from error
     return model
+
+
+def _shortened(error: Exception) -> str:
+    """The message of an error, which may quote all of a file."""
+    text = str(error)
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} ..."
 
 
 def _check_sum(content: bytes | mmap.mmap, last: safetensors.Tensor) -> None:
@@ -206,7 +216,7 @@ def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
         )
     for name in scaled:
         prefix = name.removesuffix("scaler")
-        for key, of in scaler_scoring(json.loads(metadata[name])).items():
+        for key, of in scaler_scoring(read_json(metadata[name])).items():
             metadata[f"{SCORING}.{key}"] = of if key == "scaler" else prefix + of
     arrays, texts = text_arrays.encode(arrays)
     metadata["labels"], metadata["checksum"] = json.dumps(texts), CHECKSUM
@@ -257,6 +267,23 @@ def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str
         else:
             metadata[of], arrays[of] = of, array
     return metadata
+
+
+def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> set[str]:
+    """Names of the arrays that scores are computed from, for readers that only want to score.
+
+    They follow from what the learner has read, and are not read here.
+    """
+    found = set()
+    for key, value in metadata.items():
+        part = key.removeprefix(f"{SCORING}.")
+        if part in forms.ARRAYS and part != key:
+            if value not in arrays:
+                raise ValueError(f"it has no array {value}")
+            found.add(value)
+        elif part != key and part not in forms.FACTS:
+            raise ValueError(f"it has metadata that no model has: {key}")
+    return found
 
 
 def _where(array: np.ndarray) -> tuple[Any, ...]:
@@ -317,11 +344,9 @@ class Arrays(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self.shapes)
 
-    def check_all_read(self) -> None:
-        """Raise if there is an array that the learner did not ask for."""
-        unknown = {
-            name for name in self._tensors.keys() - self._read if not name.startswith(f"{SCORING}.")
-        }
+    def check_all_read(self, others: set[str]) -> None:
+        """Raise if there is an array that the learner did not ask for, but for some others."""
+        unknown = self._tensors.keys() - self._read - others
         if unknown:
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
 
@@ -375,53 +400,20 @@ def _rebuild_model(metadata: dict[str, str], arrays: Any) -> tuple[Any, set[str]
         part, its_names = _rebuild_model(under, _Under(arrays, prefix))
         known |= {prefix + one for one in its_names}
         parts[name] = (part, None)
-    params = json.loads(metadata["parameters"])
+    params = read_json(metadata["parameters"])
     model = kind(**{name: decode_param(value) for name, value in params.items()})
     model._check_params()
-    n_features = check_n_features(json.loads(metadata["n_features"]))
+    n_features = check_n_features(read_json(metadata["n_features"]))
     names = None
     if "feature_names" in arrays:
         names = arrays["feature_names"]
     listed = None if names is None else names.tolist()
-    facts = json.loads(metadata["facts"])
+    facts = read_json(metadata["facts"])
     model._restore(ModelSpec(facts, arrays, n_features, listed, parts=parts))
     if names is not None:
         if names.shape != (n_features,):
             raise ValueError("its feature names do not fit its features")
         model.feature_names_in_ = names
     if "scaler" in metadata:
-        model = restore_scaled(json.loads(metadata["scaler"]), arrays, model)
+        model = restore_scaled(read_json(metadata["scaler"]), arrays, model)
     return model, known
-
-
-def _writable_target(path: str | os.PathLike[str]) -> Path:
-    """Where a file of this path will be, all links followed; raise if none can be there."""
-    target = Path(os.path.realpath(path))
-    if target.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {target.parent}")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{path} is not a file: a model needs one of its own")
-    return target
-
-
-def _write_atomically(path: Path, parts: list[bytes], check: Callable[[Path], None]) -> None:
-    """Replace ``path`` by a whole file: write beside it, flush to disk, check, then rename."""
-    temporary = path.with_name(f".{secrets.token_hex(8)}.rankcore")
-    # As readable as any other new file, which tempfile's are not.
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    handle = os.open(temporary, flags, 0o666 if mode is None else mode & 0o600)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.writelines(parts)
-            stream.flush()
-            os.fsync(stream.fileno())
-        check(temporary)
-        if mode is not None:  # narrower until the content is whole, never wider
-            os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +31,22 @@ LENGTH_BYTES = 8
 ALIGNMENT = 8
 # What the library of the format accepts.
 LONGEST_HEADER = 100_000_000
+METADATA = "__metadata__"
+# As many as every release of NumPy has.
+MOST_DIMENSIONS = 32
+
+# A header is read piece by piece, so that no JSON of it takes more memory than it has arrays.
+_SPACE = r"[ \t\n\r]*+"
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_OPENING = re.compile(rf"{_SPACE}\{{{_SPACE}(\}})?")
+_NAME = re.compile(rf"{_SPACE}({_STRING}){_SPACE}:{_SPACE}")
+_NEXT = re.compile(rf"{_SPACE}([,}}])")
+_TEXT = re.compile(_STRING)
+_FORM = re.compile(r"\{[^{}]{0,1000}\}")
+_END = re.compile(rf"{_SPACE}\Z")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """Where an array lies in a file.
 
@@ -67,7 +81,7 @@ def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> lis
     TypeError
         If an array has another dtype.
     """
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    header: dict[str, Any] = {METADATA: dict(metadata)}
     parts, end = [b"", b""], 0
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         dtype = array.dtype.newbyteorder("<")
@@ -102,17 +116,34 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     size = len(content)
     n = int.from_bytes(content[:LENGTH_BYTES], "little")
     begin = LENGTH_BYTES + n
-    if size < LENGTH_BYTES or begin > size or n > LONGEST_HEADER:
+    if size < LENGTH_BYTES or begin > size:
         raise ValueError(f"{size} bytes are too few for the header that they announce")
+    if n > LONGEST_HEADER:
+        raise ValueError(f"its header has {n} bytes; at most {LONGEST_HEADER} are supported")
     # A header begins with a brace: so its readers tell it from other files.
-    text = bytes(content[LENGTH_BYTES:begin])
-    if text[:1] != b"{":
+    if content[LENGTH_BYTES : LENGTH_BYTES + 1] != b"{":
         raise ValueError("it has no header of a safetensors file")
-    header = json.loads(text.decode(), object_pairs_hook=_distinct)
-    metadata = header.pop("__metadata__", {})
-    if not all(isinstance(value, str) for value in metadata.values()):
-        raise ValueError("its metadata are not all text")
-    tensors = {name: _tensor(name, entry, begin) for name, entry in header.items()}
+    metadata: dict[str, str] = {}
+    tensors: dict[str, Any] = {}
+    text = bytes(content[LENGTH_BYTES:begin]).decode()
+
+    def take_fact(name: str, at: int) -> int:
+        found = _matched(_TEXT, text, at, "its metadata are not all text")
+        _add(metadata, name, json.loads(found[0]))
+        return found.end()
+
+    def take(name: str, at: int) -> int:
+        if name == METADATA:
+            _add(tensors, name, None)
+            return _walk(text, at, take_fact)
+        without = f"the header of the array {name} has not a dtype, a shape and offsets"
+        found = _matched(_FORM, text, at, without)
+        entry = json.loads(found[0], object_pairs_hook=_distinct)
+        _add(tensors, name, _tensor(name, entry, begin))
+        return found.end()
+
+    _matched(_END, text, _walk(text, 0, take))
+    tensors.pop(METADATA, None)
     end = begin
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].first, item[1].last)):
         if tensor.first != end:
@@ -123,24 +154,56 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     return metadata, tensors
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _walk(text: str, at: int, take: Callable[[str, int], int]) -> int:
+    """Read a JSON object that begins at a place; the place behind it.
+
+    ``take`` reads what a name stands for, and returns the place behind that.
+    """
+    opening = _matched(_OPENING, text, at)
+    at = opening.end()
+    if opening[1]:
+        return at
+    while True:
+        name = _matched(_NAME, text, at)
+        mark = _matched(_NEXT, text, take(json.loads(name[1]), name.end()))
+        at = mark.end()
+        if mark[1] == "}":
+            return at
+
+
+def _matched(
+    pattern: re.Pattern[str], text: str, at: int, otherwise: str = "its header is no JSON object"
+) -> re.Match[str]:
+    found = pattern.match(text, at)
+    if found is None:
+        raise ValueError(f"{otherwise} (character {at})")
+    return found
+
+
+def _add(found: dict[str, Any], name: str, value: Any) -> None:
+    if name in found:
         raise ValueError("its header has two entries of one name")
+    found[name] = value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        _add(found, name, value)
     return found
 
 
 def _tensor(name: str, entry: Any, begin: int) -> Tensor:
-    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+    if entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"the header of the array {name} has not a dtype, a shape and offsets")
-    shape, offsets = entry["shape"], entry["data_offsets"]
-    numbers = [*shape, *offsets]
-    if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+    shape, (first, last) = entry["shape"], entry["data_offsets"]
+    if not all(type(number) is int and 0 <= number < 2**63 for number in [*shape, first, last]):
         raise ValueError(f"the shape or the offsets of the array {name} are impossible")
+    if len(shape) > MOST_DIMENSIONS:
+        raise ValueError(f"the array {name} has {len(shape)} dimensions; at most {MOST_DIMENSIONS}")
     dtype = DTYPES.get(entry["dtype"])
     if dtype is None:
         raise ValueError(f"the array {name} has dtype {entry['dtype']!r}")
-    first, last = offsets
     if math.prod(shape) * dtype.itemsize != last - first:
         raise ValueError(f"the array {name} is not as long as its header says")
     return Tensor(dtype, tuple(shape), begin + first, begin + last)

@@ -15,6 +15,9 @@ ENDS = ".ends"
 STRINGS = "str"
 # Characters of NumPy's strings that may be wider than the longest one.
 WIDEST = 1024
+# Bytes of an array of NumPy's strings, which are as wide as the longest: at most as many as here,
+# and this many times those in the file.
+LARGEST, TIMES = 2**20, 16
 
 
 def encode(
@@ -45,13 +48,13 @@ def encode(
         values = array.reshape(-1).tolist() if array.dtype.kind in "USO" else []
         if array.dtype.kind in "US" or (values and all(isinstance(one, str) for one in values)):
             longest, width = max(map(len, values), default=0), array.dtype.str.lstrip("<>|=")
-            if array.dtype.kind == "O":
-                kinds[name] = STRINGS
-            else:  # as wide as it was, unless that is out of proportion
-                kinds[name] = width if int(width[1:]) <= WIDEST else f"{width[0]}{longest}"
+            kinds[name] = STRINGS
             strings = [one.encode() if isinstance(one, str) else one for one in values]
             found[name] = np.frombuffer(b"".join(strings), dtype=np.uint8)
             found[name + ENDS] = np.cumsum([len(one) for one in strings], dtype=np.int64)
+            if array.dtype.kind != "O":  # as wide as it was, unless that is out of proportion
+                wide = int(width[1:]) <= WIDEST and _fits(array.nbytes, found[name], values)
+                kinds[name] = width if wide else f"{width[0]}{longest}"
         elif array.dtype.kind in "mM":
             kinds[name] = array.dtype.newbyteorder("=").name
             found[name] = array.astype(array.dtype.newbyteorder("=")).view(np.int64)
@@ -88,16 +91,28 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
         or array.ndim != 1
         or ends.dtype != np.int64
         or ends.ndim != 1
-        or (np.diff(ends, prepend=0) < 0).any()
+        or (ends[:1] < 0).any()
+        or (ends[1:] < ends[:-1]).any()
         or (ends[-1:] != array.size).any()
     ):
         raise ValueError(f"its strings {name} do not fit together")
     content, places = array.tobytes(), [0, *ends.tolist()]
-    strings = [content[first:last] for first, last in pairwise(places)]
+    parts = (content[first:last] for first, last in pairwise(places))
+    found: list[Any] = list(parts) if kind[:1] == "S" else [one.decode() for one in parts]
     if kind == STRINGS:
-        return np.array([one.decode() for one in strings], dtype=object)
-    found: list[Any] = strings if kind[0] == "S" else [one.decode() for one in strings]
+        return np.array(found, dtype=object)
     longest, width = max(map(len, found), default=0), int(kind[1:])
     if not longest <= width <= max(longest, WIDEST):
         raise ValueError(f"its strings {name} have up to {longest} characters, and not {width}")
+    size = len(found) * np.dtype(kind).itemsize
+    if not _fits(size, array, found):
+        raise ValueError(
+            f"its {len(found)} strings {name} of up to {longest} characters take {size} bytes in "
+            "one array of NumPy: shorten the longest"
+        )
     return np.array(found, dtype=kind)
+
+
+def _fits(size: int, content: NDArray[np.uint8], strings: list[Any]) -> bool:
+    """Whether an array of NumPy's strings is not many times as large as what a file has of it."""
+    return size <= LARGEST + TIMES * (content.nbytes + 8 * len(strings))

@@ -127,7 +127,10 @@ class OnlineOrdinalClassifier(OrdinalModel):
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
-        """A state that has seen nothing; of the sizes of a spec's arrays, where they are free."""
+        """A state that has seen nothing.
+
+        With the arrays of a spec, only the outline of one, of their sizes where these are free.
+        """
         raise NotImplementedError
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
@@ -157,8 +160,9 @@ class OnlineOrdinalClassifier(OrdinalModel):
         for name in arrays:
             if name.startswith("by_feature."):
                 check_columns(arrays, name, n_features)
-        # A fresh state says which arrays there must be, of which types and shapes. Its parameters
-        # are those that were built in, which may since have been set to others.
+        # A fresh state says which arrays there must be, of which types and shapes; it takes memory
+        # for none of them. Its parameters are those that were built in, which may since have been
+        # set to others.
         builder = clone(self).set_params(**settings)
         builder._check_params()
         expected = builder._new_state(n_features, classes.size, arrays)

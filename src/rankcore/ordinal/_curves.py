@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.model_spec import array_like
+from rankcore._core.model_spec import array_like, outline
 from rankcore._core.numbers import Floats
 from rankcore._ext.calibration import probabilities
 
@@ -200,13 +200,13 @@ def fit_isotonic(
 def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) -> Curves:
     """The curves of k ranks in a model file; raise ValueError if they are none."""
     if "knots" not in arrays:
-        thresholds = array_like(arrays, "curves", np.empty((1, k - 1)))[0]
+        thresholds = array_like(arrays, "curves", outline((1, k - 1)))[0]
         if (np.diff(thresholds) < 0).any():
             raise ValueError("its thresholds do not ascend")
         return CumulativeLogits(thresholds, slope)
     m = arrays["knots"].size
-    knots = array_like(arrays, "knots", np.empty(m))
-    above = array_like(arrays, "curves", np.empty((m, k - 1)))
+    knots = array_like(arrays, "knots", outline(m))
+    above = array_like(arrays, "curves", outline((m, k - 1)))
     if m == 0 or not (np.diff(knots) > 0).all():
         raise ValueError("its knots do not ascend")
     if (above < 0).any() or (above > 1).any():

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from rankcore._core.numbers import Floats
+from rankcore._ext.rows import Rows
 
 
 class HeldOutFits:
@@ -98,16 +99,22 @@ def moments(scores: Floats) -> tuple[float, float]:
     return float(scores.mean()), float(scores.std()) or 1.0
 
 
-def sliceable(X: Any) -> Any:
-    """Rows of which some can be taken."""
-    from scipy.sparse import issparse
+def sliceable(X: Any, rows: Rows) -> Any:
+    """Input of which some rows can be taken; sparse input as the CSR that `rows` has made of it."""
+    from scipy.sparse import csr_matrix, issparse, isspmatrix
+
+    from rankcore.datasets.scaled_rows import matrix
 
     if issparse(X):
-        return X.tocsr()
+        if X.format == "csr":
+            return X
+        return csr_matrix(matrix(rows)) if isspmatrix(X) else matrix(rows)
     return X if hasattr(X, "iloc") or hasattr(X, "shape") else np.asarray(X)
 
 
 def _taken(X: Any, rows: NDArray[Any]) -> Any:
     from sklearn.utils import _safe_indexing
 
-    return X if rows.size == X.shape[0] and rows[0] == 0 else _safe_indexing(X, rows)
+    if rows.size == X.shape[0] and rows[0] == 0:
+        return X
+    return _safe_indexing(X, rows)

@@ -105,7 +105,7 @@ def held_out_labels(
     eval_metric: Any,
     taken: Sequence[str],
 ) -> list[HeldOutLabels]:
-    """The held-out sets of a fit, see `rankcore._core.watch.as_eval_sets`."""
+    """The held-out sets of a fit, see `rankcore._core.monitor.as_eval_sets`."""
     metrics = as_metrics(eval_metric)
     names = measure_names(metrics, taken, len(sets))
     return [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from rankcore._core.numbers import as_weights
+from rankcore._core.numbers import as_weights, exact_sum
 
 # Visits that weights may ask for, per row on average.
 MOST_VISITS = 1000
@@ -36,7 +37,7 @@ def row_weights(
     """The weight of each row: that of the sample times that of its class.
 
     Weights of at most 1, fractions among them, are shares, as boosting has them: with all rows at
-    hand they are multiplied so that their mean is 1.
+    hand they are multiplied so that their mean is 1. Equal shares are exactly no weights.
 
     Parameters
     ----------
@@ -63,14 +64,17 @@ def row_weights(
     if class_weight is not None:
         counts = np.bincount(ranks, minlength=classes.size)
         of_class = weights_of_classes(class_weight, counts, classes)[ranks]
-        weights = of_class if weights is None else weights * of_class
+        with np.errstate(over="ignore"):
+            weights = of_class if weights is None else weights * of_class
+        if not np.isfinite(weights).all():
+            raise ValueError("sample_weight times class_weight must be finite: scale them")
     if weights is None:
         return None
     facts = WeightFacts.of(weights)
-    if facts.ones:
-        return None
     mean = facts.mean_of_shares()
-    return weights / mean if all_rows and mean is not None else weights
+    if not all_rows:
+        mean = 1.0
+    return None if facts.all_weigh(mean) else weights / mean
 
 
 @dataclass(frozen=True)
@@ -80,46 +84,54 @@ class WeightFacts:
     Attributes
     ----------
     n_rows : int
-    total, greatest : float
-    ones : bool
-        Whether all are 1.
+    least, greatest : float
     fractions : bool
         Whether any is between 0 and 1.
+    total : Fraction
+        Of weights of at most 1, without rounding: the mean of equal ones is then their value.
     """
 
     n_rows: int
-    total: float
+    least: float
     greatest: float
-    ones: bool
     fractions: bool
+    total: Fraction
 
     @classmethod
     def of(cls, weights: np.ndarray, counts: np.ndarray | None = None) -> WeightFacts:
         """Of the products of sample and class weights of rows; or of classes, of these counts."""
-        with np.errstate(over="ignore"):  # of those that are no shares
-            total = weights.sum() if counts is None else weights @ counts
-        there = weights if counts is None else weights[counts > 0]
-        return cls(
-            weights.size if counts is None else int(counts.sum()),
-            float(total),
-            float(there.max(initial=0.0)),
-            bool((there == 1).all()),
-            bool(((there > 0) & (there < 1)).any()),
-        )
+        if counts is None:
+            n_rows, there = weights.size, weights
+        else:
+            n_rows, there = int(counts.sum()), weights[counts > 0]
+        greatest = float(there.max(initial=0.0))
+        if greatest > 1:
+            total = Fraction()
+        elif counts is None:
+            total = exact_sum(weights)
+        else:
+            of_classes = zip(weights.tolist(), counts.tolist(), strict=True)
+            total = sum((Fraction(weight) * n for weight, n in of_classes), Fraction())
+        least = float(there.min(initial=np.inf))
+        return cls(n_rows, least, greatest, bool(((there > 0) & (there < 1)).any()), total)
 
     @classmethod
     def together(cls, parts: Sequence[WeightFacts]) -> WeightFacts:
         """Of all rows, by those of their parts."""
         return cls(
             sum(part.n_rows for part in parts),
-            sum(part.total for part in parts),
+            min(part.least for part in parts),
             max(part.greatest for part in parts),
-            all(part.ones for part in parts),
             any(part.fractions for part in parts),
+            sum((part.total for part in parts), Fraction()),
         )
 
-    def mean_of_shares(self) -> float | None:
-        """What shares are divided by; None if these are no shares.
+    def all_weigh(self, value: float) -> bool:
+        """Whether all weights are a value, or there are none."""
+        return self.least >= value >= self.greatest
+
+    def mean_of_shares(self) -> float:
+        """What shares are divided by; 1 if these are no shares.
 
         Raises
         ------
@@ -129,8 +141,8 @@ class WeightFacts:
         if not self.greatest:
             raise ValueError("class_weight leaves every row without weight")
         if self.greatest <= 1 and self.fractions:
-            return self.total / self.n_rows
-        return None
+            return float(self.total / self.n_rows)
+        return 1.0
 
 
 def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
@@ -149,10 +161,8 @@ def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) ->
     """
     weights = weights_of_classes(class_weight, counts, classes)
     facts = WeightFacts.of(weights, counts)
-    if facts.ones:
-        return None
     mean = facts.mean_of_shares()
-    return weights if mean is None else weights / mean
+    return None if facts.all_weigh(mean) else weights / mean
 
 
 def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -200,11 +210,15 @@ class Visits:
         self._in_part = in_part
         self._n, self._weights, self._shuffle = n_rows, weights, shuffle
         self._generator = generator
-        if weights is not None and weights.sum() > MOST_VISITS * n_rows:
-            raise ValueError(
-                "this learner visits a row as often as its weight says: weights must be at most "
-                f"{MOST_VISITS} on average; found {weights.mean():.3g}: scale them"
-            )
+        if weights is not None:
+            with np.errstate(over="ignore"):
+                total = weights.sum()
+            if total > MOST_VISITS * n_rows:
+                raise ValueError(
+                    "this learner visits a row as often as its weight says: weights must be at "
+                    f"most {MOST_VISITS} on average; found {(weights / n_rows).sum():.3g}: scale "
+                    "them"
+                )
         self._order: np.ndarray | None = None
         if weights is not None or shuffle:
             self._order = self._drawn()

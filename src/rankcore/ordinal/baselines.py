@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
+from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_flag, check_option, check_real
 from rankcore._core.scoring import Scoring
@@ -174,6 +175,7 @@ class WidrowHoff(ProjectingClassifier):
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
+        zeros = np.zeros if like is None else outline
         # The number of ranks is not in any array's shape, but scoring needs it.
         others = {
             "n_ranks": np.array([n_ranks], dtype=np.int64),
@@ -181,8 +183,8 @@ class WidrowHoff(ProjectingClassifier):
         }
         by_feature = {}
         for name in ["", "_sums"] if self.average else [""]:
-            by_feature[f"weights{name}"] = np.zeros(n_features)
-            others[f"intercept{name}"] = np.zeros(1)
+            by_feature[f"weights{name}"] = zeros(n_features)
+            others[f"intercept{name}"] = zeros(1)
         return OnlineState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
@@ -356,10 +358,11 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
+        zeros = np.zeros if like is None else outline
         by_feature, others = {}, {"scale": new_intercept_scale(self)}
         for name in ["", "_sums"] if self.average else [""]:
-            by_feature[f"weights{name}"] = np.zeros((n_features, n_ranks))
-            others[f"intercepts{name}"] = np.zeros(n_ranks)
+            by_feature[f"weights{name}"] = zeros((n_features, n_ranks))
+            others[f"intercepts{name}"] = zeros(n_ranks)
         return OnlineState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.contributions import Contributions
 from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
-from rankcore._core.model_spec import ModelSpec, Specified, array_like
+from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import check_option, check_real
 from rankcore._core.scoring import Scoring, no_scoring
@@ -37,6 +37,7 @@ from rankcore.ordinal._held_out import (
     thawed,
 )
 from rankcore.ordinal._neighbours import before_each, conformal_quantile
+from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
 
 METHODS = ("cumulative", "isotonic")
@@ -143,7 +144,8 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         classes : array-like, shape (n_classes,), optional
             Every label, lowest rank first; needed for strings.
         sample_weight : array-like, shape (n_samples,), optional
-            Weights of the rows, for the learner and for the probabilities.
+            Weights of the rows, for the learner and for the probabilities: shares, as a learner of
+            ordered labels takes them, if all are at most 1, fractions among them.
 
         Returns
         -------
@@ -158,15 +160,18 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         self._check_params()
         rows = as_rows(X)
         labels, declared = as_labels(y, rows.n_rows)
+        n_features, sliced = rows.n_features, sliceable(X, rows)
+        del rows  # which may be a copy of X
         known = classes if classes is not None else declared
         known = find_classes(labels) if known is None else check_classes(known)
         ranks = encode(labels, known)
         weights = as_weights(sample_weight, "sample_weight", {"row": labels.size})
+        of_rows = row_weights(weights, None, ranks, known, all_rows=True)
         estimator = PRank() if self.estimator is None else self.estimator
-        task = HeldOutFits(estimator, sliceable(X), labels, known, weights)
+        task = HeldOutFits(estimator, sliced, labels, known, weights)
         if is_frozen(estimator):
             fitted = estimator
-            scores = latent_scores(fitted, X)
+            scores = latent_scores(fitted, sliced)
             center, scale = moments(scores)
             held_out = np.arange(labels.size)
             scores = (scores - center) / scale
@@ -175,13 +180,13 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             held_out = np.concatenate([part for part, _ in found])
             scores = np.concatenate([one for _, one in found])
             fitted = task.fit(np.arange(labels.size))
-            center, scale = moments(latent_scores(fitted, X))
+            center, scale = moments(latent_scores(fitted, sliced))
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
         curves = fit_curves(
             scores,
             ranks[held_out],
             known.size,
-            None if weights is None else weights[held_out],
+            None if of_rows is None else of_rows[held_out],
         )
         probabilities = curves.probabilities(scores)
         named = BaseEstimator()
@@ -190,7 +195,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | {
             **vars(named),
-            "n_features_in_": rows.n_features,
+            "n_features_in_": n_features,
             "classes_": known,
             "estimator_": fitted,
             "curves_": curves,
@@ -429,15 +434,15 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         if not np.array_equal(getattr(learner, "classes_", classes), classes):
             raise ValueError("its labels are not those of its estimator")
         k = classes.size
-        slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", np.empty(3)).tolist()
+        slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", outline(3)).tolist()
         if slope < 0 or self.scale_ <= 0:
             raise ValueError("its array moments has a negative slope or scale")
         self.curves_ = restored_curves(spec.arrays, k, slope)
-        self.costs_ = array_like(spec.arrays, "costs", np.empty((k, k)))
+        self.costs_ = array_like(spec.arrays, "costs", outline((k, k)))
         self.classes_, self.n_features_in_ = classes, spec.n_features
         if "conformal_scores" in spec.arrays:
             n = spec.arrays["conformal_scores"].size
-            self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", np.empty(n))
+            self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", outline(n))
         if is_frozen(self.estimator):
             self.estimator = type(self.estimator)(whole)
             self.estimator_ = self.estimator

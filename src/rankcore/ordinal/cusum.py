@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import reads
+from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import STEP_RULES, check_flag, check_option, check_real
 from rankcore._core.scoring import Scoring
@@ -204,9 +205,10 @@ class CuSumRank(ProjectingClassifier):
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
+        zeros = np.zeros if like is None else outline
         names = ["", "_sums"] if self.average else [""]
-        by_feature = {f"weights{name}": np.zeros((n_features, n_ranks - 1)) for name in names}
-        others = {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}
+        by_feature = {f"weights{name}": zeros((n_features, n_ranks - 1)) for name in names}
+        others = {f"thresholds{name}": zeros(n_ranks - 1) for name in names}
         others["scale"] = new_intercept_scale(self)
         return OnlineState(by_feature, others, settings=self._settings())
 

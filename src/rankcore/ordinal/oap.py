@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import reads, signals_held
+from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator, check_option
-from rankcore._core.state import OnlineState
+from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
 from rankcore._core.threads import check_n_jobs, n_threads, shared_out
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
@@ -48,6 +49,8 @@ class OAP(ThresholdClassifier):
     tie: str
     threshold_scale: float | str
     n_jobs: int | None
+    # How members have moved the thresholds in a pass, if they learn elsewhere.
+    _moved: np.ndarray | None = None
 
     @property
     @reads
@@ -119,6 +122,7 @@ class OAP(ThresholdClassifier):
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
+        zeros, by_line = (np.zeros, zeros_by_line) if like is None else (outline, outline)
         width = tile_width(n_features, self.n_estimators)
         if like is not None:
             width = int((0, *like["others.steps"].shape)[-1])
@@ -127,35 +131,36 @@ class OAP(ThresholdClassifier):
         n_tiles = math.ceil(self.n_estimators / width)
         sums = ["", "_sums"] if self.average_members else [""]
         by_feature: dict[str, np.ndarray] = {
-            f"weights{name}": zeros_by_line((n_tiles, n_features, width)) for name in sums
+            f"weights{name}": by_line((n_tiles, n_features, width)) for name in sums
         }
-        by_feature["mean"] = np.zeros(n_features)
+        by_feature["mean"] = zeros(n_features)
         shape = (n_tiles, n_ranks - 1, width)
         others = {
-            **{f"steps{name}": np.zeros(shape, dtype=np.int64) for name in sums},
-            "thresholds": np.zeros(shape),
-            "totals": np.zeros(n_ranks - 1, dtype=np.int64),
-            "mean_thresholds": np.zeros(n_ranks - 1),
+            **{f"steps{name}": zeros(shape, dtype=np.int64) for name in sums},
+            "thresholds": zeros(shape),
+            "totals": zeros(n_ranks - 1, dtype=np.int64),
+            "mean_thresholds": zeros(n_ranks - 1),
             "scale": new_scale(self.threshold_scale),
-            "seen": np.zeros((n_tiles * width, 3), dtype=np.int64),
-            "survived": np.zeros(n_tiles * width, dtype=np.int64),
+            "seen": zeros((n_tiles * width, 3), dtype=np.int64),
+            "survived": zeros(n_tiles * width, dtype=np.int64),
             "seed": as_generator(self.random_state).integers(2**63, size=1),
         }
         return OnlineState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        seen = state.others["seen"]
+        seen, survived = state.others["seen"], state.others["survived"]
         if (
-            (seen < 0).any()
+            not are_counts(seen, survived)
+            or survived.sum(dtype=np.float64) > MOST_COUNTED
             or (seen[:, 2] > seen[:, 0]).any()
-            or (state.others["survived"] < 0).any()
             or state.others["seed"][0] < 0
         ):
             raise ValueError("what its members have counted is impossible")
         check_known_scale(state, state.settings["threshold_scale"])
-        steps, scale = state.others["steps"], scale_of(state)
-        thresholds = state.others["thresholds"].transpose(0, 2, 1)
-        check_lattice(steps.transpose(0, 2, 1), thresholds, scale)
+        steps = state.others["steps"]
+        of_members = seen.reshape(steps.shape[0], 1, steps.shape[2], 3)
+        examples, mistakes = of_members[..., 0], of_members[..., 2]
+        check_lattice(state.others, scale_of(state), examples, mistakes, axis=1)
         check_means(state, steps.sum(axis=(0, 2)))
 
     def _learn(
@@ -194,6 +199,8 @@ class OAP(ThresholdClassifier):
         stop: int,
     ) -> tuple[int, np.ndarray]:
         """Let the members learn; the first position not learned, and what moves the mean."""
+        if self._moved is not None:
+            return stop, self._moved[start:stop]
         others, n_tasks = state.others, state.others["totals"].size
         lines = math.ceil(state.settings["n_estimators"] / LANES)
         n_jobs = min(n_threads(self.n_jobs), lines)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import reads
+from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_flag, check_option
 from rankcore._core.scoring import Scoring
@@ -223,15 +224,16 @@ class PRank(ThresholdClassifier):
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
-        by_feature = {"weights": np.zeros(n_features)}
+        zeros = np.zeros if like is None else outline
+        by_feature = {"weights": zeros(n_features)}
         others = {
-            "steps": np.zeros(n_ranks - 1, dtype=np.int64),
-            "thresholds": np.zeros(n_ranks - 1),
+            "steps": zeros(n_ranks - 1, dtype=np.int64),
+            "thresholds": zeros(n_ranks - 1),
             "scale": new_scale(self.threshold_scale),
         }
         if self.average:
-            by_feature["weights_sums"] = np.zeros(n_features)
-            others["steps_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
+            by_feature["weights_sums"] = zeros(n_features)
+            others["steps_sums"] = zeros(n_ranks - 1, dtype=np.int64)
         return OnlineState(by_feature, others, settings=self._settings())
 
     def _derive(self, state: OnlineState) -> None:
@@ -239,7 +241,7 @@ class PRank(ThresholdClassifier):
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         check_known_scale(state, state.settings["threshold_scale"])
-        check_lattice(state.others["steps"], state.others["thresholds"], scale_of(state))
+        check_lattice(state.others, scale_of(state), *state.counts[::2])
 
     def _bind(self, state: OnlineState) -> Any:
         return kernels.PRankState(
@@ -270,9 +272,38 @@ def check_rule(tie: Any, threshold_scale: Any) -> None:
     check_scale(threshold_scale, "threshold_scale")
 
 
-def check_lattice(steps: np.ndarray, thresholds: np.ndarray, scale: float) -> None:
-    """Raise unless thresholds ascend and are integer steps times a scale."""
-    if (np.diff(steps) < 0).any():
+def check_lattice(
+    others: Mapping[str, np.ndarray], scale: float, examples: Any, mistakes: Any, axis: int = -1
+) -> None:
+    """Raise unless thresholds of a state that was read are such as learning leaves them.
+
+    Parameters
+    ----------
+    others : mapping of str to ndarray
+        With ``steps``, ``thresholds`` and, where there are averages, ``steps_sums``.
+    scale : float
+    examples, mistakes : int, or ndarray of int64
+        That were counted, at most `MOST_COUNTED`, of the one learner or of each.
+    axis : int, default=-1
+        On which the thresholds of one learner are.
+
+    Raises
+    ------
+    ValueError
+        If they do not ascend, are not integer steps times the scale, or are steps that so many
+        examples cannot lead to.
+    """
+    steps, sums = others["steps"], others.get("steps_sums")
+    # A mistake moves a threshold by one step at most. Sums of merged models lie within twice those
+    # of one; as float64, whose rounding keeps what is not greater.
+    most = 2.0 * examples * mistakes
+    if (
+        (steps > mistakes).any()
+        or (steps < -mistakes).any()
+        or (sums is not None and (np.abs(sums.astype(np.float64)) > most).any())
+    ):
+        raise ValueError("its thresholds moved further than what it has counted lets them")
+    if (np.diff(steps, axis=axis) < 0).any():
         raise ValueError("its thresholds do not ascend")
-    if not np.array_equal(thresholds, scale * steps):
+    if not np.array_equal(others["thresholds"], scale * steps):
         raise ValueError("its thresholds are not its steps times the threshold scale")

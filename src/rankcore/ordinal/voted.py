@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
+from rankcore._core.model_spec import outline
 from rankcore._core.params import check_option
-from rankcore._core.state import OnlineState
+from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
 from rankcore._ext.voted import Voted
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
 from rankcore.ordinal._votes import OUTPUTS, VotesRanks
@@ -251,20 +252,21 @@ class VotedPRank(VotesRanks):
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> VotedState:
+        zeros = np.zeros if like is None else outline
         room = limited(self.max_hypotheses, n_features) or FIRST_ROOM
         if like is not None:
             room = like["others.votes"].size
         by_feature = {
-            "weights": np.zeros(n_features),
-            "hypotheses": np.zeros((room, n_features, 1)),  # tiles of one
+            "weights": zeros(n_features),
+            "hypotheses": zeros((room, n_features, 1)),  # tiles of one
         }
         others = {
-            "steps": np.zeros(n_ranks - 1, dtype=np.int64),
-            "thresholds": np.zeros(n_ranks - 1),
-            "cuts": np.zeros((room, n_ranks - 1)),
-            "votes": np.zeros(room, dtype=np.int64),
-            "born": np.zeros(room, dtype=np.int64),
-            "progress": np.zeros(3, dtype=np.int64),
+            "steps": zeros(n_ranks - 1, dtype=np.int64),
+            "thresholds": zeros(n_ranks - 1),
+            "cuts": zeros((room, n_ranks - 1)),
+            "votes": zeros(room, dtype=np.int64),
+            "born": zeros(room, dtype=np.int64),
+            "progress": zeros(3, dtype=np.int64),
             "scale": new_scale(self.threshold_scale),
         }
         return VotedState(by_feature, others, settings=self._settings())
@@ -272,12 +274,12 @@ class VotedPRank(VotesRanks):
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         others = state.others
         check_known_scale(state, state.settings["threshold_scale"])
-        check_lattice(others["steps"], others["thresholds"], scale_of(state))
+        check_lattice(others, scale_of(state), *state.counts[::2])
         kept = others["progress"][0]
         if (
             kept > others["votes"].size
-            or (others["votes"] < 0).any()
-            or (others["progress"] < 0).any()
+            or not are_counts(others["progress"], others["votes"], others["born"])
+            or others["votes"].sum(dtype=np.float64) > MOST_COUNTED
             or np.unique(others["born"][:kept]).size < kept
         ):
             raise ValueError("its votes or number of hypotheses are impossible")

@@ -20,36 +20,47 @@ _BITS = {
 
 
 class Degree:
-    """All pairs in one round; items in the order of the sums of their degrees.
+    """All pairs in one round; items in the order of their mean degrees.
 
     Parameters
     ----------
     n : int
+    rng : numpy.random.Generator, optional
+        Shuffles the pairs, so that those which a budget allows are a fair sample. None: as they
+        come.
 
     Notes
     -----
-    n (n - 1) / 2 pairs, 24 bytes each.
+    n (n - 1) / 2 pairs, 24 bytes each, 32 if they are shuffled.
     """
 
     asks_again = False
 
-    def __init__(self, n: int):
-        self._sums = np.zeros(n)
+    def __init__(self, n: int, rng: np.random.Generator | None = None):
+        self._rng = rng
+        self._means = np.full(n, 0.5)
         self._unasked = np.full(n, n - 1)
 
     def rounds(self) -> Generator[Round, Degrees, None]:
         """Yield all pairs, and receive their degrees."""
-        n = self._sums.size
+        n = self._means.size
         if n < 2:
             return
         i, j = np.triu_indices(n, 1)
-        degrees = yield i, j
-        self._sums, counts = mean_degrees(i, j, degrees, n)
+        if self._rng is None:
+            degrees = yield i, j
+        else:
+            shuffled = self._rng.permutation(i.size)
+            answers = yield i[shuffled], j[shuffled]
+            # Added in one order, sums that are equal stay so.
+            degrees = np.empty_like(answers)
+            degrees[shuffled] = answers
+        self._means, counts = mean_degrees(i, j, degrees, n)
         self._unasked = n - 1 - counts
 
     def order(self) -> Places:
-        """The items, those with the greatest sum first; ties as they came."""
-        return np.argsort(-self._sums, kind="stable")
+        """The items, those with the greatest mean first; ties as they came."""
+        return np.argsort(-self._means, kind="stable")
 
     def together(self) -> Places:
         """For each item, one more than the comparisons with it that were not made."""
@@ -129,10 +140,7 @@ class Halving:
         return self._together
 
     def _sort_pool(self, i: Places, j: Places, degrees: Degrees) -> None:
-        means, counts = mean_degrees(i, j, degrees, self._order.size)
-        # An item that was not asked about is as good as any.
-        with np.errstate(invalid="ignore"):
-            means = np.where(counts > 0, means / counts, 0.5)
+        means, _ = mean_degrees(i, j, degrees, self._order.size)
         pool = self._order[: self._in_pool]
         self._order[: self._in_pool] = pool[np.argsort(-means[pool], kind="stable")]
 
@@ -151,14 +159,15 @@ def halved(m: int, last: int) -> int:
 def mean_degrees(
     i: Places, j: Places, degrees: Degrees, n: int
 ) -> tuple[NDArray[np.float64], Places]:
-    """Sum of the degrees of each item in the pairs with an answer, and their number."""
+    """Mean degree of each item in the pairs with an answer, 1/2 without any, and their number."""
     values = degrees.astype(np.float64)
     answered = ~np.isnan(values)
     if not answered.all():
         i, j, values = i[answered], j[answered], values[answered]
     sums = np.bincount(i, values, n) + np.bincount(j, 1.0 - values, n)
     counts = np.bincount(i, minlength=n) + np.bincount(j, minlength=n)
-    return sums.astype(np.float64), counts.astype(np.intp)
+    means = np.divide(sums, counts, out=np.full(n, 0.5), where=counts > 0)
+    return means, counts.astype(np.intp)
 
 
 def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:

@@ -202,7 +202,7 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
     if degrees.dtype.kind not in "biuf":
         raise TypeError(
             "a preference must answer with numbers in [0, 1] or booleans; "
-            f"found {_shown(values)} of dtype {degrees.dtype}"
+            f"found {shown(values)} of dtype {degrees.dtype}"
         )
     if degrees.shape != (n_pairs,):
         raise ValueError(
@@ -272,6 +272,7 @@ def as_items(items: Any) -> Any:
     return list(items)
 
 
-def _shown(values: Any) -> str:
+def shown(values: Any) -> str:
+    """A value for a message, cut where it is long."""
     text = repr(values)
     return text if len(text) <= 60 else text[:57] + "..."

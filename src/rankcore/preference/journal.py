@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from rankcore.preference.forms import shown
 
 _TABLES = """
 create table if not exists runs (
@@ -17,6 +19,7 @@ create table if not exists answers (
     primary key (run, first, second, repeat)
 ) without rowid;
 """
+_DIGITS = 39  # of 128 bits, which a seed is drawn from
 # What has a representation that is the same in every process.
 _PLAIN = (str, int, float, bool, bytes, type(None))
 
@@ -65,40 +68,65 @@ class Journal:
 
 
 class OpenJournal:
-    """A journal that is being read and written, by one thread. Not public."""
+    """A journal that is being read and written, by one thread. Not public.
+
+    Raises
+    ------
+    OSError
+        From all methods: if SQLite cannot read or write the file.
+    ValueError
+        From what reads: for contents that no `PreferenceRanker` has written.
+    """
 
     def __init__(self, journal: Journal):
         self._run, self._path = journal.run, journal.path
-        try:
+        with self._naming("opened"):
             self._file = sqlite3.connect(journal.path, isolation_level=None)
-        except sqlite3.Error as error:
-            raise OSError(f"the journal {journal.path!r} cannot be opened: {error}") from error
         try:
-            # A commit is safe from the end of the process without waiting for the disk.
-            self._file.execute("pragma journal_mode=wal")
-            self._file.execute("pragma synchronous=normal")
-            self._file.executescript(_TABLES)
-        except sqlite3.Error as error:
+            with self._naming("read"):
+                # A commit is safe from the end of the process without waiting for the disk.
+                self._file.execute("pragma journal_mode=wal")
+                self._file.execute("pragma synchronous=normal")
+                self._file.executescript(_TABLES)
+                (damage,) = self._file.execute("pragma quick_check(1)").fetchone()
+            if damage != "ok":
+                raise OSError(f"the journal {self._path!r} is damaged: {damage}")
+        except BaseException:
             self._file.close()
-            raise OSError(f"the journal {journal.path!r} cannot be read: {error}") from error
+            raise
 
-    def seed(self, new: str) -> str:
+    def seed(self, new: str) -> int:
         """The seed of the run: what is written, or else a new one, which is written."""
-        with self._writing():
+        with self._naming("written"):
             self._file.execute("insert or ignore into runs values (?, ?, 0)", (self._run, new))
-        (seed,) = self._file.execute("select seed from runs where run = ?", (self._run,)).fetchone()
-        return str(seed)
+        (seed,) = self._runs("seed")
+        if not (
+            isinstance(seed, str) and len(seed) <= _DIGITS and seed.isascii() and seed.isdecimal()
+        ):
+            raise self._wrong("a seed", f"a number of at most {_DIGITS} digits", seed)
+        return int(seed)
 
     def calls(self) -> int:
         """Calls that the run has paid for."""
-        row = self._file.execute("select calls from runs where run = ?", (self._run,)).fetchone()
-        return 0 if row is None else int(row[0])
+        (calls,) = self._runs("calls") or (0,)
+        if not (isinstance(calls, int) and calls >= 0):
+            raise self._wrong("the number of calls", "an integer from 0 on", calls)
+        return calls
 
-    def answers(self) -> Iterable[tuple[str, str, int, float]]:
-        """All answers of the run: keys of the two items, number of the repeat, degree."""
-        return self._file.execute(
-            "select first, second, repeat, degree from answers where run = ?", (self._run,)
-        )
+    def answers(self) -> dict[tuple[Hashable, Hashable, int], float]:
+        """All answers of the run: by keys of the two items and number of the repeat, the degree."""
+        with self._naming("read"):
+            rows = self._file.execute(
+                "select first, second, repeat, degree from answers where run = ?", (self._run,)
+            ).fetchall()
+        for first, second, repeat, degree in rows:
+            if not (isinstance(first, str) and isinstance(second, str)):
+                raise self._wrong("the key of an item", "a string", (first, second))
+            if not (isinstance(repeat, int) and repeat >= 0):
+                raise self._wrong("a repeat", "an integer from 0 on", repeat)
+            if not (isinstance(degree, float) and 0 <= degree <= 1):
+                raise self._wrong("a degree", "a number in [0, 1]", degree)
+        return {(first, second, repeat): degree for first, second, repeat, degree in rows}
 
     def record(self, answers: list[tuple[str, str, int, float]], calls: int) -> None:
         """Write what calls have brought, all or nothing: answers, or none from calls that failed.
@@ -109,34 +137,46 @@ class OpenJournal:
         calls : int
             How many they were.
         """
-        with self._writing():
+        with self._naming("written"):
             self._file.execute("begin immediate")
-        try:
-            self._file.executemany(
-                "insert or replace into answers values (?, ?, ?, ?, ?)",
-                [(self._run, *answer) for answer in answers],
-            )
-            self._file.execute(
-                "update runs set calls = calls + ? where run = ?", (calls, self._run)
-            )
-        except BaseException:
-            self._file.execute("rollback")
-            raise
-        self._file.execute("commit")
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise OSError(
-                f"the journal {self._path!r} cannot be written: {error}; one process at a time "
-                "may write to it"
-            ) from error
+            try:
+                self._file.executemany(
+                    "insert or replace into answers values (?, ?, ?, ?, ?)",
+                    [(self._run, *answer) for answer in answers],
+                )
+                self._file.execute(
+                    "update runs set calls = calls + ? where run = ?", (calls, self._run)
+                )
+                self._file.execute("commit")
+            except BaseException:
+                if self._file.in_transaction:  # a full disk may have ended it
+                    self._file.execute("rollback")
+                raise
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _runs(self, column: str) -> Any:
+        with self._naming("read"):
+            select = f"select {column} from runs where run = ?"
+            return self._file.execute(select, (self._run,)).fetchone()
+
+    def _wrong(self, what: str, required: str, found: Any) -> ValueError:
+        return ValueError(
+            f"the journal {self._path!r} is damaged or not of this package: in run {self._run!r} "
+            f"{what} must be {required}; found {shown(found)}. Start another journal"
+        )
+
+    @contextmanager
+    def _naming(self, done: str) -> Iterator[None]:
+        """Turn errors of SQLite into those that name the file."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # messages quote what is damaged
+            locked = "locked" in str(error)
+            hint = "; one process at a time may write to it" if locked else ""
+            raise OSError(f"the journal {self._path!r} cannot be {done}: {error}{hint}") from error
 
 
 def lasting_key(item: Any) -> str:
@@ -153,6 +193,17 @@ def lasting_key(item: Any) -> str:
             f"item; found an item of type {type(item).__name__}"
         )
     return repr(item)
+
+
+def check_keys(keys: Sequence[Any]) -> None:
+    """Raise for keys that the file of a journal cannot hold."""
+    for key in keys:
+        if not isinstance(key, str):
+            raise TypeError(f"with a journal, key= must return strings; found {shown(key)}")
+        try:
+            key.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"with a journal, keys must be valid UTF-8; found {key!r}") from error
 
 
 def memory_key(item: Any) -> Hashable:

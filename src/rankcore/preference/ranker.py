@@ -23,7 +23,7 @@ from rankcore.preference.forms import (
     in_order,
     is_async,
 )
-from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key
+from rankcore.preference.journal import Journal, OpenJournal, check_keys, lasting_key, memory_key
 from rankcore.preference.parameters import check_parameters
 from rankcore.preference.plan import call_plan
 from rankcore.preference.quicksort import QuickSort
@@ -191,7 +191,10 @@ class PreferenceRanker(Documented, BaseEstimator):
         PreferenceError
             If a call failed for good.
         ValueError, TypeError
-            For unknown options, or items without a key that a journal can keep.
+            For unknown options, items without a key that a journal can keep, or a journal that is
+            damaged or about other items.
+        OSError
+            If the journal cannot be read or written, as on a full disk.
         RuntimeError
             For an ``async`` preference inside of an event loop: await `arank` there.
         """
@@ -288,8 +291,6 @@ class PreferenceRanker(Documented, BaseEstimator):
         if name == "auto":
             name = "quicksort" if k is None else "halving"
         expected = call_plan(n, k, opponents=self.opponents)[name].calls if n else 0.0
-        if name == "degree":
-            return Degree(n), expected
         if name == "insertion":
             return Insertion(n, top_k=k), expected
         if name == "heap":
@@ -297,6 +298,8 @@ class PreferenceRanker(Documented, BaseEstimator):
         if name == "sliding":
             return Sliding(n, top_k=k), expected
         rng = np.random.default_rng(self._seed())
+        if name == "degree":
+            return Degree(n, rng), expected
         if name == "halving":
             return Halving(n, rng, top_k=k, opponents=self.opponents), expected
         sizes = np.array([n], dtype=np.intp)
@@ -309,7 +312,7 @@ class PreferenceRanker(Documented, BaseEstimator):
         if self.journal is None:
             return self._new_seed()
         with closing(OpenJournal(self._journal())) as journal:
-            return int(journal.seed(str(self._new_seed())))
+            return journal.seed(str(self._new_seed()))
 
     def _new_seed(self) -> int:
         if "_drawn_seed" not in self.__dict__:
@@ -335,14 +338,7 @@ class PreferenceRanker(Documented, BaseEstimator):
             key = self.key or (memory_key if self.journal is None else lasting_key)
             keys = [key(item) for item in items]
             if self.journal is not None:
-                if not all(isinstance(key, str) for key in keys):
-                    raise TypeError("with a journal, key= must return strings")
-                journal = OpenJournal(self._journal())
-                journal.seed(str(self._new_seed()))
-                self._answers.update(
-                    ((first, second, repeat), degree)
-                    for first, second, repeat, degree in journal.answers()
-                )
+                journal = self._open_journal(keys)
             else:
                 self._kept.append(items)  # keys may be the addresses of these objects
         ledger = Ledger(
@@ -358,6 +354,33 @@ class PreferenceRanker(Documented, BaseEstimator):
             expected_calls=expected * (self.repeats << self.both_orders),
         )
         return Run(method, ledger)
+
+    def _open_journal(self, keys: list[Any]) -> OpenJournal:
+        """The journal, which knows what this ranker knows, and the other way round."""
+        check_keys(keys)
+        journal = OpenJournal(self._journal())
+        try:
+            journal.seed(str(self._new_seed()))
+            written = journal.answers()
+            about = {key for first, second, _ in written for key in (first, second)}
+            if keys and about and about.isdisjoint(keys):
+                raise ValueError(
+                    f"{self._journal()!r} has answers about other items, none about these "
+                    f"{len(keys)}: give each list a run of its own, Journal(path, run=...)"
+                )
+            # Answers that a full disk, for one, kept out of it.
+            missing = [
+                (str(first), str(second), repeat, degree)
+                for (first, second, repeat), degree in self._answers.items()
+                if (first, second, repeat) not in written
+            ]
+            if missing:
+                journal.record(missing, len(missing))
+        except BaseException:
+            journal.close()
+            raise
+        self._answers.update(written)
+        return journal
 
     def _learn(self, run: Run, items: Any) -> None:
         """Take over what a ranking has brought, whether it was completed or not."""

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from typing import Any
 
 from rankcore.preference.asking import Ledger, PreferenceError, Request
@@ -101,15 +100,21 @@ def _send_in_threads(
                     time.sleep(pause)
         finally:
             # After an error or an interrupt: what is under way is paid for.
+            unwritten = None
             for future, (request, _) in running.items():
                 if ledger.has(request):
                     continue
-                if future.exception() is None:
-                    # A wrong answer is written down as lost; the first error is the one to raise.
-                    with suppress(PreferenceError):
+                try:
+                    if future.exception() is None:
                         ledger.keep(request, as_values(future.result(), preference))
-                else:
-                    ledger.lose(request)
+                    else:
+                        ledger.lose(request)
+                except PreferenceError:
+                    pass  # written down as lost; the first error is the one to raise
+                except OSError as error:
+                    unwritten = error  # the other answers are kept all the same
+            if unwritten is not None:
+                raise unwritten
 
 
 async def send_all_async(

@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries
+from rankcore._core.warning import query_numbers, warn
 from rankcore.ranking._queries import as_relevance
 
+# A pass over more pairs than this of one query takes minutes.
+MANY_PAIRS = 10**9
 # Pair numbers are exact up to here, far beyond what is ever visited.
 MAX_PAIRS = 2**50
 
@@ -74,6 +77,7 @@ def make_pairing(
     pairs: Any = None,
     pairs_weight: Any = None,
     *,
+    balanced: bool = False,
     in_row_order: bool = True,
     relative_weights: bool = False,
 ) -> Pairing:
@@ -89,11 +93,14 @@ def make_pairing(
     pairs : array-like of int, shape (n_pairs, 2), or None
         Winner and loser rows.
     pairs_weight : array-like, shape (n_pairs,), or None
+    balanced : bool
+        Whether steps are divided by the weights of the pairs of a query, see `Pairing.steps`: only
+        the ratios of weights within a query matter.
     in_row_order : bool
         Whether the documents of a query come in the order of their rows; otherwise by descending
         label. Listed pairs keep the order of rows.
     relative_weights : bool
-        Whether only the ratios of weights matter: they are then scaled, so that no sum overflows.
+        Whether only the ratios of all weights matter.
 
     Returns
     -------
@@ -119,9 +126,9 @@ def make_pairing(
         weights, pairs_weight = (None if w is None else scaled(w) for w in (weights, pairs_weight))
     of_rows = weights if weights is not None and weights.size == n_rows else None
     if pairs is not None:
-        pairing = pair_by_list(pairs, pairs_weight, queries, of_rows)
+        pairing = pair_by_list(pairs, pairs_weight, queries, of_rows, balanced)
     else:
-        pairing = pair_by_label(as_relevance(y, n_rows), queries, of_rows, in_row_order)
+        pairing = pair_by_label(as_relevance(y, n_rows), queries, of_rows, in_row_order, balanced)
     if weights is not None and of_rows is None:
         pairing = pairing.weigh(weights)
     return pairing
@@ -132,6 +139,7 @@ def pair_by_label(
     queries: Queries,
     row_weights: NDArray[np.float64] | None,
     lexicographic: bool,
+    balanced: bool = False,
 ) -> Pairing:
     """Every pair of documents of a query that differ in label.
 
@@ -142,6 +150,8 @@ def pair_by_label(
     row_weights : ndarray of float64, shape (n_rows,), or None
         Rows of weight 0 are left out.
     lexicographic : bool
+    balanced : bool
+        As for `make_pairing`.
 
     Returns
     -------
@@ -154,6 +164,8 @@ def pair_by_label(
     n_queries = queries.ids.size
     rows, of = _places(queries)
     if row_weights is not None:
+        if balanced:
+            row_weights = scaled(row_weights, query_numbers(queries))
         kept = row_weights[rows] > 0
         rows, of = rows[kept], of[kept]
     by_label = np.lexsort((-labels[rows], of))
@@ -200,6 +212,16 @@ def check_useful(pairing: Pairing, n_rows: int) -> None:
         else "nothing to learn from: no query has two documents of different label (and of a "
         "weight above 0); was the right qid given?"
     )
+
+
+def warn_of_pairs(n_pairs: int) -> None:
+    """Warn of a query whose pairs take a learner that visits each of them very long."""
+    if n_pairs > MANY_PAIRS:
+        warn(
+            f"a query has {n_pairs:.2g} pairs, and each pass visits all of them: the time grows "
+            "with the square of its rows. Give a random sample of the pairs as pairs=, or of the "
+            "rows; RankSVM and RankBoost take all pairs without visiting them one by one",
+        )
 
 
 def _places(queries: Queries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -282,6 +304,7 @@ def pair_by_list(
     pair_weights: NDArray[np.float64] | None,
     queries: Queries,
     row_weights: NDArray[np.float64] | None,
+    balanced: bool = False,
 ) -> Pairing:
     """Pairs that were given, query by query and in the order given.
 
@@ -293,6 +316,8 @@ def pair_by_list(
         Not negative. Pairs of weight 0 are left out.
     queries : Queries
     row_weights : ndarray of float64, shape (n_rows,), or None
+    balanced : bool
+        As for `make_pairing`.
 
     Returns
     -------
@@ -304,9 +329,7 @@ def pair_by_list(
         If a pair is of two queries.
     """
     n_queries = queries.ids.size
-    rows, of = _places(queries)
-    query = np.empty(rows.size, dtype=np.int64)
-    query[rows] = of
+    query = query_numbers(queries)
     apart = query[pairs[:, 0]] != query[pairs[:, 1]]
     if apart.any():
         at = int(apart.argmax())
@@ -315,6 +338,10 @@ def pair_by_list(
             f"pairs[{at}] compares rows {one} and {other} of different queries "
             f"({queries.ids[query[one]]!r} and {queries.ids[query[other]]!r})"
         )
+    weighted = pair_weights is not None or row_weights is not None
+    if balanced:
+        pair_weights = None if pair_weights is None else scaled(pair_weights, query[pairs[:, 0]])
+        row_weights = None if row_weights is None else scaled(row_weights, query)
     total = np.ones(len(pairs)) if pair_weights is None else pair_weights
     if row_weights is not None:
         with np.errstate(over="ignore"):
@@ -329,9 +356,8 @@ def pair_by_list(
     useful = counts > 0
     n_docs = np.bincount(query[docs], minlength=n_queries)[useful]
     bounds = np.concatenate([[0], np.cumsum(n_docs)]).astype(np.int64)
-    place = np.empty(rows.size, dtype=np.int32)
+    place = np.empty(query.size, dtype=np.int32)
     place[docs] = np.arange(docs.size) - np.repeat(bounds[:-1], n_docs)
-    weighted = pair_weights is not None or row_weights is not None
     return Pairing(
         docs,
         bounds,

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.model_spec import ModelSpec, array_like
-from rankcore._core.state import LearnerState, restored_validation
+from rankcore._core.model_spec import ModelSpec, array_like, outline
+from rankcore._core.state import LearnerState, are_counts, restored_validation
 from rankcore._ext.pairs import PairState
 
 # Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
@@ -194,37 +194,41 @@ class PairwiseState(LearnerState):
             raise ValueError(f"its committee has {capacity!r} members")
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ValueError(f"its seed is {seed!r}")
-        state = cls.new(n_features, seed, settings)
-        for name in ["weights", "sums", "clock", "counts"]:
-            setattr(state, name, array_like(arrays, name, getattr(state, name)))
+        own: dict[str, Any] = {
+            "weights": outline(n_features),
+            "sums": outline(n_features),
+            "clock": outline(3),
+            "counts": outline(6, np.int64),
+        }
+        own = {name: array_like(arrays, name, form) for name, form in own.items()}
+        state = cls(**own, seed=seed, settings=settings)
         n_members = arrays["members"].shape[0] if arrays["members"].ndim else 0
         forms = {
-            "members": np.empty((n_members, n_features)),
-            "successes": np.empty(n_members),
-            "born": np.empty(n_members, dtype=np.int64),
+            "members": outline((n_members, n_features)),
+            "successes": outline(n_members),
+            "born": outline(n_members, np.int64),
         }
         members, successes, born = (array_like(arrays, n, form) for n, form in forms.items())
         n_passes = arrays["log"].shape[0] if arrays["log"].ndim else 0
-        state.log = array_like(arrays, "log", np.empty((n_passes, 5), dtype=np.int64)).tolist()
+        state.log = array_like(arrays, "log", outline((n_passes, 5), np.int64)).tolist()
         if settings["capacity"] is None:
             state.every = members, successes, born
         else:
-            values = array_like(arrays, "values", np.empty(n_members)).tolist()
+            values = array_like(arrays, "values", outline(n_members)).tolist()
             n_longest = n_members if settings["judged"] else 0
-            state.longest = array_like(arrays, "longest", np.empty(n_longest)).tolist()
+            state.longest = array_like(arrays, "longest", outline(n_longest)).tolist()
             parts = zip(members, successes.tolist(), born.tolist(), values, strict=True)
             state.members = [(np.ascontiguousarray(w), s, b, v) for w, s, b, v in parts]
         expected = n_members if settings["capacity"] is None else 0
         counts = state.counts
         if (
-            (counts < 0).any()
+            not are_counts(counts, np.array(state.log, dtype=np.int64))
             or counts[0] != expected
             or n_members > (settings["capacity"] or n_members)
             or counts[1] > counts[2]
             or counts[4] > counts[3]
             or (successes < 0).any()
             or (state.clock < 0).any()
-            or (np.array(state.log) < 0).any()
         ):
             raise ValueError("what it has counted is impossible")
         state.streaming = bool(spec.facts["streaming"])

@@ -181,7 +181,7 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
             f"{labels.dtype}"
         )
     numbers = labels.astype(np.float64)
-    if labels.dtype.kind in "iu" and np.abs(numbers).max() > 2**53:
+    if labels.dtype.kind in "iu" and np.abs(numbers).max() >= 2**53:  # 2**53 + 1 rounds to it
         lost = numbers.astype(object) != labels
         if lost.any():
             raise ValueError(

@@ -22,7 +22,7 @@ from rankcore._core.training import Pauses, Trainer
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking._committee import Committee
 from rankcore.ranking._pair_data import bind_pairs
-from rankcore.ranking._pairs import Pairing, make_pairing
+from rankcore.ranking._pairs import Pairing, make_pairing, warn_of_pairs
 from rankcore.ranking._perceptron_model import PerceptronModel
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
@@ -137,6 +137,9 @@ class PairwisePerceptron(PerceptronModel):
     "packed", so scores may differ in their last digits from those of "plain", and a decision could
     fall otherwise if the scores of a pair differed by ``margin`` to 15 digits; on data whose sums
     are exact the models are equal to the bit. "lazy" and "plain" always are.
+
+    A pass visits every pair, so its time grows with the square of the rows of a query: one of 10^6
+    rows has up to 5 * 10^11 pairs. `fit` warns of more than 10^9 pairs in a query.
 
     Memory beyond X: about 100 bytes per row while the pairs are laid out, 24 from then on, and 16
     per pair that is given; ``committee_size + 2`` weight vectors; working memory for one query, by
@@ -378,8 +381,11 @@ class PairwisePerceptron(PerceptronModel):
             sample_weight,
             pairs,
             pairs_weight,
+            balanced=self.balance == "query",
             in_row_order=not self.shuffle,
         )
+        if pairing.listed is None:
+            warn_of_pairs(int(pairing.n_pairs.max(initial=0)))
         return pairing, queries.ids.size - pairing.visited().size
 
     def _bind_data(self, pairing: Pairing, rows: Rows, state: PairwiseState, passes: int) -> Any:

@@ -20,6 +20,7 @@ from rankcore.cli.files import (
     QuietOption,
     ZeroBasedOption,
 )
+from rankcore.cli.paths import Writes
 from rankcore.cli.terminal import print_facts, progress_bar
 
 
@@ -27,6 +28,7 @@ def cache(
     files: ManyDataArgument,
     output: Annotated[
         Path | None,
+        Writes(folder=True),
         typer.Option("--output", "-o", metavar="DIR", help="The directory to make."),
     ] = None,
     check: Annotated[

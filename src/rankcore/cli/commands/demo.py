@@ -11,21 +11,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from rankcore.cli.files import JsonOption, check_writable
+from rankcore.cli.files import JsonOption
+from rankcore.cli.paths import Writes
 from rankcore.cli.terminal import print_facts
 
 
 def demo(
     png: Annotated[
         Path | None,
+        Writes(),
         typer.Option(help="Where to draw the loss curve.", show_default="rankcore-demo.png"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the demo and show it."""
     path = png or Path("rankcore-demo.png")
-    if png is not None:
-        check_writable(png)
 
     from rankcore.cli import demo as demonstration
 

@@ -22,6 +22,7 @@ from rankcore.cli.files import (
     needed_queries,
     ranks_queries,
 )
+from rankcore.cli.paths import Reads
 from rankcore.cli.terminal import label_text, print_facts
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
 def evaluate(
     model: Annotated[
         Path,
+        Reads(),
         typer.Argument(metavar="MODEL|RUN", help="File written by train, or a TREC run."),
     ],
     data: Annotated[
         str,
+        Reads(),
         typer.Argument(
             metavar="DATA|QRELS",
             help="Data for a model (svmlight/LETOR), qrels for a run; also gzip or bzip2; "
@@ -76,6 +79,7 @@ def evaluate(
     ] = None,
     compare: Annotated[
         list[Path] | None,
+        Reads(),
         typer.Option(metavar="MODEL|RUN", help="Another one, to test the difference (repeatable)."),
     ] = None,
     zero_based: ZeroBasedOption = False,

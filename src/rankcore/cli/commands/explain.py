@@ -19,11 +19,11 @@ from rankcore.cli.files import (
     QuietOption,
     ZeroBasedOption,
     as_model_takes,
-    check_writable,
     needed_queries,
     ranks_queries,
     take_names,
 )
+from rankcore.cli.paths import Writes
 from rankcore.cli.terminal import progress_bar
 
 
@@ -55,10 +55,10 @@ def explain(
         int, typer.Option(min=1, help="How many documents are the top of a query.")
     ] = 10,
     html: Annotated[
-        Path | None, typer.Option(help="Also write the tables to this HTML file.")
+        Path | None, Writes(), typer.Option(help="Also write the tables to this HTML file.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw, to this PNG, SVG or PDF file.")
+        Path | None, Writes(), typer.Option(help="Also draw, to this PNG, SVG or PDF file.")
     ] = None,
     zero_based: ZeroBasedOption = False,
     label: LabelOption = None,
@@ -67,9 +67,6 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain a model: without options, how much each feature moves scores."""
-    for path in (html, plot):
-        if path is not None:
-            check_writable(path, str(model), data)
     wanted = [name for name, one in (("--pair", pair), ("--row", row), ("--metric", metric)) if one]
     if len(wanted) > 1 or (query is not None and wanted and wanted != ["--pair"]):
         wanted = ["--query"] * (query is not None) + wanted
@@ -84,11 +81,14 @@ def explain(
     else:
         print(found)
     if html is not None:
-        html.write_text(
+        from rankcore.datasets.streams import writable
+
+        page = (
             f'<!DOCTYPE html>\n<meta charset="utf-8">\n<title>{model.name}</title>\n'
-            f"{found._repr_html_()}\n",
-            encoding="utf-8",
+            f"{found._repr_html_()}\n"
         )
+        with writable(html) as stream:
+            stream.write(page.encode("utf-8", "surrogateescape"))
     if plot is not None:
         _draw(found, plot)
 

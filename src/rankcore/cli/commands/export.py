@@ -7,18 +7,28 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.files import ModelArgument, QuietOption, ZeroBasedOption, check_writable
+from rankcore.cli.files import ModelArgument, QuietOption, ZeroBasedOption
+from rankcore.cli.paths import Reads, Writes
 from rankcore.cli.terminal import complain, progress_bar
 
 # How many rows of a file are compared, and how many values: 400 MB of doubles.
 MOST, MOST_VALUES = 100_000, 50_000_000
 
 
+def _header(path: Path, given: dict[str, Any]) -> list[Path]:
+    return [path.with_suffix(".h")] if given["format"] == "c" else []
+
+
 def export(
     model: ModelArgument,
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write.")],
+    output: Annotated[
+        Path,
+        Writes(beside=_header),
+        typer.Argument(metavar="OUTPUT", help="The file to write; of c, a header beside it."),
+    ],
     data: Annotated[
         str | None,
+        Reads(),
         typer.Argument(
             metavar="DATA",
             help="svmlight/LETOR file, such as that of training, whose rows are scored with the "
@@ -35,7 +45,7 @@ def export(
         ),
     ] = "c",
     names: Annotated[
-        Path | None, typer.Option(help="Names of the features, one in each line.")
+        Path | None, Reads(), typer.Option(help="Names of the features, one in each line.")
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Of the model in the other program; prefix of C.")
@@ -49,7 +59,6 @@ def export(
     from rankcore.exporters.checking import CHECKED
     from rankcore.io.scaled import split_scaler
 
-    check_writable(output, str(model), *([] if data is None else [data]))
     loaded = rankcore.load(model)
     X = None
     if data is not None and format in CHECKED:

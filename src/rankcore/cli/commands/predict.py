@@ -16,11 +16,11 @@ from rankcore.cli.files import (
     QidOption,
     QuietOption,
     ZeroBasedOption,
-    check_writable,
     load_both,
     needed_queries,
     ranks_queries,
 )
+from rankcore.cli.paths import Writes
 from rankcore.cli.terminal import label_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def predict(
     model: ModelArgument,
     data: DataArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here instead of stdout.")
+        Path | None, Writes(), typer.Option("--output", "-o", help="Write here instead of stdout.")
     ] = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Print the scores behind the labels.")
@@ -46,6 +46,7 @@ def predict(
     ] = False,
     run: Annotated[
         Path | None,
+        Writes(),
         typer.Option(
             metavar="RUN",
             help="Write a TREC run instead: the documents of each query by descending score, named "
@@ -63,9 +64,6 @@ def predict(
     quiet: QuietOption = False,
 ) -> None:
     """Predict labels or scores; the labels in the file do not matter."""
-    for path in (output, run):
-        if path is not None:
-            check_writable(path, str(model), data)
     if run is not None and (output is not None or scores or probabilities or with_input):
         raise ValueError("--run writes queries, documents and scores: no other output beside it")
     if scores and probabilities:
@@ -102,8 +100,11 @@ def predict(
     if output is None:
         sys.stdout.writelines(f"{line}\n" for line in lines)
     else:
-        with open(output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
+        from rankcore.datasets.streams import writable
+
+        with writable(output) as stream:
+            for line in lines:
+                stream.write(f"{line}\n".encode("utf-8", "surrogateescape"))
 
 
 def _joined(numbers: list[float]) -> str:

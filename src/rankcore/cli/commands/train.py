@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rankcore.cli.checkpoint import checkpoint_of
 from rankcore.cli.files import (
     Columns,
     ColumnsOption,
@@ -19,7 +20,6 @@ from rankcore.cli.files import (
     QuietOption,
     ValidOption,
     ZeroBasedOption,
-    check_writable,
     needed_queries,
     read_data,
     read_many,
@@ -36,6 +36,7 @@ from rankcore.cli.learning import (
     held_out_facts,
     stopping,
 )
+from rankcore.cli.paths import Writes
 from rankcore.cli.scaling import ScaleOption, check_scale, scale_fact, scaled, scaler_for
 from rankcore.cli.streaming import (
     CacheOption,
@@ -53,7 +54,9 @@ from rankcore.cli.terminal import print_facts, progress_bar
 def train(
     data: ManyDataArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")
+        Path,
+        Writes(beside=lambda path, given: [checkpoint_of(path)]),
+        typer.Option("--output", "-o", metavar="MODEL", help="The model file to write."),
     ],
     model: ModelOption = None,
     epochs: EpochsOption = None,
@@ -109,9 +112,7 @@ def train(
         )
     choice = choose(model, epochs, shuffle, seed, set_, params)
     choice.check()
-    inputs = [*data, *([] if valid is None else [valid])]
-    check_writable(output, *inputs)
-    if inputs.count("-") > 1:
+    if [*data, valid].count("-") > 1:
         raise ValueError("standard input can be read once: name a file for the others")
     given = [stream, resume, *(one is not None for one in (cache, classes, label, query, columns))]
     if any(given) or on_disk(data):

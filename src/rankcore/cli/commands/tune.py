@@ -25,12 +25,12 @@ from rankcore.cli.files import (
     QuietOption,
     ValidOption,
     ZeroBasedOption,
-    check_writable,
     needed_queries,
     read_data,
     read_many,
 )
 from rankcore.cli.learning import Choice, MetricOption, SeedOption, SetOption, choose, fit
+from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
 from rankcore.cli.scaling import ScaleOption, check_scale, scaled, scaler_for
 from rankcore.cli.search_space import FOR_LABELS, FOR_QUERIES, draw
@@ -46,7 +46,7 @@ COLUMNS = ("trial", "model", "value", "seconds", "params")
 def tune(
     data: ManyDataArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="MODEL", help="The best model.")
+        Path, Writes(), typer.Option("--output", "-o", metavar="MODEL", help="The best model.")
     ],
     minutes: Annotated[float, typer.Option(min=0.001, help="When no more trial begins.")] = 5.0,
     model: Annotated[
@@ -64,7 +64,7 @@ def tune(
         int, typer.Option(min=2, help="Parts to cross-validate by, without --valid.")
     ] = 5,
     trials: Annotated[
-        Path | None, typer.Option(metavar="CSV", help="Write all trials to this file.")
+        Path | None, Writes(), typer.Option(metavar="CSV", help="Write all trials to this file.")
     ] = None,
     scale: ScaleOption = "none",
     seed: SeedOption = 0,
@@ -85,10 +85,6 @@ def tune(
     for name in names:
         replace(choice, name=name).check()
         draw(name, _generator(seed))
-    inputs = [*data, *([] if valid is None else [valid])]
-    for path in (output, trials):
-        if path is not None:
-            check_writable(path, *inputs)
 
     import rankcore
     from rankcore.io.scaled import with_scaler

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.model_spec import outline
 from rankcore._core.numbers import power_of_two
 from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._core.state import are_counts
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._projecting import ProjectingClassifier
@@ -16,7 +18,7 @@ from rankcore.ordinal._scale import mean_square_length
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import Compiled, DualLearner
 from rankcore.ordinal.kernel._functions import call_kernel, columns_of, some_rows
-from rankcore.ordinal.kernel._pool import DualState
+from rankcore.ordinal.kernel._pool import DualState, Zeros
 
 # Rows by which an automatic scale is chosen, if that takes kernel values.
 SCALED_ROWS = 256
@@ -34,8 +36,8 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
 
     # ---------------------------------------------------------------- what a subclass says
 
-    def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
-        """Arrays of the rule itself, and the number of outputs."""
+    def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
+        """Arrays of the rule itself, made by ``zeros``, and the number of outputs."""
         raise NotImplementedError
 
     def _rule_settings(self) -> dict[str, Any]:
@@ -68,8 +70,9 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> DualState:
-        arrays, n_outputs = self._rule_arrays(n_ranks)
-        arrays |= self._new_pool(n_outputs, self._averages())
+        zeros = np.zeros if like is None else outline
+        arrays, n_outputs = self._rule_arrays(n_ranks, zeros)
+        arrays |= self._new_pool(n_outputs, self._averages(), zeros)
         if like is not None:
             self._resize(arrays, n_features, like)
         return DualState(by_feature={}, others=arrays, settings=self._settings())
@@ -77,7 +80,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     def _resize(
         self, arrays: _pool.Arrays, n_features: int, saved: Mapping[str, np.ndarray]
     ) -> None:
-        """Give arrays the types and sizes that those of a model file must have."""
+        """Give outlines of arrays the types and sizes that those of a model file must have."""
         shapes = getattr(saved, "shapes", None)
 
         def shape(name: str) -> tuple[int, ...]:
@@ -88,11 +91,11 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         longest = int((0, *shape("coefs"))[-1])
         for name, array in arrays.items():
             if name in _pool.BY_SLOT:
-                arrays[name] = np.zeros(n, dtype=array.dtype)
+                arrays[name] = outline(n, dtype=array.dtype)
             elif name in _pool.BY_PAIR:
-                arrays[name] = np.zeros((n, n))
+                arrays[name] = outline((n, n))
             elif name in _pool.BY_ENTRY:
-                arrays[name] = np.zeros((array.shape[0], longest), dtype=array.dtype)
+                arrays[name] = outline((array.shape[0], longest), dtype=array.dtype)
         if self.kernel == "precomputed":
             if (np.asarray(saved["others.support"]) >= n_features).any():
                 raise ValueError(f"its support vectors have columns beyond {n_features - 1}")
@@ -101,14 +104,14 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         if vectors.dtype not in (np.float32, np.float64) or vectors.ndim not in (1, 2):
             raise ValueError(f"its support vectors have dtype {vectors.dtype}")
         if vectors.ndim == 2:
-            arrays["vectors"] = np.zeros((n, n_features), dtype=vectors.dtype)
+            arrays["vectors"] = outline((n, n_features), dtype=vectors.dtype)
         else:
-            arrays["vectors"] = np.zeros(vectors.size, dtype=vectors.dtype)
-            arrays["indices"] = np.zeros(vectors.size, dtype=np.int32)
+            arrays["vectors"] = outline(vectors.size, dtype=vectors.dtype)
+            arrays["indices"] = outline(vectors.size, dtype=np.int32)
             if (np.asarray(saved["others.indices"]) >= n_features).any():
                 raise ValueError(f"its support vectors have columns beyond {n_features - 1}")
-            arrays["starts"] = np.zeros(n, dtype=np.int64)
-            arrays["lengths"] = np.zeros(n, dtype=np.int64)
+            arrays["starts"] = outline(n, dtype=np.int64)
+            arrays["lengths"] = outline(n, dtype=np.int64)
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         arrays = state.others
@@ -119,7 +122,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         if (
             book[_pool.N_SUPPORT] != n
             or (state.settings["budget"] is not None and n > state.settings["budget"])
-            or (book < 0).any()
+            or not are_counts(book)
             or book[_pool.JOINED] < n
             or (arrays["born"] < 0).any()
             or (arrays["born"] >= max(1, book[_pool.JOINED])).any()
@@ -138,12 +141,13 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         ):
             raise ValueError("its lists of coefficients are impossible")
         if "starts" in arrays:
-            ends = arrays["starts"] + arrays["lengths"]
+            n_values = arrays["vectors"].size
             if (
                 (arrays["starts"] < 0).any()
                 or (arrays["lengths"] < 0).any()
-                or (ends > arrays["vectors"].size).any()
-                or book[_pool.STORED] != arrays["vectors"].size
+                or (arrays["lengths"] > n_values).any()
+                or (arrays["starts"] > n_values - arrays["lengths"]).any()
+                or book[_pool.STORED] != n_values
                 or (arrays["indices"] < 0).any()
             ):
                 raise ValueError("its sparse support vectors are impossible")

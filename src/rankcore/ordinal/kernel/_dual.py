@@ -69,7 +69,7 @@ class DualLearner:
     def _check_dual_params(self) -> None:
         check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
         if self.budget is not None:
-            check_scalar(self.budget, "budget", Integral, min_val=1)
+            check_scalar(self.budget, "budget", Integral, min_val=1, max_val=2**63 - 1)
         check_option(self.budget_policy, "budget_policy", POLICIES)
         check_real(self.decay, "decay", 0, 1)
         check_real(self.projection_tol, "projection_tol", 0, 1)
@@ -86,9 +86,11 @@ class DualLearner:
             "budget_policy": self.budget_policy,
         }
 
-    def _new_pool(self, n_outputs: int, averaged: bool) -> _pool.Arrays:
+    def _new_pool(
+        self, n_outputs: int, averaged: bool, zeros: _pool.Zeros = np.zeros
+    ) -> _pool.Arrays:
         policy = None if self.budget is None else self.budget_policy
-        arrays = _pool.new_lists(n_outputs, averaged, policy)
+        arrays = _pool.new_lists(n_outputs, averaged, policy, zeros)
         if policy == "random":
             arrays["evict_seed"] = as_generator(self.random_state).integers(2**63, size=1)
         return arrays

@@ -7,6 +7,7 @@ arrays and move nothing; growing and tidying is done here, between blocks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 
 Arrays = dict[str, np.ndarray]
+Zeros = Callable[..., np.ndarray]
 
 FIRST_CAPACITY = 64
 # Places in the array "book", as in _ext/_dual.pxd.
@@ -50,25 +52,28 @@ class DualState(OnlineState):
         return {**super().__getstate__(), "visit": (0, None)}
 
 
-def new_lists(n_outputs: int, averaged: bool, policy: str | None) -> Arrays:
-    """Arrays of a model without support vectors; their vectors come with `add_vectors`."""
+def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) -> Arrays:
+    """Arrays of a model without support vectors; their vectors come with `add_vectors`.
+
+    ``zeros`` makes them, as NumPy's function of that name does.
+    """
     arrays: Arrays = {
-        "book": np.zeros(BOOK_SIZE, dtype=np.int64),
-        "gamma": np.zeros(1),
-        "support": np.zeros(FIRST_CAPACITY, dtype=np.int64),
-        "born": np.zeros(FIRST_CAPACITY, dtype=np.int64),
-        "norms": np.zeros(FIRST_CAPACITY),
-        "diagonal": np.zeros(FIRST_CAPACITY),
-        "sizes": np.zeros(n_outputs, dtype=np.int64),
-        "slots": np.zeros((n_outputs, FIRST_CAPACITY), dtype=np.int32),
-        "coefs": np.zeros((n_outputs, FIRST_CAPACITY)),
+        "book": zeros(BOOK_SIZE, dtype=np.int64),
+        "gamma": zeros(1),
+        "support": zeros(FIRST_CAPACITY, dtype=np.int64),
+        "born": zeros(FIRST_CAPACITY, dtype=np.int64),
+        "norms": zeros(FIRST_CAPACITY),
+        "diagonal": zeros(FIRST_CAPACITY),
+        "sizes": zeros(n_outputs, dtype=np.int64),
+        "slots": zeros((n_outputs, FIRST_CAPACITY), dtype=np.int32),
+        "coefs": zeros((n_outputs, FIRST_CAPACITY)),
     }
     if averaged:
-        arrays["coefs_sums"] = np.zeros((n_outputs, FIRST_CAPACITY))
+        arrays["coefs_sums"] = zeros((n_outputs, FIRST_CAPACITY))
     if policy in PAIR_OF_POLICY:
-        arrays[PAIR_OF_POLICY[policy]] = np.zeros((FIRST_CAPACITY, FIRST_CAPACITY))
+        arrays[PAIR_OF_POLICY[policy]] = zeros((FIRST_CAPACITY, FIRST_CAPACITY))
     if policy == "forgetron":
-        arrays["damage"] = np.zeros(1)
+        arrays["damage"] = zeros(1)
     return arrays
 
 
@@ -180,17 +185,18 @@ def trimmed(arrays: Arrays) -> Arrays:
 
 
 def roomy(arrays: Arrays) -> Arrays:
-    """Saved arrays, with room where there was none: kernels take no empty array."""
+    """Saved arrays, with room for an entry where there was none: kernels take no empty array.
+
+    Slots get theirs when a row is to become a support vector.
+    """
     out = dict(arrays)
-    if arrays["support"].size == 0:
-        _grow_slots(out, FIRST_CAPACITY, 0)
     if arrays["slots"].shape[1] == 0:
         for name in BY_ENTRY:
             if name in out:
-                out[name] = _widened(out[name], (out[name].shape[0], FIRST_CAPACITY))
+                out[name] = _widened(out[name], (out[name].shape[0], 1))
     if "starts" in arrays and arrays["vectors"].size == 0:
         for name in BY_VALUE:
-            out[name] = _widened(out[name], (FIRST_CAPACITY,))
+            out[name] = _widened(out[name], (1,))
     return out
 
 

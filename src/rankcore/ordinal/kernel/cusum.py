@@ -20,7 +20,7 @@ from rankcore.ordinal._weights import as_steps
 from rankcore.ordinal.cusum import DECISIONS, TIES, check_rule, counted
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Compiled
-from rankcore.ordinal.kernel._pool import DualState
+from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.kernel.prank import mean_lists
 
 __all__ = ["KernelCuSumRank"]
@@ -164,9 +164,9 @@ best_iteration_, t_, history_, loss_curve_
     def _rule_settings(self) -> dict[str, Any]:
         return intercept_settings(self)
 
-    def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
+    def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         names = ["", "_sums"] if self.average else [""]
-        arrays = {f"thresholds{name}": np.zeros(n_ranks - 1) for name in names}
+        arrays = {f"thresholds{name}": zeros(n_ranks - 1) for name in names}
         return arrays | {"scale": new_intercept_scale(self)}, n_ranks - 1
 
     def _check_state(self, state: Any, n_ranks: int) -> None:

@@ -9,12 +9,13 @@ import scipy.sparse as sp
 
 from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator
+from rankcore._core.state import are_counts
 from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
 from rankcore.ordinal._scale import check_known_scale, new_scale
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import Compiled
-from rankcore.ordinal.kernel._pool import DualState
+from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.kernel.prank import KernelThresholdClassifier
 from rankcore.ordinal.prank import check_lattice, scale_of
 
@@ -156,28 +157,28 @@ best_iteration_, t_, history_, loss_curve_
     def _rule_settings(self) -> dict[str, Any]:
         return sampling_settings(self)
 
-    def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
+    def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         shape = (self.n_estimators, n_ranks - 1)
         arrays = {
-            "steps": np.zeros(shape, dtype=np.int64),
-            "thresholds": np.zeros(shape),
-            "totals": np.zeros(n_ranks - 1, dtype=np.int64),
-            "mean_thresholds": np.zeros(n_ranks - 1),
-            "seen": np.zeros((self.n_estimators, 3), dtype=np.int64),
+            "steps": zeros(shape, dtype=np.int64),
+            "thresholds": zeros(shape),
+            "totals": zeros(n_ranks - 1, dtype=np.int64),
+            "mean_thresholds": zeros(n_ranks - 1),
+            "seen": zeros((self.n_estimators, 3), dtype=np.int64),
             "seed": as_generator(self.random_state).integers(2**63, size=1),
             "scale": new_scale(self.threshold_scale),
         }
         if self.average_members:
-            arrays["steps_sums"] = np.zeros(shape, dtype=np.int64)
+            arrays["steps_sums"] = zeros(shape, dtype=np.int64)
         return arrays, self.n_estimators + 1  # the last is the sum of all
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
         others, seen = state.others, state.others["seen"]
-        if (seen < 0).any() or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
+        if not are_counts(seen) or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
             raise ValueError("what its members have counted is impossible")
         check_known_scale(state, state.settings["threshold_scale"])
-        check_lattice(others["steps"], others["thresholds"], scale_of(state))
+        check_lattice(others, scale_of(state), seen[:, :1], seen[:, 2:])
         check_means(state, others["steps"].sum(axis=0))
 
     def _bind_rule(

@@ -14,7 +14,7 @@ from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Compiled
-from rankcore.ordinal.kernel._pool import DualState
+from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.prank import check_lattice, check_rule, mean_steps, ranks_of, scale_of
 
 __all__ = ["KernelPRank"]
@@ -201,20 +201,20 @@ default="oldest"
             "threshold_scale": scale_setting(self.threshold_scale),
         }
 
-    def _rule_arrays(self, n_ranks: int) -> tuple[dict[str, np.ndarray], int]:
+    def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         arrays = {
-            "steps": np.zeros(n_ranks - 1, dtype=np.int64),
-            "thresholds": np.zeros(n_ranks - 1),
+            "steps": zeros(n_ranks - 1, dtype=np.int64),
+            "thresholds": zeros(n_ranks - 1),
             "scale": new_scale(self.threshold_scale),
         }
         if self.average:
-            arrays["steps_sums"] = np.zeros(n_ranks - 1, dtype=np.int64)
+            arrays["steps_sums"] = zeros(n_ranks - 1, dtype=np.int64)
         return arrays, 1
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
         check_known_scale(state, state.settings["threshold_scale"])
-        check_lattice(state.others["steps"], state.others["thresholds"], scale_of(state))
+        check_lattice(state.others, scale_of(state), *state.counts[::2])
 
     def _bind_rule(
         self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int

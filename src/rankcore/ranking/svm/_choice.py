@@ -143,7 +143,9 @@ random_state, verbose
         queries = group_rows(source.window.queries, rows.n_rows)
         numbers = query_numbers(queries)
         labels = as_relevance(y, rows.n_rows)
-        everything = make_pairing(rows.n_rows, labels, queries, sample_weight)
+        everything = make_pairing(
+            rows.n_rows, labels, queries, sample_weight, balanced=self.balance == "query"
+        )
         check_useful(everything, rows.n_rows)
         largest = 0 if source.window.queries is None else queries.largest
         shadow = model._shadow(X, rows.n_features, largest, ModelState(None, settings={}))

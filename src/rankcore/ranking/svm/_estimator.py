@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from numbers import Integral
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -113,8 +112,8 @@ class RankSVM(Ranker):
         Steps taken.
     history_ : dict of lists
         After each step: ``objective``; ``gap``, as a share of it; ``gradient_norm``; ``products``
-        with second derivatives that the step took; ``seconds`` since the fit began; and, with an
-        ``eval_set``, the value of ``eval_metric`` under its name.
+        with second derivatives that the step took; and, with an ``eval_set``, the value of
+        ``eval_metric`` under its name.
 
     Raises
     ------
@@ -259,7 +258,6 @@ class RankSVM(Ranker):
             the estimator as it was.
         """
         self._check_params()
-        begin = perf_counter()
         weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
         source: Any = ranking_source(X, y, qid, group, as_rows=self._as_rows, **weights)
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
@@ -268,7 +266,7 @@ class RankSVM(Ranker):
         with self._problem(rows, pairing) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
             steps = problem.steps(self.C, self.loss, start, self.tol, int(self.max_iter))
-            learner = NewtonLearner(fitted, problem, steps, begin)
+            learner = NewtonLearner(fitted, problem, steps)
             learner.monitor = Monitor(fitted, validation, callbacks)
             Trainer(learner, source, learner.monitor).run()
             fitted._take(problem, learner.solution())
@@ -289,6 +287,7 @@ class RankSVM(Ranker):
             window.sample_weight,
             window.pairs,
             window.pairs_weight,
+            balanced=self.balance == "query",
         )
         check_useful(pairing, rows.n_rows)
         given = window.queries is not None
@@ -331,11 +330,9 @@ class RankSVM(Ranker):
             )
         return model
 
-    def _note(self, step: Step, seconds: float) -> None:
+    def _note(self, step: Step) -> None:
         """Add a step to the log."""
-        self._state.log.append(
-            [step.objective, step.share, step.gradient_norm, step.products, seconds]
-        )
+        self._state.log.append([step.objective, step.share, step.gradient_norm, step.products])
 
     def _take(self, problem: Problem, found: Solution) -> None:
         """Take over what was found."""

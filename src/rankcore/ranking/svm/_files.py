@@ -13,7 +13,7 @@ from rankcore.ranking._base import ModelState
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 
 # What `history_` holds of each step.
-FIGURES = ("objective", "gap", "gradient_norm", "products", "seconds")
+FIGURES = ("objective", "gap", "gradient_norm", "products")
 
 
 def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -111,7 +111,7 @@ def _kernel_model(
         raise ValueError("the parameters of its kernel are impossible")
     support = arrays["support"]
     n = support.size
-    if support.ndim != 1 or support.dtype != np.int64 or (n and support[0] < 0):
+    if support.ndim != 1 or support.dtype != np.int64 or (support < 0).any():
         raise ValueError("its support is not a list of rows")
     if (np.diff(support) <= 0).any():
         raise ValueError("its support does not ascend")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -203,12 +202,9 @@ def along(
     for number, C in enumerate(Cs.tolist(), before + 1):
         one = copy(shadow)
         one.C, one._state = C, ModelState(None, settings={})
-        begin = perf_counter()
 
-        def watch(
-            _: Any, step: Step, one: RankSVM = one, begin: float = begin, number: int = number
-        ) -> None:
-            one._note(step, perf_counter() - begin)
+        def watch(_: Any, step: Step, one: RankSVM = one, number: int = number) -> None:
+            one._note(step)
             n, most = len(one._state.log), int(one.max_iter)
             report(Progress(number, planned, n, most, step.share, "gap", "steps"))
             if one.verbose:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,6 @@ class NewtonLearner(Learner):
         Makes models of elements.
     steps : generator
         From `newton_steps`.
-    begin : float
-        When the fit began, by `time.perf_counter`.
     """
 
     def __init__(
@@ -35,10 +32,9 @@ class NewtonLearner(Learner):
         fitted: Any,
         problem: Any,
         steps: Generator[tuple[Floats, Step], bool | None, Solution],
-        begin: float,
     ) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
-        self._problem, self._steps, self._begin = problem, steps, begin
+        self._problem, self._steps = problem, steps
         self._solution: Solution | None = None
         self._stopped = True
         self.monitor: Monitor | None = None
@@ -51,7 +47,7 @@ class NewtonLearner(Learner):
             self._solution = end.value
             return
         fitted = self.fitted
-        fitted._note(step, perf_counter() - self._begin)
+        fitted._note(step)
         if self.monitor is not None and self.monitor.used:
             fitted._state.model = self._problem.model(w)
             fitted.objective_, fitted.gap_ = step.objective, step.share

@@ -1,0 +1,124 @@
+"""Which parameters of a command name files that it reads or writes, and that none is both."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from glob import glob
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Marks a parameter, in its ``Annotated``: paths that are read; ``-`` is standard input."""
+
+
+@dataclass(frozen=True)
+class Writes:
+    """Marks a parameter, in its ``Annotated``: a path that is written.
+
+    Attributes
+    ----------
+    folder : bool
+        Whether it is a directory, which may be there.
+    beside : callable
+        Takes the path and all arguments, and returns what else is written.
+    """
+
+    folder: bool = False
+    beside: Callable[[Path, dict[str, Any]], list[Path]] = lambda path, given: []
+
+
+def declared(command: Callable[..., Any]) -> dict[str, Reads | Writes]:
+    """The parameters of a command that name files, by their declaration.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is a path, and its declaration does not say whether it is read or written.
+    """
+    found: dict[str, Reads | Writes] = {}
+    for name, hint in get_type_hints(command, include_extras=True).items():
+        marks = [one for one in get_args(hint)[1:] if isinstance(one, Reads | Writes)]
+        if marks:
+            found[name] = marks[0]
+        elif "Path" in str(hint):
+            raise TypeError(f"{command.__name__}: mark {name}, a path, as Reads or Writes")
+    return found
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which first raises ValueError if it would write a file that it reads."""
+    marks = declared(command)
+
+    @wraps(command)
+    def checked(**given: Any) -> None:
+        check_paths(marks, given)
+        command(**given)
+
+    return checked
+
+
+def check_paths(marks: dict[str, Reads | Writes], given: dict[str, Any]) -> None:
+    """Raise ValueError before work that could not be saved, or would replace what is read.
+
+    Parameters
+    ----------
+    marks : dict of str to Reads or Writes
+    given : dict
+        Values of all parameters.
+    """
+    read: list[str] = []
+    written: list[Path] = []
+    for name, mark in marks.items():
+        value = given.get(name)
+        if value is None:
+            continue
+        if isinstance(mark, Reads):
+            read += [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+            continue
+        _check_writable(value, mark.folder)
+        written += [value, *mark.beside(value, given)]
+    files = [file for one in read for file in _files(one)]
+    for i, path in enumerate(written):
+        parts = [Path(one) for one in _files(str(path))]
+        if any(_same(part, file) for part in parts for file in files):
+            raise ValueError(f"{path} is read by this command, too: choose another file to write")
+        others = [Path(one) for other in written[:i] for one in _files(str(other))]
+        if any(_same(part, other) for part in parts for other in others):
+            raise ValueError(f"{path} is written twice by this command: choose another file")
+
+
+def _files(given: str) -> Iterator[str]:
+    """A path itself, the files of a pattern, and those in a directory."""
+    found = [given]
+    if any(sign in given for sign in "*?[") and not os.path.exists(given):
+        found += glob(given, recursive=True)
+    for path in found:
+        yield path
+        if os.path.isdir(path):
+            with os.scandir(path) as entries:
+                yield from (entry.path for entry in entries if entry.is_file())
+
+
+def _same(path: Path, other: str | Path) -> bool:
+    """Whether two paths are of one file, by links or otherwise; standard input may be a file."""
+    try:
+        found = os.fstat(sys.stdin.fileno()) if other == "-" else os.stat(other)
+        return os.path.samestat(found, os.stat(path))
+    except (OSError, ValueError):  # closed, not a file, or not there yet
+        return other != "-" and os.path.realpath(path) == os.path.realpath(other)
+
+
+def _check_writable(path: Path, folder: bool) -> None:
+    if os.path.islink(os.path.realpath(path)):
+        raise ValueError(f"{path} is a link that leads back to itself; cannot write there")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path.parent} is not a directory; cannot write {path.name} there")
+    if path.exists() and not (path.is_dir() if folder else path.is_file()):
+        kind = "directory" if folder else "file"
+        raise ValueError(f"{path} exists and is not a {kind}; cannot write there")

@@ -1,0 +1,139 @@
+"""A fit on a cluster: its tasks, their results, and workers that are lost."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait as ended
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic, sleep
+from typing import Any
+
+from rankcore.dask._engine import KilledWorker, fetch, release
+
+# Seconds between two looks at which workers are there: longer than most tasks.
+LOOK = 1.5
+# Seconds without a worker after which a fit warns.
+ALONE = 30.0
+# Called with the threads of each worker while results are awaited; may raise.
+Look = Callable[[Mapping[str, int]], None]
+
+
+@dataclass
+class Run:
+    """A fit on a cluster: its tasks, and what they are called.
+
+    Parameters
+    ----------
+    client : Client
+    name : str
+        Of the learner, which tasks begin with.
+    token : str
+        What makes names unique.
+    shards : list of Future
+        Of `Shard`, none of them empty.
+    numbers : list of int
+        What messages call them.
+    """
+
+    client: Any
+    name: str
+    token: str
+    shards: list[Any] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    futures: list[Any] = field(default_factory=list)
+    # When the last worker was lost, while there is none; infinite after the warning.
+    alone_since: float | None = None
+
+    def submit(self, function: Any, *args: Any, what: str, **options: Any) -> Any:
+        """A task, kept until `drop`; options are those of `Client.submit`."""
+        with warnings.catch_warnings():
+            # A model is part of the graph, so that it can be had again if a worker is lost.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            future = self.client.submit(function, *args, key=self.key(what), **options)
+        self.futures.append(future)
+        return future
+
+    def submit_all(self, function: Any, *columns: Sequence[Any], what: Sequence[str]) -> list[Any]:
+        """Tasks, one for each item of the columns, in one message; kept until `drop`."""
+        keys = [self.key(one) for one in what]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            futures = self.client.map(function, *columns, key=keys)
+        self.futures.extend(futures)
+        return list(futures)
+
+    def key(self, what: str) -> str:
+        """What Dask calls a task."""
+        return f"{self.name}-{what}-{self.token}"
+
+    def of_shards(self, what: str) -> list[str]:
+        """What tasks of each shard are called."""
+        return [f"{what}-shard-{number}" for number in self.numbers]
+
+    def gather(self, futures: Sequence[Any], look: Look | None = None) -> list[Any]:
+        """Results; an error names the shard and the cause."""
+        results = fetch(self.client, futures)
+        while not ended([results], timeout=LOOK).done:
+            self._look(look)
+        with self._watched():
+            return list(results.result())
+
+    def wait(self, futures: Sequence[Any], look: Look | None = None) -> None:
+        """Wait until tasks are done, and raise their errors; results stay where they are."""
+        for future in futures:
+            while True:
+                try:
+                    error = future.exception(timeout=LOOK)
+                    break
+                except TimeoutError:
+                    self._look(look)
+            if error is not None:
+                self._look(look)
+                with self._watched():
+                    raise error
+
+    def threads(self) -> Mapping[str, int]:
+        """The threads of each worker, once there is one."""
+        while not (threads := self._look(None)):
+            sleep(LOOK)
+        return threads
+
+    def drop(self, kept: Sequence[Any] = ()) -> None:
+        """Let go of all tasks but these."""
+        keep = {future.key for future in kept}
+        # Not left to Python, which keeps them with the traceback of an error.
+        release(future for future in self.futures if future.key not in keep)
+        self.futures = [future for future in self.futures if future.key in keep]
+
+    def _look(self, look: Look | None) -> Mapping[str, int]:
+        threads: Mapping[str, int] = self.client.nthreads()
+        if threads:
+            self.alone_since = None
+        elif self.alone_since is None:
+            self.alone_since = monotonic()
+        elif monotonic() - self.alone_since > ALONE:
+            self.alone_since = float("inf")
+            warnings.warn(
+                f"{self.name}: the cluster has had no workers for {ALONE:.0f} seconds. The fit "
+                "continues when a worker joins; Ctrl-C ends it, as does Dask's setting "
+                "distributed.scheduler.no-workers-timeout after a time",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        if look is not None:
+            look(threads)
+        return threads
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Turn the loss of workers again and again into an error that says what was under way."""
+        try:
+            yield
+        except KilledWorker as error:
+            raise RuntimeError(
+                f"{error.task} was lost with {error.allowed_failures + 1} workers, the last "
+                f"{error.last_worker.address}: they may be short of memory; use more shards or "
+                "larger workers"
+            ) from error

@@ -1,0 +1,170 @@
+"""Row caches are written: from files, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.replacing import Workshop
+from rankcore._core.survey import Surveyor
+from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, reading
+from rankcore.datasets.row_cache import (
+    DESCRIPTION,
+    DTYPES,
+    FORMAT,
+    PARTS,
+    VERSION,
+    is_cache,
+    own_checksum,
+)
+from rankcore.datasets.streams import Source, title
+from rankcore.progress import report
+
+# Bytes of a header of NumPy's format, whatever the length of the array.
+HEADER = 128
+
+
+class _Growing:
+    """An array file whose length is known at the end."""
+
+    def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
+        self.dtype, self.width = np.dtype(dtype), width
+        self.n = 0
+        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115
+        self.file.write(b"\0" * HEADER)
+
+    def add(self, values: NDArray[Any]) -> int:
+        """Append values; their CRC-32."""
+        content = np.ascontiguousarray(values, self.dtype).data.cast("B")
+        self.file.write(content)
+        self.n += len(values)
+        return zlib.crc32(content)
+
+    def finish(self) -> None:
+        """Write the header, and all to disk."""
+        shape = (self.n, self.width) if self.width else (self.n,)
+        header = io.BytesIO()
+        form = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(header, form)
+        assert header.tell() == HEADER
+        self.file.seek(0)
+        self.file.write(header.getvalue())
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+
+def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
+    """What tells whether files have changed."""
+    stamps: list[dict[str, Any]] = []
+    for source in sources:
+        if hasattr(source, "read"):
+            stamps.append({"name": title(source)})
+            continue
+        status = os.stat(source)
+        path = os.path.abspath(os.fsdecode(source))
+        stamps.append({"name": path, "size": status.st_size, "mtime_ns": status.st_mtime_ns})
+    return stamps
+
+
+def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
+    """Read files into a new row cache, which appears whole or not at all.
+
+    Parameters
+    ----------
+    files : FileRows
+    path : path
+        The directory to make.
+
+    Raises
+    ------
+    OSError, ValueError
+        If a file cannot be read or is malformed, there is no room, or there is something else than
+        a row cache at ``path``, which another process may have made meanwhile.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists():
+        raise FileExistsError(f"{path} exists already: choose another directory, or delete it")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be made: there is no folder {target.parent}")
+    with Workshop(target) as folder:
+        made = folder / "rows"
+        made.mkdir()
+        _write(files, made)
+        try:
+            os.rename(made, target)
+        except OSError:
+            if not is_cache(target):  # else another process has made it meanwhile
+                raise
+
+
+def _write(source: FileRows, folder: Path) -> None:
+    stamps = source_stamps(source.sources)
+    kinds = {name: DTYPES[name][-1] for name in DTYPES} | {"values": source.dtype.name}
+    widths = {"blocks": 3, "checksums": len(PARTS)}
+    files: dict[str, _Growing] = {}
+    try:
+        for name, kind in kinds.items():
+            files[name] = _Growing(folder / f"{name}.npy", kind, widths.get(name, 0))
+        surveyor, in_queries = Surveyor(source.n_features), False
+        files["starts"].add(np.zeros(1, dtype=np.int64))
+        files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
+        n_values = 0
+        parts = source.parts(source.n_features, BLOCK_VALUES, BLOCK_ROWS)
+        for X, labels, queries, done in parts:
+            n_rows = files["labels"].n
+            sums = [
+                files["values"].add(X.data),
+                files["columns"].add(X.indices),
+                files["starts"].add(X.indptr[1:].astype(np.int64) + n_values),
+                files["labels"].add(labels),
+            ]
+            if queries is not None:
+                in_queries = True
+                first = np.flatnonzero(np.diff(queries, prepend=-1))
+                files["queries"].add(first + n_rows)
+            n_values += X.nnz
+            bounds = [n_rows + labels.size, n_values, files["queries"].n]
+            files["blocks"].add(np.array([bounds]))
+            files["checksums"].add(np.array([sums]))
+            surveyor.add(labels, X.indices, X.data)
+            report(reading(done, source.size, n_rows + labels.size))
+        survey = surveyor.finish(in_queries, title(source.sources[0]))
+        files["magnitudes"].add(survey.magnitudes)
+        files["distinct"].add(survey.labels)
+        files["counts"].add(survey.counts)
+    finally:
+        for file in files.values():
+            file.finish()
+    small = {
+        name: zlib.crc32((folder / f"{name}.npy").read_bytes())
+        for name in kinds
+        if name not in PARTS
+    }
+    names = source.feature_names
+    description = {
+        "format": FORMAT,
+        "version": VERSION,
+        "n_rows": survey.n_rows,
+        "n_features": survey.n_features,
+        "n_values": n_values,
+        "in_queries": in_queries,
+        "mean_square": survey.mean_square,
+        "feature_names": None if names is None else names.tolist(),
+        **source.settings,
+        "sources": stamps,
+        "checksums": small,
+    }
+    description["checksum"] = own_checksum(description)
+    with open(folder / DESCRIPTION, "w", encoding="utf-8") as written:
+        json.dump(description, written, indent=1)
+        written.flush()
+        os.fsync(written.fileno())

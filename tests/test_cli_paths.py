@@ -1,0 +1,228 @@
+"""No command writes a file that it reads, or one file twice, whatever the links."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, get_type_hints
+
+import pytest
+
+pytest.importorskip("typer", reason="the command line needs the cli extra")
+pytest.importorskip("rich", reason="the command line needs the cli extra")
+
+import typer
+from typer.testing import CliRunner
+
+import rankcore as rc
+from rankcore.cli.app import app
+from rankcore.cli.paths import Reads, Writes, declared, guarded
+from rankcore.datasets import dump_letor
+
+COMMANDS = {one.callback.__name__: one.callback for one in app.registered_commands}
+# Strings that name no file. A new one belongs here, or is marked in its declaration.
+NO_FILES = {
+    "calibrate", "classes", "columns", "convention", "format", "label", "metric", "model", "name",
+    "pair", "qid", "query", "scale", "set_", "tag",
+}  # fmt: skip
+X, Y = [[1.0, 0], [0, 1], [1, 1]], [3, 1, 2]
+
+
+def flags(name, command):
+    """What a parameter is called on the command line; None of an argument."""
+    info = next(
+        one
+        for one in get_type_hints(command, include_extras=True)[name].__metadata__
+        if isinstance(one, typer.models.ParameterInfo)
+    )
+    if isinstance(info, typer.models.ArgumentInfo):
+        return None
+    return next((one for one in info.param_decls if one.startswith("--")), f"--{name}")
+
+
+def pairs():
+    """Every path that a command writes, with every other path that it names."""
+    for name, command in COMMANDS.items():
+        marks = declared(command)
+        for written, mark in marks.items():
+            if isinstance(mark, Writes):
+                for other, its in marks.items():
+                    # Two paths that are written are a pair once.
+                    if other != written and (isinstance(its, Reads) or other > written):
+                        yield name, written, other
+
+
+def arguments(name, given, usual):
+    """A command line in which some parameters name these files."""
+    command, line = COMMANDS[name], [name]
+    for parameter in declared(command):
+        flag = flags(parameter, command)
+        path = given.get(parameter)
+        if flag is None:
+            line.append(str(path or usual[parameter]))
+        elif path is not None:
+            line += [flag, str(path)]
+        elif parameter == "output" and name in ("train", "tune"):
+            line += [flag, str(usual["output"])]
+    return line
+
+
+def test_every_string_is_marked_or_known_to_name_no_file():
+    assert len(COMMANDS) == len(app.registered_commands) >= 10
+    strings = set()
+    for command in COMMANDS.values():
+        marks = declared(command)
+        for name, hint in get_type_hints(command).items():
+            if name not in marks and name != "return" and "str" in str(hint):
+                strings.add(name)
+    assert strings == NO_FILES
+
+
+def test_a_path_without_a_mark_is_refused_when_the_command_is_made():
+    def forgetful(
+        data: Annotated[str, Reads(), typer.Argument()],
+        log: Annotated[Path | None, typer.Option()] = None,
+    ) -> None:
+        """Write a log."""
+
+    with pytest.raises(TypeError, match="forgetful: mark log, a path, as Reads or Writes"):
+        guarded(forgetful)
+
+
+def test_the_pairs_are_there():
+    found = set(pairs())
+    assert len(found) >= 20
+    assert {
+        ("train", "output", "params"),
+        ("train", "output", "valid"),
+        ("export", "output", "names"),
+        ("tune", "output", "trials"),
+        ("explain", "plot", "model"),
+        ("predict", "run", "data"),
+    } <= found
+
+
+@pytest.mark.parametrize("link", ["none", "dots", "symbolic", "both symbolic", "hard", "chain"])
+@pytest.mark.parametrize(("name", "written", "other"), sorted(pairs()))
+def test_no_pair_is_one_file(name, written, other, link, tmp_path):
+    there = tmp_path / "there.c"
+    dump_letor(X, Y, there)
+    before = there.read_bytes()
+    first = second = there
+    match link:
+        case "dots":
+            (tmp_path / "folder").mkdir()
+            first = tmp_path / "folder" / ".." / "there.c"
+        case "symbolic":
+            first = tmp_path / "link.c"
+            first.symlink_to(there)
+        case "both symbolic":
+            first, second = tmp_path / "link.c", tmp_path / "another.c"
+            first.symlink_to(there)
+            second.symlink_to("there.c")
+        case "hard":
+            second = tmp_path / "hard.c"
+            os.link(there, second)
+        case "chain":
+            (tmp_path / "one.c").symlink_to("there.c")
+            first = tmp_path / "two.c"
+            first.symlink_to("one.c")
+    mark = declared(COMMANDS[name])[written]
+    if mark.folder:  # a directory that is there: the file in it
+        folder = tmp_path / "cache"
+        folder.mkdir()
+        os.link(there, folder / "values.npy")
+        first = folder
+    usual = {one: tmp_path / one for one in ("model", "data", "output", "files")}
+    for path in usual.values():
+        if path.name != "output":
+            dump_letor(X, Y, path)
+    result = CliRunner().invoke(app, arguments(name, {written: first, other: second}, usual))
+    assert result.exit_code == 1, result.output
+    assert re.search("is (read by|written twice by) this command", result.stderr), result.stderr
+    assert there.read_bytes() == before
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.fixture
+def model(tmp_path):
+    rc.save(rc.PRank(random_state=0).fit(X, Y), tmp_path / "model.h")
+    return tmp_path / "model.h"
+
+
+def fails(*args, stdin=None):
+    result = CliRunner().invoke(app, list(map(str, args)), input=stdin)
+    assert result.exit_code == 1, result.output
+    return result.stderr
+
+
+def test_what_is_written_beside_an_output(model, tmp_path):
+    before = model.read_bytes()
+    assert "model.h is read by" in fails("export", model, tmp_path / "model.c")
+    assert model.read_bytes() == before
+    folder = tmp_path / "m.checkpoint"
+    folder.mkdir()
+    dump_letor(X, Y, folder / "rows.txt")
+    message = fails("train", folder / "rows.txt", "-o", tmp_path / "m", "--stream")
+    assert "m.checkpoint is read by this command" in message
+    assert (folder / "rows.txt").exists()
+
+
+def test_files_of_patterns_and_directories(tmp_path):
+    for name in ["a.txt", "b.txt"]:
+        dump_letor(X, Y, tmp_path / name)
+    assert "is read by" in fails("train", tmp_path / "*.txt", "-o", tmp_path / "b.txt")
+    result = CliRunner().invoke(
+        app, ["cache", str(tmp_path / "*.txt"), "-o", str(tmp_path / "cache")]
+    )
+    assert result.exit_code == 0
+    before = (tmp_path / "cache" / "values.npy").read_bytes()
+    for name in ["values.npy", "rows.json"]:
+        assert "is read by" in fails("train", tmp_path / "cache", "-o", tmp_path / "cache" / name)
+        assert "is written twice" in fails(
+            "train", tmp_path / "a.txt", "--cache", tmp_path / "cache",
+            "-o", tmp_path / "cache" / name,
+        )  # fmt: skip
+    assert (tmp_path / "cache" / "values.npy").read_bytes() == before
+
+
+def test_outputs_that_are_not_there_yet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dump_letor(X, Y, "rows.txt")
+    Path("link").symlink_to("new")
+    for other in ["new", "./new", "link", tmp_path / "new"]:
+        assert "is written twice" in fails("tune", "rows.txt", "-o", "new", "--trials", other)
+    assert sorted(os.listdir()) == ["link", "rows.txt"]
+
+
+# ---------------------------------------------------------------- a full device
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["train", "--help"], [], ["info"]])
+def test_a_full_device_is_one_line(args, model):
+    if args == ["info"]:
+        args = ["info", str(model)]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "rankcore", *args],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=120,
+        )
+    if args:
+        assert done.stderr == b"rankcore: error: No space left on device\n"
+        assert done.returncode == 1
+    else:
+        assert b"Traceback" not in done.stderr
+
+
+def test_a_prediction_that_fails_leaves_the_older_file(model, tmp_path, monkeypatch):
+    dump_letor(X, Y, tmp_path / "rows.txt")
+    (tmp_path / "out").write_text("older")
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "full")))
+    message = fails("predict", model, tmp_path / "rows.txt", "-o", tmp_path / "out")
+    assert message == f"rankcore: error: {tmp_path / 'out'}: full\n"
+    assert (tmp_path / "out").read_text() == "older"

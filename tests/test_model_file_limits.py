@@ -1,0 +1,422 @@
+"""What a model file may ask of who loads it: memory, time, and room for learning on."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import rankcore as rc
+from model_files import CHECKSUM, DOCUMENTS, put_together, rewrite, set_in, signed, taken_apart
+from rankcore._core.state import MOST_COUNTED
+from rankcore.io import documents, safetensors, text_arrays
+from test_model_file import ORDINAL, QID, RANKERS, X, Y, answer, fitted
+
+N = 600_000  # about the bytes of a file below
+TIMES, CONSTANT = 20, 2**20
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.rankcore"
+
+
+def headed(text, data=b""):
+    return len(text.encode()).to_bytes(8, "little") + text.encode() + data
+
+
+def with_fact(name, text):
+    """A file of a PRank, one of whose metadata has another text."""
+
+    def content(document, arrays):
+        metadata = {k: json.dumps(v) if k in DOCUMENTS else v for k, v in document.items()}
+        arrays = {**arrays, CHECKSUM: np.zeros(4, dtype=np.uint8)}
+        return signed(b"".join(safetensors.pack({**metadata, name: text}, arrays)))
+
+    return content
+
+
+def with_strings(kind, characters, ends):
+    def content(document, arrays):
+        document = {**document, "labels": {"classes": kind}}
+        strings = {"classes": np.full(characters, 65, dtype=np.uint8), "classes.ends": ends}
+        return put_together(document, {**arrays, **strings})
+
+    return content
+
+
+def listed(one, n=N):
+    return f"[{(one + ',') * (n // (len(one) + 1))}1]"
+
+
+TENSOR = '"{:x}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'
+HEAVY = {
+    "header of lists": headed(f'{{"a":{listed("[]")}}}'),
+    "shape": headed(f'{{"a":{{"dtype":"U8","shape":{listed("1")},"data_offsets":[0,1]}}}}', b"x"),
+    "arrays": headed(f"{{{','.join(map(TENSOR.format, range(N // 55)))}}}"),
+    "metadata": headed(
+        f'{{"__metadata__":{json.dumps({f"{i:x}": "ab" for i in range(N // 14)})}}}'
+    ),
+    "wide text": headed(f'{{"__metadata__":{{"a":"{"a" * N}\U0001f600"}}}}'),
+    "deep header": headed('{"__metadata__":' * (N // 16)),
+    "lists": with_fact("facts", listed("[]")),
+    "objects": with_fact("parameters", listed("{}")),
+    "names": with_fact("facts", json.dumps({f"{i:x}": 1 for i in range(N // 9)})),
+    "numbers": with_fact("facts", listed("-9")),
+    "deep": with_fact("facts", "[" * N),
+    "kinds": with_fact("labels", listed("[]")),
+    "empty strings": with_strings("U1024", 0, np.zeros(N // 8, dtype=np.int64)),
+    "one long string": with_strings(f"U{N // 2}", N // 2, np.full(N // 16, N // 2)),
+    # Ends whose differences leave int64: each fourth string is nearly all of the text.
+    "ends": with_strings(
+        "U9", N // 2, np.append(np.tile([2**63 - 1, -(2**63), -1], N // 24), N // 2)
+    ),
+    "log": lambda d, a: put_together(d, {**a, "log": np.tile([[1, 0, 0]], (N // 24, 1))}),
+    "curve": lambda d, a: put_together(
+        d, {**a, "curve": np.arange(1, N // 16 * 2 + 1).reshape(-1, 2)}
+    ),
+    "classes": lambda d, a: put_together(d, {**a, "classes": np.arange(N // 8)}),
+}
+
+
+def assert_refused_in_little_memory(path, content):
+    path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="damaged") as found:
+            rc.load(path)
+        assert tracemalloc.get_traced_memory()[1] < TIMES * len(content) + CONSTANT
+    finally:
+        tracemalloc.stop()
+    assert len(str(found.value)) < 1000 + len(str(path))
+
+
+@pytest.mark.parametrize("content", HEAVY.values(), ids=HEAVY.keys())
+def test_memory_is_in_proportion_to_the_file(path, content):
+    rc.save(rc.PRank(random_state=0).fit(X, Y), path)
+    if callable(content):
+        content = content(*taken_apart(path.read_bytes()))
+    assert_refused_in_little_memory(path, content)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+def test_sizes_are_compared_before_anything_is_allocated(path, learner, form):
+    """A number in the metadata that stands for many gigabytes takes none."""
+    rc.save(fitted(learner, form), path)
+    rc.load(path)  # its modules take memory once
+    document, arrays = taken_apart(path.read_bytes())
+    loads = []
+    for n in (8 * 10**6, 2**31 - 1):
+        changes = {name: str(n) for name in document if name.endswith("n_features")}
+        loads.append({**document, **changes, "n_features": n})
+    for name in ("n_estimators", "max_hypotheses", "budget", "capacity"):
+        for n in (10**8, 2**62):
+            changed = json.loads(json.dumps(document))
+            for part in (changed["parameters"], changed["facts"].get("settings", {})):
+                part |= {name: n} if name in part else {}
+            loads.append(changed)
+    for changed in loads:
+        if changed == document:
+            continue
+        content = put_together(changed, arrays)
+        path.write_bytes(content)
+        tracemalloc.start()
+        try:
+            rc.load(path)
+        except ValueError:
+            pass  # of those that are bounds, a greater one is possible
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak < TIMES * len(content) + CONSTANT
+
+
+def test_labels_are_compared_before_a_table_of_costs(path):
+    rc.save(rc.CalibratedOrdinal(rc.WidrowHoff()).fit(X, Y), path)
+    document, arrays = taken_apart(path.read_bytes())
+    many = np.arange(50_000)
+    arrays |= {"classes": many, "estimator.classes": many}
+    arrays["estimator.others.n_ranks"] = np.array([many.size])
+    assert_refused_in_little_memory(path, put_together(document, arrays))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    "learner", [one for one in ORDINAL if type(one).__name__.startswith("Kernel")], ids=str
+)
+def test_kernel_models_without_support_vectors(path, learner, form):
+    """They load without room for vectors, which is made when one joins."""
+    nothing = form(np.zeros((4, 2)))
+    model = clone(learner).set_params(kernel="linear", shuffle=False)
+    # Every rank is right from the beginning where all rows are of the highest.
+    model.partial_fit(nothing, [2, 2, 2, 2], classes=[1, 2])
+    assert not model.support_.size
+    rc.save(model, path)
+    loaded = rc.load(path)
+    np.testing.assert_array_equal(loaded.predict(nothing), model.predict(nothing))
+    more, labels = form(np.array([[1.0, 0], [0, 2], [-1, 1]])), [1, 2, 1]
+    for one in (loaded, model):
+        one.partial_fit(more, labels)
+    assert loaded.support_.size
+    np.testing.assert_array_equal(loaded.project(more), model.project(more))
+    document, arrays = taken_apart(path.read_bytes())
+    if arrays["others.vectors"].ndim == 2:
+        arrays["others.vectors"] = np.zeros((0, 10**9))
+        path.write_bytes(put_together({**document, "n_features": 10**9}, arrays))
+        tracemalloc.start()
+        rc.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+        tracemalloc.stop()
+
+
+# ---------------------------------------------------------------- at the limit and one past it
+
+
+def test_a_shape_has_at_most_32_dimensions():
+    def unpacked(n):
+        entry = {"dtype": "U8", "shape": [1] * n, "data_offsets": [0, 1]}
+        return safetensors.unpack(headed(json.dumps({"a": entry}), b"x"))
+
+    _, tensors = unpacked(32)
+    assert tensors["a"].shape == (1,) * 32
+    with pytest.raises(ValueError, match="the array a has 33 dimensions; at most 32"):
+        unpacked(33)
+
+
+def test_a_text_of_metadata_is_at_most_an_eighth_lists():
+    room = documents.SHORT // 8 + 1  # lists that a text of so many characters may have
+    for unit, n in [("[]", room), ('{"":1}', room // 4), ("{}", room // 2)]:
+        text = "[" + ",".join([unit] * (n - (unit == "[]")))
+        # The list around them is one, too.
+        spare = 8 * (room - (n if unit == "[]" else 1 + n * (4 if ":" in unit else 2)))
+        assert spare >= 0
+        text += " " * (8 * room - spare - len(text) - 1) + "]"
+        assert len(documents.read_json(text)) == text.count(unit)
+        with pytest.raises(ValueError, match="nearly all lists and objects"):
+            documents.read_json(text[:-2] + "]")
+    assert len(documents.read_json("[" + "[]," * 21844 + "[]]")) == 21845
+    brackets = json.dumps(["[{:" * 10**5])  # in a string they are text
+    assert documents.read_json(brackets) == json.loads(brackets)
+
+
+def test_strings_of_numpy_are_not_many_times_their_text(path):
+    content, ends = np.full(1024, 65, dtype=np.uint8), np.zeros(300, dtype=np.int64)
+    ends[-1:] = 1024
+    for n in range(1, 300):
+        size = 4 * 1024 * n
+        fits = size <= text_arrays.LARGEST + text_arrays.TIMES * (1024 + 8 * n)
+        parts = {"a": content, "a.ends": ends[-n:]}
+        if fits:
+            assert text_arrays.decode("a", "U1024", parts.__getitem__).size == n
+            last = n
+        else:
+            assert n == last + 1
+            with pytest.raises(ValueError, match=f"take {size} bytes in one array"):
+                text_arrays.decode("a", "U1024", parts.__getitem__)
+            break
+    # Labels that are not as wide as their type are written with the width that they need.
+    wide = np.array(["a", "b", "c", "d"] * 100, dtype="U1000")
+    assert text_arrays.encode({"a": wide})[1] == {"a": "U1"}
+    assert text_arrays.encode({"a": wide[:4]})[1] == {"a": "U1000"}
+
+
+@pytest.mark.parametrize(
+    ("edit", "arrays", "message"),
+    [
+        (None, {"scoring.evil": np.arange(3)}, "does not have: .'scoring.evil'"),
+        (set_in("scoring.evil", value="classes"), {}, "metadata that no model has: scoring.evil"),
+        (set_in("scoring.evil", value="x"), {"x": np.arange(3)}, "no model has: scoring.evil"),
+        (set_in("scoring.votes", value="nowhere"), {}, "it has no array nowhere"),
+        (set_in("scoring.of", value="linear"), {"linear": np.arange(3)}, "not have: .'linear'"),
+    ],
+)
+def test_arrays_for_scores_are_those_that_the_metadata_name(path, edit, arrays, message):
+    rc.save(rc.PRank(random_state=0).fit(X, Y), path)
+    rewrite(path, edit, arrays)
+    with pytest.raises(ValueError, match=message):
+        rc.load(path)
+
+
+# ---------------------------------------------------------------- room for learning on
+
+ONE = 10  # examples and, of these, mistakes of the states below
+MISTAKES = 3
+FULL = np.array([MOST_COUNTED, 0, MOST_COUNTED])
+
+
+def loads(path, arrays):
+    """Whether a file with other arrays loads; what loads goes on learning."""
+    content = path.read_bytes()
+    rewrite(path, None, arrays)
+    try:
+        model = rc.load(path)
+    except ValueError:
+        return False
+    finally:
+        path.write_bytes(content)
+    queries = {"qid": QID} if "Pairwise" in str(model) else {}
+    answer(model, X)
+    model.partial_fit(X, Y, **queries)
+    answer(model, X)
+    return True
+
+
+def counted(examples, mistakes):
+    counts = np.array([examples, mistakes, mistakes])
+    return {"counts": counts, "log": counts[None], "curve": np.empty((0, 2), dtype=np.int64)}
+
+
+@pytest.fixture(params=[rc.PRank, rc.KernelPRank])
+def begun(request, path):
+    """The file of a model that has learned, whose thresholds are multiples of one."""
+    rc.save(request.param(threshold_scale=1.0, random_state=0).fit(X, Y), path)
+    rewrite(path, None, {**counted(ONE, MISTAKES), "validation.0": None, **moved(0)})
+    return path
+
+
+def moved(steps, sums=0):
+    """Thresholds that are moved alike."""
+    return {
+        "others.steps": np.full(3, steps),
+        "others.thresholds": np.full(3, float(steps)),
+        "others.steps_sums": np.full(3, sums),
+    }
+
+
+def test_thresholds_move_one_step_at_a_mistake(begun):
+    for sign in (1, -1):
+        assert loads(begun, moved(sign * MISTAKES))
+        assert not loads(begun, moved(sign * (MISTAKES + 1)))
+        most = 2 * ONE * MISTAKES  # of models that were merged
+        assert loads(begun, moved(0, sign * most))
+        assert not loads(begun, moved(0, sign * most + sign))
+        assert not loads(begun, moved(0, sign * (2**63 - 1)))
+    assert not loads(begun, moved(0, -(2**63)))
+    assert not loads(begun, moved(-(2**63)))
+
+
+def test_counts_leave_room_for_learning_on(begun):
+    """At the bound, steps times examples and their sums leave int64; what is kept is exact."""
+    for steps, sums in [(0, 0), (MOST_COUNTED, 0), (-MOST_COUNTED, 2**63 - 1), (0, -(2**63))]:
+        assert loads(begun, {**counted(MOST_COUNTED, MOST_COUNTED), **moved(steps, sums)})
+    assert not loads(begun, counted(MOST_COUNTED + 1, MISTAKES))
+    assert not loads(begun, counted(2**63 - 1, MISTAKES))
+    far = np.array([ONE, MOST_COUNTED + 1, MISTAKES])
+    assert not loads(begun, {"counts": far, "log": far[None]})
+    far[1] = MOST_COUNTED
+    assert loads(begun, {"counts": far, "log": far[None]})
+
+
+def test_lazy_sums_are_exact_where_they_wrap():
+    """Steps times examples less their sums, by integers of any size."""
+    from rankcore.ordinal.prank import mean_steps
+
+    model = rc.PRank(threshold_scale=1.0).partial_fit(X, Y)
+    state, shift = model._state, 2**40
+    expected = [
+        (int(s) * (state.t + shift) - (int(u) + int(s) * shift)) / (state.t + shift)
+        for s, u in zip(state.others["steps"], state.others["steps_sums"], strict=True)
+    ]
+    far = state.others["steps"].astype(object) * shift + state.others["steps_sums"]
+    state.others["steps_sums"] = np.array([int(one) for one in far])
+    state.counts[0] += shift
+    np.testing.assert_array_equal(mean_steps(state), expected)
+    # Learning on from here equals learning with integers that do not end.
+    before = state.others["steps"].astype(object), far
+    t = state.t
+    model.partial_fit(X[:1], [1 if model.predict(X[:1])[0] != 1 else 4])
+    change = state.others["steps"].astype(object) - before[0]
+    exact = (before[1] + t * change + 2**63) % 2**64 - 2**63
+    np.testing.assert_array_equal(state.others["steps_sums"].astype(object), exact)
+
+
+@pytest.mark.parametrize("learner", [rc.OAPVoting, rc.KernelOAPBPM])
+def test_counts_of_members_leave_room_for_learning_on(path, learner):
+    rc.save(learner(4, threshold_scale=1.0, random_state=0).partial_fit(X, Y), path)
+    arrays = taken_apart(path.read_bytes())[1]
+    seen = arrays["others.seen"]
+    for value, fits in [(MOST_COUNTED, True), (MOST_COUNTED + 1, False), (2**62, False)]:
+        for column in range(3):
+            far = seen.copy()
+            far[0, [0, column]] = value  # examples, and what is counted among them
+            assert loads(path, {"others.seen": far}) is fits
+    for kind, bound in [("steps", 1), ("steps_sums", 2 * int(seen[0, 0]))]:
+        if f"others.{kind}" not in arrays:
+            continue
+        far = arrays[f"others.{kind}"].copy()
+        at = (0,) * far.ndim  # the lowest threshold of the first member
+        far[at] = -bound * int(seen[0, 2]) - 1
+        assert not loads(path, {f"others.{kind}": far})
+        if kind == "steps_sums":
+            far[at] += 1
+            assert loads(path, {f"others.{kind}": far})
+    if learner is rc.OAPVoting:
+        survived = np.zeros_like(arrays["others.survived"])
+        for values, fits in [
+            ([MOST_COUNTED], True),
+            ([MOST_COUNTED + 1], False),
+            ([MOST_COUNTED, 1], False),
+        ]:
+            survived[: len(values)] = values
+            assert loads(path, {"others.survived": survived}) is fits
+
+
+@pytest.mark.parametrize("name", ["progress", "votes", "born"])
+def test_votes_leave_room_for_learning_on(path, name):
+    rc.save(rc.VotedPRank(max_hypotheses=4, random_state=0).partial_fit(X, Y), path)
+    array = taken_apart(path.read_bytes())[1][f"others.{name}"]
+    places = [1, 2] if name == "progress" else [0]
+    for at in places:
+        for value, fits in [(MOST_COUNTED, name != "votes"), (MOST_COUNTED + 1, False)]:
+            far = array.copy()
+            far[at] = value
+            assert loads(path, {f"others.{name}": far}) is fits
+    if name == "votes":
+        for beyond in (0, 1):
+            far = array.copy()
+            far[0] = MOST_COUNTED - int(far[1:].sum()) + beyond
+            assert loads(path, {f"others.{name}": far}) is not bool(beyond)
+
+
+def test_a_pool_of_support_vectors_leaves_room_for_learning_on(path):
+    rc.save(rc.KernelPRank(random_state=0).partial_fit(X, Y), path)
+    book = taken_apart(path.read_bytes())[1]["others.book"]
+    for at in (2, 3, 4):  # vectors that joined, rows, updates
+        for value, fits in [(MOST_COUNTED, True), (MOST_COUNTED + 1, False)]:
+            far = book.copy()
+            far[at] = value
+            assert loads(path, {"others.book": far}) is fits
+
+
+def test_sparse_support_vectors_lie_within_their_values(path):
+    rc.save(rc.KernelPRank(random_state=0).fit(sp.csr_array(X), Y), path)
+    arrays = taken_apart(path.read_bytes())[1]
+    starts, lengths = arrays["others.starts"], arrays["others.lengths"]
+    last = starts.size - 1
+    assert starts[last] + lengths[last] == arrays["others.vectors"].size
+    for start, length in [(2**62, 2**62), (2**63 - 1, 2**63 - 1), (2**63 - 1, 1)]:
+        far = starts.copy(), lengths.copy()
+        far[0][last], far[1][last] = start, length
+        assert not loads(path, {"others.starts": far[0], "others.lengths": far[1]})
+    for change in ({"others.starts": starts + 1}, {"others.lengths": lengths + 1}):
+        assert not loads(path, change)
+
+
+def test_counts_of_pairs_leave_room_for_learning_on(path):
+    model = rc.PairwisePerceptron(max_iter=1, random_state=0).fit(X, Y, qid=QID)
+    rc.save(model, path)
+    counts = taken_apart(path.read_bytes())[1]["counts"]
+    for value, fits in [(MOST_COUNTED, True), (MOST_COUNTED + 1, False), (2**63 - 1, False)]:
+        assert loads(path, {"counts": np.append(counts[:3], [value] * 3)}) is fits
+
+
+def test_rows_of_a_support_ascend(path):
+    rc.save(rc.RankSVM(kernel="linear").fit(X, Y, qid=QID), path)
+    support = taken_apart(path.read_bytes())[1]["support"]
+    support[-2:] = 2**63 - 1, -(2**63)  # whose difference, as int64, is 1
+    rewrite(path, None, {"support": support})
+    with pytest.raises(ValueError, match="its support is not a list of rows"):
+        rc.load(path)

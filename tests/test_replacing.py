@@ -1,0 +1,363 @@
+"""How files appear: whole or not at all, with links, modes, kills, full disks and other writers."""
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore._core.replacing import PREFIX, Workshop, remove_abandoned, replacing
+from rankcore.datasets import Run, dump_letor, open_rows, write_run
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, modes and signals of POSIX")
+
+X, Y = np.eye(4), [1, 2, 3, 2]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return rc.PRank(random_state=0).fit(X, Y)
+
+
+def write(way, model, path):
+    """A new file at a path, in one of the ways that there are."""
+    if way == "save":
+        rc.save(model, path)
+    elif way == "export":
+        rc.export(model, path, "ranklib")
+    elif way == "dump_letor":
+        dump_letor(X, Y, path)
+    else:
+        write_run(Run(np.array(["q"]), np.array(["d"]), np.array([1.0]), "tag"), path)
+
+
+WAYS = ["save", "export", "dump_letor", "run"]
+ways = pytest.mark.parametrize("way", WAYS)
+
+
+def hidden(folder):
+    return [name for name in os.listdir(folder) if name.startswith(".")]
+
+
+@ways
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o444])
+def test_the_mode_of_an_older_file_is_kept(way, mode, model, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("older")
+    path.chmod(mode)
+    write(way, model, path)
+    assert path.read_bytes() != b"older"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@ways
+def test_a_new_file_has_the_usual_mode(way, model, tmp_path):
+    write(way, model, tmp_path / "file")
+    (tmp_path / "other").touch()
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+@ways
+def test_links_are_followed_and_stay_links(way, model, tmp_path):
+    real = tmp_path / "there" / "real"
+    real.parent.mkdir()
+    (tmp_path / "second").symlink_to(real)
+    (tmp_path / "first").symlink_to("second")
+    for content in (None, "older"):
+        if content is not None:
+            real.write_text(content)
+            real.chmod(0o600)
+        write(way, model, tmp_path / "first")
+        assert (tmp_path / "first").is_symlink()
+        assert (tmp_path / "second").is_symlink()
+        assert not real.is_symlink()
+        assert real.stat().st_size > 5
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(OSError, match="symbolic links"):
+        write(way, model, loop)
+    assert not hidden(tmp_path)
+    assert not hidden(real.parent)
+
+
+def test_a_header_of_c_follows_its_own_link(model, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "m.h").symlink_to(tmp_path / "there" / "other.h")
+    rc.export(model, tmp_path / "m.c", "c")
+    assert (tmp_path / "m.h").is_symlink()
+    assert b'"m.h"' in (tmp_path / "m.c").read_bytes()
+    assert b"#define" in (tmp_path / "there" / "other.h").read_bytes()
+
+
+@pytest.mark.parametrize("way", ["save", "export"])
+def test_what_is_no_file_is_not_replaced(way, model, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is not a file"):
+        write(way, model, tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is not a file"):
+        write(way, model, tmp_path)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+# ---------------------------------------------------------------- full disks
+
+
+def limited(size):
+    """Let no file of this process grow beyond a size, which is how a full disk looks."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+FULL = """
+import sys, numpy as np, rankcore as rc
+from rankcore.datasets import Run, dump_letor, open_rows, write_run
+way, path, rows = sys.argv[1:]
+X, y = np.random.default_rng(0).normal(size=(3000, 40)), np.arange(3000) % 3
+try:
+    if way == "cache":
+        open_rows(rows, cache=path)
+    elif way == "dump_letor":
+        dump_letor(X, y, path)
+    elif way == "run":
+        ids = np.arange(3000).astype(str)
+        write_run(Run(ids, ids, X[:, 0], "tag"), path)
+    else:
+        model = rc.VotedPRank(max_iter=1, random_state=0).fit(X, y)
+        (rc.save if way == "save" else lambda *a: rc.export(*a, "sql"))(model, path)
+except OSError as error:
+    assert error.filename == path, repr(error)
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("way", ["save", "cache", "dump_letor", "run"])
+def test_a_full_disk_is_an_error_that_names_the_file(way, tmp_path):
+    rng = np.random.default_rng(0)
+    dump_letor(rng.normal(size=(3000, 40)), np.arange(3000) % 3, tmp_path / "rows.txt")
+    (tmp_path / "out").mkdir()
+    path = tmp_path / "out" / "new"
+    if way != "cache":
+        path.write_text("older")
+    before = os.listdir(path.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, way, path, tmp_path / "rows.txt"],
+        preexec_fn=lambda: limited(40_000),
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 7, done.stderr
+    assert os.listdir(path.parent) == before
+    assert way == "cache" or path.read_text() == "older"
+
+
+# ---------------------------------------------------------------- kills
+
+# Writes again and again; prints a line before each.
+WRITING = """
+import sys, os, itertools, shutil, numpy as np, rankcore as rc
+from rankcore.datasets import dump_letor, open_rows
+way, folder = sys.argv[1:]
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(400, 30)), np.arange(400) % 3
+model = rc.PRank(random_state=0).fit(X, y)
+rows = os.path.join(folder, "rows.txt")
+if way == "cache" and not os.path.exists(rows):
+    dump_letor(X, y, rows)
+path = os.path.join(folder, "new.c")
+for i in itertools.count():
+    print(i, flush=True)
+    if way == "save":
+        rc.save(model, path)
+    elif way == "export":
+        rc.export(model, path, "c")
+    elif way == "dump_letor":
+        dump_letor(X, y, path)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+        open_rows(rows, cache=path)
+"""
+
+
+@pytest.mark.parametrize("way", ["save", "export", "dump_letor", "cache"])
+def test_what_a_kill_leaves_is_removed_by_the_next_writer(way, model, tmp_path):
+    rng = np.random.default_rng(0)
+    left = 0
+    for _ in range(int(os.environ.get("RANKCORE_KILLS", "4"))):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITING, way, tmp_path], stdout=subprocess.PIPE
+        )
+        with process:
+            for _ in range(3):
+                assert process.stdout.readline()
+            time.sleep(rng.uniform(0, 0.05))
+            process.kill()
+        left += len(hidden(tmp_path))
+        rc.save(model, tmp_path / "next")
+        assert hidden(tmp_path) == []
+    print(f"{way}: {left} hidden folders were left by kills, 0 after the next writer")
+
+
+DYING = """
+import os, sys
+from pathlib import Path
+from rankcore._core import replacing
+place, target = sys.argv[1], Path(sys.argv[2])
+if place == "before the lock":
+    os.mkdir(target.parent / (replacing.PREFIX + "0"))
+elif place == "unlocked":
+    os.mkdir(target.parent / (replacing.PREFIX + "0"))
+    (target.parent / (replacing.PREFIX + "0") / "lock").touch()
+elif place == "full":
+    room = replacing.Workshop(target).path
+    (room / "deep" / "deeper").mkdir(parents=True)
+    (room / "deep" / "deeper" / "file").write_text("x")
+    (room / "deep" / "link").symlink_to(target.parent / "kept")
+    (room / "up").symlink_to(target.parent)
+elif place == "in removing":
+    room = replacing.Workshop(target)
+    replacing.os.rmdir = lambda path: os._exit(9)
+    room.close()
+os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("place", ["before the lock", "unlocked", "full", "in removing"])
+def test_a_kill_at_any_place(place, tmp_path):
+    (tmp_path / "kept").write_text("x")
+    done = subprocess.run([sys.executable, "-c", DYING, place, tmp_path / "target"], check=False)
+    assert done.returncode == 9
+    assert len(hidden(tmp_path)) == 1
+    with replacing(tmp_path / "new") as stream:
+        stream.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == ["kept", "new"]
+    assert (tmp_path / "kept").read_text() == "x"
+
+
+def test_a_living_writer_keeps_its_folder(tmp_path):
+    with replacing(tmp_path / "slow") as stream:
+        stream.write(b"slow")
+        command = [sys.executable, "-c", WRITING, "save", tmp_path]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            for _ in range(4):
+                assert process.stdout.readline()
+            process.kill()
+        with replacing(tmp_path / "quick") as other:  # in this process, too
+            other.write(b"quick")
+    assert (tmp_path / "slow").read_bytes() == b"slow"
+    remove_abandoned(tmp_path)
+    assert hidden(tmp_path) == []
+
+
+def test_a_fork_does_not_remove_the_folder_of_its_parent(tmp_path):
+    room = Workshop(tmp_path / "target")
+    child = os.fork()
+    if not child:
+        room.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert room.path.is_dir()
+    room.close()
+    assert hidden(tmp_path) == []
+
+
+def test_only_workshops_are_removed(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "lock").touch()
+    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "mine")
+    (tmp_path / f"{PREFIX}file").write_text("x")
+    (tmp_path / f"{PREFIX}other").mkdir()  # no lock, and not empty
+    (tmp_path / f"{PREFIX}other" / "x").touch()
+    (tmp_path / f"{PREFIX}linked").mkdir()  # its lock is a link
+    (tmp_path / f"{PREFIX}linked" / "lock").symlink_to(tmp_path / "mine" / "lock")
+    before = sorted(os.listdir(tmp_path))
+    remove_abandoned(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (tmp_path / "mine" / "lock").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="changes an owner")
+def test_folders_of_others_are_left_alone(tmp_path):
+    folder = tmp_path / f"{PREFIX}0"
+    folder.mkdir()
+    (folder / "lock").touch()
+    os.chown(folder, 12345, 12345)
+    remove_abandoned(tmp_path)
+    assert folder.is_dir()
+
+
+def test_many_writers_of_one_folder(tmp_path):
+    """Each removes what the others seem to have abandoned, and nobody loses anything."""
+    code = (
+        "import sys\n"
+        "from rankcore._core.replacing import replacing\n"
+        "for i in range(300):\n"
+        "    with replacing(f'{sys.argv[1]}/{sys.argv[2]}') as stream:\n"
+        "        stream.write(b'x' * 10)\n"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(i % 2)]) for i in range(4)
+    ]
+    assert [process.wait(timeout=120) for process in processes] == [0] * 4
+    assert sorted(os.listdir(tmp_path)) == ["0", "1"]
+
+
+# ---------------------------------------------------------------- caches
+
+CACHING = """
+import sys
+from rankcore.datasets import open_rows
+print("ready", flush=True)
+sys.stdin.readline()
+rows = open_rows(sys.argv[1], cache=sys.argv[2])
+rows.check()
+print(rows.facts().n_rows)
+"""
+
+
+def test_processes_make_the_same_cache_at_once(tmp_path):
+    rng = np.random.default_rng(0)
+    dump_letor(rng.normal(size=(5000, 20)), np.arange(5000) % 3, tmp_path / "rows.txt")
+    for round_ in range(3):
+        command = [sys.executable, "-c", CACHING, tmp_path / "rows.txt", tmp_path / f"c{round_}"]
+        processes = [
+            subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            for _ in range(4)
+        ]
+        for process in processes:
+            assert process.stdout.readline() == b"ready\n"
+        for process in processes:
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        for process in processes:
+            shown, said = process.communicate(timeout=120)
+            assert (process.returncode, shown) == (0, b"5000\n"), said
+    assert hidden(tmp_path) == []
+
+
+def test_a_cache_goes_where_a_link_leads(tmp_path):
+    dump_letor(X, Y, tmp_path / "rows.txt")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    open_rows(tmp_path / "rows.txt", cache=tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert open_rows(tmp_path / "real").facts().n_rows == 4
+
+
+def test_the_folder_of_a_stream_goes_with_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    dump_letor(X, Y, tmp_path / "rows.txt")
+    with open(tmp_path / "rows.txt", "rb") as stream:
+        rows = open_rows(stream)
+    assert len(hidden(tmp_path)) == 1
+    del rows
+    assert hidden(tmp_path) == []
