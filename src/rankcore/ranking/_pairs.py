@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_weights, refuse_mask, scaled
-from rankcore._core.queries import Queries
-from rankcore._core.warning import query_numbers, warn
+from rankcore._core.queries import Queries, query_numbers
+from rankcore._core.warning import warn
 from rankcore.ranking._queries import as_relevance
 
 # A pass over more pairs than this of one query takes minutes.
