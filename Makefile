@@ -1,5 +1,6 @@
-# `make demo` shows rankcore at work, `make test` tests it; both from a fresh clone. `make deep` is
-# what CI runs besides. The pieces run alone too: lint types check, oldest sanitize nightly release.
+# `make demo` shows rankcore at work, `make test` tests it; both from a fresh clone. CI also runs
+# `sanitize` and `release` each time, and the rest of `make deep` each night.
+# The pieces run alone too: lint types check, oldest sanitize nightly release.
 
 PYTHON ?= python3
 BENCH ?= prank

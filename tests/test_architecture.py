@@ -52,6 +52,51 @@ def test_imports_only_go_down():
     assert up == []
 
 
+def module_imports():
+    """Pairs of modules: one that imports when it is loaded, the other that is imported."""
+    names = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for name, path in names.items():
+        for node in ast.parse(path.read_text()).body:  # what functions import comes later
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rankcore."):
+                for alias in node.names:
+                    full = f"{node.module}.{alias.name}"
+                    yield name, full if full in names else node.module
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield name, alias.name
+
+
+def test_single_files_have_no_circles():
+    below = {}
+    for one, other in module_imports():
+        if other.startswith("rankcore."):
+            below.setdefault(one, set()).add(other)
+    assert len(below) > 150
+    done = set()
+
+    def visit(module, path):
+        assert module not in path, [*path, module]
+        if module not in done:
+            for other in below.get(module, ()):
+                visit(other, [*path, module])
+            done.add(module)
+
+    for module in list(below):
+        visit(module, [])
+
+
+def test_one_place_keeps_the_best_model_of_a_fit():
+    asking = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if ".keeps_best" in path.read_text() and "self._best = " in path.read_text()
+    ]
+    assert asking == ["_core/training.py"]
+
+
 def test_rooms_of_one_level_have_no_circles():
     below = {}
     for room, other, _ in imports():
