@@ -2,11 +2,10 @@
 
     python tests/mutants.py collect           # which tests execute which line, in build/mutants
     python tests/mutants.py run               # 300 mutants of Python, 60 of kernels, by a seed
-    python tests/mutants.py run --only FILE   # more of one file
+    python tests/mutants.py run --only FILE
 
-Everything happens in a copy of the sources. A mutant meets the tests that execute its line, those
-of a kernel the tests that execute a line that calls it; of each test file the fastest come first.
-Results are appended to build/mutants/results.jsonl; what is in it is not run again.
+Sources are changed in a copy. Tests that execute the line run, of a kernel those that execute a
+call of it, the fastest of each file first; results go to build/mutants/results.jsonl, and stay.
 """
 
 from __future__ import annotations
@@ -186,6 +185,10 @@ def in_functions(source):
 class _Bare(ast.NodeTransformer):
     """Without what does nothing: annotations."""
 
+    @classmethod
+    def of(cls, source):
+        return ast.dump(cls().visit(ast.parse(source)))
+
     def visit_arg(self, node):
         node.annotation = None
         return node
@@ -199,10 +202,6 @@ class _Bare(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def bare(source):
-    return ast.dump(_Bare().visit(ast.parse(source)))
-
-
 def python_mutant(path, line, rng):
     """A mutant of a line, or None: any kind of change as likely as any other."""
     from cosmic_ray.ast import ast_nodes, get_ast
@@ -212,8 +211,8 @@ def python_mutant(path, line, rng):
     source, kinds = path.read_text(), defaultdict(list)
     nodes = list(ast_nodes(get_ast(source)))
     for name in operator_names():
-        if "Variable" in name:  # which want variables named
-            continue
+        if "Variable" in name:
+            continue  # they want variables named
         operator, number = get_operator(name)(), 0
         for node in nodes:
             for (at, _), _ in operator.mutation_positions(node):
@@ -224,7 +223,7 @@ def python_mutant(path, line, rng):
         kind = rng.choice(sorted(kinds))
         name, number = rng.choice(kinds.pop(kind))
         mutated = mutate_code(source, get_operator(name)(), number)
-        if mutated is not None and bare(mutated) != bare(source):
+        if mutated is not None and _Bare.of(mutated) != _Bare.of(source):
             return mutated
     return None
 
@@ -262,7 +261,6 @@ def kernel_lines():
 
 def sample(tests, args):
     """Mutants in an order that a seed draws: file, line and text."""
-    rng = random.Random(args.seed)
     sources = [path for room in ROOMS for path in sorted(PACKAGE.glob(f"{room}/**/*.py"))]
     lines, missed = [], 0
     for path in sources:
@@ -271,7 +269,7 @@ def sample(tests, args):
             executed = line in tests.lines.get(name, {})
             missed += not executed
             lines += [(path, line)] * executed
-    print(f"{len(lines)} lines of code are executed by a test, {missed} by none")
+    print(f"{len(lines)} lines are executed by a test, {missed} by none")
     for wanted, found, make in [
         (args.python, lines, python_mutant),
         (args.kernels, list(kernel_lines()), kernel_mutant),
@@ -309,7 +307,7 @@ def tried(chosen, seconds, log):
         import pytest
 
         os._exit(pytest.main([*PYTEST, "--timeout=120", *chosen]))
-    end, status = time.monotonic() + 60 + 5 * seconds, 0
+    end = time.monotonic() + 60 + 5 * seconds
     while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
         time.sleep(0.05)
     if done[0] == 0:
@@ -381,8 +379,7 @@ def run(args):
 
 def difference(before, after):
     lines = zip(before.splitlines(), after.splitlines(), strict=False)
-    changed = [(a.strip(), b.strip()) for a, b in lines if a != b]
-    return f"{changed[0][0]} -> {changed[0][1]}" if changed else "lines dropped"
+    return next((f"{a.strip()} -> {b.strip()}" for a, b in lines if a != b), "lines dropped")
 
 
 def main():
