@@ -26,7 +26,8 @@ OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
-.PHONY: demo demo-cluster test lint types check deep oldest sanitize nightly release faults bench clean
+.PHONY: demo demo-cluster test lint types check deep oldest sanitize nightly release faults mutants \
+	bench clean
 .NOTPARALLEL:
 
 # setuptools packs what it finds in build/lib, modules that are gone included.
@@ -102,6 +103,12 @@ nightly: .venv/installed
 # Twenty workers of a Dask cluster are killed at random moments.
 faults: .venv/installed
 	RANKCORE_FAULTS=1 python -m pytest -q tests/test_dask_faults.py
+
+# Changes of one token in the sources, which the tests should notice: some hours, once a release.
+mutants: .venv/installed
+	$(VENV)/pip install -q "cosmic-ray>=8.7,<9" "pytest-cov>=7"
+	python tests/mutants.py collect
+	python tests/mutants.py run
 
 bench: .venv/installed
 	python -m benchmarks $(BENCH)

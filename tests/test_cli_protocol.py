@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -183,6 +184,13 @@ def test_cross_validation(parts, labels):
     assert text[0].split() == ["fold", "rank_loss", "accuracy", "within_1_rank"]
     assert [line.split()[0] for line in text[1:6]] == ["1", "2", "3", "mean", "deviation"]
     assert float(text[4].split()[1]) < 0.8
+
+
+def test_terminals_say_what_folds_are_made_of(parts, labels, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for data, learner, unit in [(parts, "ranksvm", "queries"), (labels, "prank", "rows")]:
+        shown = succeed("cv", data / "train", "--model", learner, "--folds", 3)
+        assert re.search(rf"\b{unit}\b.* of each", shown.replace("\n", " "))
 
 
 @pytest.mark.parametrize("valid", [True, False])

@@ -179,9 +179,10 @@ def test_draws_are_rejected_where_they_would_favour_a_number(draw, monkeypatch):
         return state
 
     monkeypatch.setattr(rc.PairwisePerceptron, "_new_state", seeded)
-    model = perceptron(shuffle=True, max_iter=1, balance=None).fit(np.eye(4), labels)
+    # Every pair is a mistake, so that the hypotheses show the order.
+    model = perceptron(shuffle=True, max_iter=1, balance=None, margin=9.0).fit(np.eye(4), labels)
     visits = [(plain.shuffled_pairs(labels, seed, 0), np.ones(3), 1.0)]
-    check_state(model, plain.learn(np.eye(4), visits))
+    check_state(model, plain.learn(np.eye(4), visits, margin=9.0))
 
 
 @pytest.mark.parametrize("order", ["lex", "shuffle"])

@@ -314,3 +314,11 @@ def test_states_check_their_arrays(kind):
         changed[i] = np.zeros(size, np.float32)
         with pytest.raises(ValueError, match="dtype mismatch"):
             kind(*changed, *scalars)
+
+
+def test_zeros_that_fill_up_blocks_are_not_stored():
+    blocks = sp.csr_array(np.diag([1.0, 2.0, 3.0, 4.0])).tobsr((2, 2))
+    assert blocks.data.size == 8
+    assert as_rows(blocks).n_values == 4
+    columns = sp.csc_array(([1.0, 0.0], [0, 1], [0, 1, 2]), shape=(2, 2))
+    assert as_rows(columns).n_values == 2  # a zero that is stored stays

@@ -154,6 +154,17 @@ def test_both_orders_take_away_what_the_position_adds():
     assert (one.n_calls_, both.n_calls_) == (3, 6)
 
 
+def test_both_orders_of_computed_degrees_take_it_away_too():
+    biased = Indexed(lambda i, j: np.minimum(1.0, (i > j) * 0.6 + 0.4))
+    one = PreferenceRanker(biased, method="degree")
+    one.rank([3, 2, 1])
+    both = PreferenceRanker(biased, method="degree", repeats=2, both_orders=True)
+    assert both.rank([3, 2, 1]) == [1, 2, 3]
+    np.testing.assert_allclose(one.degrees_, 0.4)
+    np.testing.assert_allclose(both.degrees_, (0.4 + 1 - 1.0) / 2)
+    assert (one.n_calls_, both.n_calls_) == (3, 12)
+
+
 def test_repeats_are_averaged():
     answers = iter([True, False, True, True])
     ranker = PreferenceRanker(lambda u, v: next(answers), repeats=4)
