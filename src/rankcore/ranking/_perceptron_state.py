@@ -194,7 +194,7 @@ class PairwiseState(LearnerState):
             raise ValueError(f"its committee has {capacity!r} members")
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ValueError(f"its seed is {seed!r}")
-        own = {
+        own: dict[str, Any] = {
             "weights": outline(n_features),
             "sums": outline(n_features),
             "clock": outline(3),
