@@ -62,6 +62,10 @@ class Search:
     O(entries) per round, divided by the threads; an entry costs one addition.
     """
 
+    # Where the labels' weights in each column are noted, the rows of the winning label first.
+    _masses: NDArray[np.float64] | None = None
+    _n_winning = 0
+
     def __init__(self, binning: Bins, n_jobs: int) -> None:
         self.binning, self.n_jobs = binning, n_jobs
         d = binning.n_bins.size
@@ -115,15 +119,11 @@ class Search:
         )
 
     def _evaluate(
-        self,
-        potentials: NDArray[np.float64],
-        features: NDArray[np.int32],
-        job: int,
-        n_winning: int = 0,
-        masses: NDArray[np.float64] | None = None,
+        self, potentials: NDArray[np.float64], features: NDArray[np.int32], job: int
     ) -> None:
         n = features.size
         edges, bins, sides = np.empty(n), np.empty(n, np.int32), np.empty(n, np.uint8)
+        masses = None if self._masses is None else np.empty((2, n))
         stumps.evaluate(
             self.binning.columns,
             potentials,
@@ -132,10 +132,12 @@ class Search:
             edges,
             bins,
             sides,
-            n_winning,
+            self._n_winning,
             masses,
         )
         self._edges[features], self._bins[features], self._sides[features] = edges, bins, sides
+        if self._masses is not None:
+            self._masses[:, features] = masses
 
     def _split(self, features: NDArray[np.int32]) -> list[NDArray[np.int32]]:
         """Parts of about equal work."""
@@ -271,12 +273,7 @@ class NormalizerSearch(Search):
         return self._stump(int(self._merits.argmax()))
 
     def _evaluate(
-        self,
-        potentials: NDArray[np.float64],
-        features: NDArray[np.int32],
-        job: int,
-        n_winning: int = 0,
-        masses: NDArray[np.float64] | None = None,
+        self, potentials: NDArray[np.float64], features: NDArray[np.int32], job: int
     ) -> None:
         n = features.size
         edges, merits = np.empty(n), np.empty(n)
@@ -462,18 +459,6 @@ class FiringSearch(Search):
         self._then[:, features] = now[:, None]
         self._added[:, features] = self._taken[:, features] = 0.0
         return features
-
-    def _evaluate(
-        self,
-        potentials: NDArray[np.float64],
-        features: NDArray[np.int32],
-        job: int,
-        n_winning: int = 0,
-        masses: NDArray[np.float64] | None = None,
-    ) -> None:
-        masses = np.empty((2, features.size))
-        super()._evaluate(potentials, features, job, self._n_winning, masses)
-        self._masses[:, features] = masses
 
 
 class Slab:

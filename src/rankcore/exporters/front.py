@@ -35,14 +35,12 @@ class Step:
     norm: str = ""
 
 
-def steps_of(transformer: Any, n_columns: int) -> list[Step]:
+def steps_of(transformer: Any) -> list[Step]:
     """The steps that a fitted transformer amounts to.
 
     Parameters
     ----------
     transformer : estimator or "passthrough"
-    n_columns : int
-        That reach it.
 
     Raises
     ------

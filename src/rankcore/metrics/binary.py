@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from inspect import cleandoc
+from typing import Any, TypeVar
 
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import as_cutoff
+from rankcore.metrics.judged import judged
 from rankcore.metrics.names import Measure
-from rankcore.metrics.one_measure import PerQuery, mean_or_values
+from rankcore.metrics.one_measure import PerQuery, mean_or_values, query_values
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_SECTIONS = """\
+Parameters
+----------
+{own}rel : float, optional
+    The smallest label that is relevant; None: the convention's, 1.
+y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
+    As `ndcg_score`.
+
+Returns
+-------
+float, or (ndarray of query ids, ndarray of values)
+    {values}; the latter if ``per_query``.
+
+Raises
+------
+ValueError, TypeError
+    As `ndcg_score`.
+
+Notes
+-----
+{notes}
+
+Examples
+--------
+"""
+_ANY_K = "k : int, optional\n    Positions looked at; None: all.\n"
+_K = "k : int\n    Positions looked at, at least 1.\n"
+_SELECTED = "O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents."
+_SORTED = "O(n log n) for a query of n documents."
+_TIED = f"""\
+{_SELECTED}
+In a group of g tied documents, r of them relevant, a document is relevant with probability
+r/g, and then each other one with (r-1)/(g-1): the expectation is a sum over positions."""
+_PHI_COST = """\
+O(n log n) for a query of n documents; if the m-th relevant one is in a group of g tied
+documents, that group takes O(g m)."""
+_Z_AND_M = """\
+Z : int, optional
+    What the sum is divided by; None: the number of relevant documents.
+m : int, optional
+    How many relevant documents are looked at; None: all.
+"""
 
 
+def _described(
+    own: str, notes: str = _SELECTED, values: str = "Between 0 and 1"
+) -> Callable[[_F], _F]:
+    """Put the sections that all measures share before the example of a docstring."""
+
+    def put(function: _F) -> _F:
+        if function.__doc__:  # not under python -OO
+            first, prompt, example = cleandoc(function.__doc__).partition(">>>")
+            sections = _SECTIONS.format(own=own, notes=notes, values=values)
+            function.__doc__ = f"{first}{sections}{prompt}{example}\n"
+        return function
+
+    return put
+
+
+@_described(_ANY_K, notes=_TIED)
 def average_precision(
     y_true: Any,
     y_score: Any,
@@ -29,51 +93,17 @@ def average_precision(
 
     Its mean over queries is MAP.
 
-    Parameters
-    ----------
-    k : int, optional
-        Positions looked at; None: all.
-    rel : float, optional
-        The smallest label that is relevant; None: the convention's, 1.
-    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
-        As `ndcg_score`.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; the latter if ``per_query``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ndcg_score`.
-
-    Notes
-    -----
-    O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents.
-    In a group of g tied documents, r of them relevant, a document is relevant with probability
-    r/g, and then each other one with (r-1)/(g-1): the expectation is a sum over positions.
-
-    Examples
-    --------
     >>> import rankcore as rc
     >>> round(rc.metrics.average_precision([1, 0, 1], [3, 2, 1]), 4)
     0.8333
     """
     meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    return mean_or_values(
-        Measure("average_precision", k=as_cutoff(k)),
-        meant,
-        y_true,
-        y_score,
-        qid,
-        per_query,
-        query_weight,
-        docid,
-        n_jobs,
-    )
+    measure = Measure("average_precision", k=as_cutoff(k))
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
 
 
+@_described(_K)
 def precision_at_k(
     y_true: Any,
     y_score: Any,
@@ -93,49 +123,17 @@ def precision_at_k(
 
     A query of fewer documents still divides by k, unless the convention says otherwise.
 
-    Parameters
-    ----------
-    k : int
-        Positions looked at, at least 1.
-    rel : float, optional
-        The smallest label that is relevant; None: the convention's, 1.
-    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
-        As `ndcg_score`.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; the latter if ``per_query``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ndcg_score`.
-
-    Notes
-    -----
-    O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents.
-
-    Examples
-    --------
     >>> import rankcore as rc
     >>> rc.metrics.precision_at_k([1, 0, 1, 1], [4, 3, 2, 1], k=2)
     0.5
     """
     meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    return mean_or_values(
-        Measure("precision", k=as_cutoff(k, needed=True)),
-        meant,
-        y_true,
-        y_score,
-        qid,
-        per_query,
-        query_weight,
-        docid,
-        n_jobs,
-    )
+    measure = Measure("precision", k=as_cutoff(k, needed=True))
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
 
 
+@_described(_K)
 def recall_at_k(
     y_true: Any,
     y_score: Any,
@@ -153,49 +151,17 @@ def recall_at_k(
 ) -> float | PerQuery:
     """Share of the relevant documents that are among the first k.
 
-    Parameters
-    ----------
-    k : int
-        Positions looked at, at least 1.
-    rel : float, optional
-        The smallest label that is relevant; None: the convention's, 1.
-    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
-        As `ndcg_score`.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; the latter if ``per_query``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ndcg_score`.
-
-    Notes
-    -----
-    O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents.
-
-    Examples
-    --------
     >>> import rankcore as rc
     >>> round(rc.metrics.recall_at_k([1, 0, 1, 1], [4, 3, 2, 1], k=2), 4)
     0.3333
     """
     meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    return mean_or_values(
-        Measure("recall", k=as_cutoff(k, needed=True)),
-        meant,
-        y_true,
-        y_score,
-        qid,
-        per_query,
-        query_weight,
-        docid,
-        n_jobs,
-    )
+    measure = Measure("recall", k=as_cutoff(k, needed=True))
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
 
 
+@_described(_K)
 def hit_rate(
     y_true: Any,
     y_score: Any,
@@ -215,49 +181,17 @@ def hit_rate(
 
     Also called success at k. Of a query with ties at the edge, the probability.
 
-    Parameters
-    ----------
-    k : int
-        Positions looked at, at least 1.
-    rel : float, optional
-        The smallest label that is relevant; None: the convention's, 1.
-    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
-        As `ndcg_score`.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; the latter if ``per_query``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ndcg_score`.
-
-    Notes
-    -----
-    O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents.
-
-    Examples
-    --------
     >>> import rankcore as rc
     >>> rc.metrics.hit_rate([0, 1, 1, 0], [2, 1, 2, 1], k=1, qid=[1, 1, 2, 2])
     0.5
     """
     meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    return mean_or_values(
-        Measure("hit", k=as_cutoff(k, needed=True)),
-        meant,
-        y_true,
-        y_score,
-        qid,
-        per_query,
-        query_weight,
-        docid,
-        n_jobs,
-    )
+    measure = Measure("hit", k=as_cutoff(k, needed=True))
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
 
 
+@_described("", notes=_SORTED)
 def r_precision(
     y_true: Any,
     y_score: Any,
@@ -274,39 +208,17 @@ def r_precision(
 ) -> float | PerQuery:
     """Precision among as many documents as are relevant.
 
-    Parameters
-    ----------
-    rel : float, optional
-        The smallest label that is relevant; None: the convention's, 1.
-    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
-        As `ndcg_score`.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; the latter if ``per_query``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ndcg_score`.
-
-    Notes
-    -----
-    O(n log n) for a query of n documents.
-
-    Examples
-    --------
     >>> import rankcore as rc
     >>> round(rc.metrics.r_precision([0, 1, 0, 1, 1], [5, 4, 3, 2, 1]), 4)
     0.3333
     """
     meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    return mean_or_values(
-        Measure("r_precision"), meant, y_true, y_score, qid, per_query, query_weight, docid, n_jobs
-    )
+    measure = Measure("r_precision")
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
 
 
+@_described(_ANY_K)
 def reciprocal_rank(
     y_true: Any,
     y_score: Any,
@@ -326,49 +238,17 @@ def reciprocal_rank(
 
     Its mean over queries is MRR.
 
-    Parameters
-    ----------
-    k : int, optional
-        Positions looked at; None: all.
-    rel : float, optional
-        The smallest label that is relevant; None: the convention's, 1.
-    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
-        As `ndcg_score`.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; the latter if ``per_query``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ndcg_score`.
-
-    Notes
-    -----
-    O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents.
-
-    Examples
-    --------
     >>> import rankcore as rc
     >>> rc.metrics.reciprocal_rank([0, 1, 0, 1, 1], [5, 4, 3, 2, 1])
     0.5
     """
     meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    return mean_or_values(
-        Measure("reciprocal_rank", k=as_cutoff(k)),
-        meant,
-        y_true,
-        y_score,
-        qid,
-        per_query,
-        query_weight,
-        docid,
-        n_jobs,
-    )
+    measure = Measure("reciprocal_rank", k=as_cutoff(k))
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
 
 
+@_described(_Z_AND_M, notes=_PHI_COST, values="At least 0")
 def phi_measure(
     y_true: Any,
     y_score: Any,
@@ -392,47 +272,11 @@ def phi_measure(
     With Z = k and m the relevant documents found, it is a lower bound of precision at k, equal to
     it if and only if these stand at the top.
 
-    Parameters
-    ----------
-    Z : int, optional
-        What the sum is divided by; None: the number of relevant documents.
-    m : int, optional
-        How many relevant documents are looked at; None: all.
-    rel : float, optional
-        The smallest label that is relevant; None: the convention's, 1.
-    y_true, y_score, qid, ties, empty, convention, per_query, query_weight, docid, n_jobs
-        As `ndcg_score`.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        At least 0; the latter if ``per_query``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ndcg_score`.
-
-    Notes
-    -----
-    O(n log n) for a query of n documents; if the m-th relevant one is in a group of g tied
-    documents, that group takes O(g m).
-
-    Examples
-    --------
     >>> import rankcore as rc
     >>> round(rc.metrics.phi_measure([1, 0, 1], [3, 2, 1], Z=3, m=2), 4)
     0.5556
     """
     meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    return mean_or_values(
-        Measure("phi", Z=as_cutoff(Z, "Z"), m=as_cutoff(m, "m")),
-        meant,
-        y_true,
-        y_score,
-        qid,
-        per_query,
-        query_weight,
-        docid,
-        n_jobs,
-    )
+    measure = Measure("phi", Z=as_cutoff(Z, "Z"), m=as_cutoff(m, "m"))
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)

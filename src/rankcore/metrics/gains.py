@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import as_cutoff
+from rankcore.metrics.judged import judged
 from rankcore.metrics.names import Measure
-from rankcore.metrics.one_measure import PerQuery, mean_or_values
+from rankcore.metrics.one_measure import PerQuery, mean_or_values, query_values
 
 Gain = str | Sequence[float] | Callable[[NDArray[np.float64]], Any]
 
@@ -95,17 +96,9 @@ def ndcg_score(
     array([0.659, 1.   ])
     """
     meant = resolve(convention, gain=gain, discount=discount, ties=ties, empty=empty)
-    return mean_or_values(
-        Measure("ndcg", k=as_cutoff(k)),
-        meant,
-        y_true,
-        y_score,
-        qid,
-        per_query,
-        query_weight,
-        docid,
-        n_jobs,
-    )
+    measure = Measure("ndcg", k=as_cutoff(k))
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
 
 
 def dcg_score(
@@ -153,14 +146,6 @@ def dcg_score(
     2.3928
     """
     meant = resolve(convention, gain=gain, discount=discount, ties=ties)
-    return mean_or_values(
-        Measure("dcg", k=as_cutoff(k)),
-        meant,
-        y_true,
-        y_score,
-        qid,
-        per_query,
-        query_weight,
-        docid,
-        n_jobs,
-    )
+    measure = Measure("dcg", k=as_cutoff(k))
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)

@@ -98,7 +98,7 @@ def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None)
     n, capacity = int(arrays["book"][N_SUPPORT]), arrays["support"].size
     wanted = n + which.size if budget is None else min(n + which.size, budget)
     if wanted > capacity:
-        _grow_slots(arrays, max(wanted, 2 * capacity), n)
+        _grow_slots(arrays, max(wanted, 2 * capacity))
         capacity = arrays["support"].size
     list_capacity = arrays["slots"].shape[1]
     longest = int(arrays["sizes"].max()) + which.size
@@ -122,7 +122,7 @@ def _widened(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return wider
 
 
-def _grow_slots(arrays: Arrays, capacity: int, n: int) -> None:
+def _grow_slots(arrays: Arrays, capacity: int) -> None:
     for name in BY_SLOT:
         if name in arrays:
             arrays[name] = _widened(arrays[name], (capacity,))

@@ -1,3 +1,0 @@
-from typing import Any
-
-c_functions: dict[str, Any]
