@@ -40,7 +40,9 @@ class Pairing:
     weights : ndarray of float64, shape (n_queries,)
         Sums of the weights of the pairs.
     queries : ndarray of int64, shape (n_queries,)
-        Which query of the input each is.
+        Index of each query in the input, whose queries without pairs are left out.
+    query_weights : ndarray of float64, shape (n_queries,), or None
+        Weight of each query, which multiplies its steps; None if all are 1.
     """
 
     docs: NDArray[np.int64]
@@ -54,7 +56,7 @@ class Pairing:
     query_weights: NDArray[np.float64] | None = None
 
     def weigh(self, query_weights: NDArray[np.float64]) -> Pairing:
-        """Weigh the queries, one weight for each of the input."""
+        """Set ``query_weights``, given one weight per query of the input."""
         return replace(self, query_weights=query_weights[self.queries])
 
     def visited(self) -> NDArray[np.int64]:
