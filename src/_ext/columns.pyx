@@ -238,7 +238,7 @@ def encode(
     zero_missing : bool
         In. Whether 0 is missing, as NaN is.
     cuts : float64 array
-        Out. Room for the thresholds of a column, its greatest number of values.
+        Out. Room for the thresholds of a column, its maximum number of values.
     codes : uint8 or int32 array, shape of values
         Out.
     n_bins, zero_bin : int32 array, shape (n_columns,)

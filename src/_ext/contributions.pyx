@@ -1,4 +1,4 @@
-"""What each feature adds to the score of a row, for sums of stumps and of trees.
+"""Contributions of features to the score of a row, for sums of stumps and of trees.
 
 A sum of stumps is a step function of each feature: a search in the thresholds of each value.
 
@@ -78,7 +78,7 @@ def stumps(
     const double[::1] reference not None,
     double[::1] out not None,
 ):
-    """What each stored value adds to a score by a sum of stumps, beyond a reference.
+    """Contribution of each stored value to the score of a sum of stumps, relative to a reference.
 
     Parameters
     ----------

@@ -333,7 +333,7 @@ def learn_members(
     lesson.n_cumulative = cumulative.shape[1]
     lesson.per_row = cumulative.shape[1] if cumulative.shape[0] > 1 else 0
     lesson.moved = &moved[0, 0]
-    cdef bint fetch = (  # the rows will ask for most columns
+    cdef bint fetch = (  # the rows will use most columns
         X.indptr != NULL and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)
     )
     with nogil:

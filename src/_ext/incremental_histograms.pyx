@@ -1,4 +1,4 @@
-"""What a round changes in sparse columns, followed from the rows where the stump fired.
+"""Incremental updates of sparse columns' sums, from the rows where the last stump fired.
 
 With two labels and one query all weights of a label change by one factor, which is known, but for
 the rows where the stump fires (or, if it fires on the zeros too, where it does not). For the
@@ -21,7 +21,7 @@ cdef extern from "_histograms.h" nogil:
     void RC_FETCH_(const void *address) noexcept
 
 cdef enum:
-    # Rows ahead of the one that is walked through: their lists are asked for.
+    # Prefetch distance in rows: the lists of rows this far ahead are prefetched.
     AHEAD = 8
     SLOTS = 64
     CODES = 256
@@ -350,7 +350,7 @@ def bound(
     const double[:, ::1] taken not None,
     double[::1] out not None,
 ):
-    """How great the |edge| of columns can be.
+    """Upper bounds on the |edge| of columns.
 
     Parameters
     ----------

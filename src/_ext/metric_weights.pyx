@@ -60,7 +60,7 @@ def weigh(
     row_weights : float64 array, shape (n_rows,), or None
         In.
     scales : float64 array, shape (n_queries,)
-        In. c_q over the greatest DCG, or over the number of relevant rows.
+        In. c_q over the ideal DCG, or over the number of relevant rows.
     leaf_of : int32 array, shape (n_rows,), or None
         In. The leaf of each row, for ``between``.
     won, lost : float64 array, shape (n_rows,), or None

@@ -51,7 +51,7 @@ def quantise(
     Returns
     -------
     float
-        The scale: (2**32 - 1 - n) / the greater of both sums, or 0 if nothing weighs anything. A
+        The scale: (2**32 - 1 - n) / the larger of both sums, or 0 if nothing weighs anything. A
         sum of m rows is wrong by m / 2 units at most, which is m / 2**33 of the whole and less.
 
     Notes

@@ -516,7 +516,7 @@ def mark_set(
 
 
 def worth(uint64_t word, double l2, double low, double high):
-    """What a leaf of a sum of words is worth, with a value within a range."""
+    """Gain of a leaf of a sum of words, whose value is limited to a range."""
     return rc_worth_of(word, l2, rc_value(word, l2, low, high))
 
 

@@ -1,4 +1,4 @@
-"""What a fit calls after each pass, round or step: to stop, to log, to save.
+"""Callbacks of a fit, called after each pass, round or step: to stop, to log, to save.
 
 A callback is any function of one `Iteration`; True ends the fit. Those here compose with
 each other and with one's own: ``fit(..., callbacks=[LogEvaluation(10), TimeLimit(60)])``.
@@ -33,7 +33,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Iteration:
-    """Where a fit stands.
+    """State of a fit after a pass, round or step.
 
     Attributes
     ----------

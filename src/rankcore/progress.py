@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a fit has come.
+    """Progress of a fit.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class Versioned:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied and pickled: not the version."""
+        """State for copying and pickling, without the version counter."""
         return self.__dict__.copy()
 
 

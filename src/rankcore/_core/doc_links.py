@@ -1,4 +1,4 @@
-"""Where the guide to a learner is: the link in its HTML form, which scikit-learn draws."""
+"""Links to the guides of learners, shown by scikit-learn's HTML form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def guide_to(module: str) -> str:
 
 
 def documentation_url() -> str:
-    """Where the installed release says that its guides are; empty if it does not say."""
+    """URL of the guides in the metadata of the installed release; empty if there is none."""
     for entry in metadata("rankcore").get_all("Project-URL", []):
         label, _, url = entry.partition(",")
         if label.strip().lower() == "documentation":

@@ -1,4 +1,4 @@
-"""What a fitted model keeps of the form of its rows, and asks of those that come after them."""
+"""Facts about the rows of a fit that later rows must match."""
 
 from __future__ import annotations
 

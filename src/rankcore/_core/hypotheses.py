@@ -1,4 +1,4 @@
-"""How many hypotheses a voting learner keeps."""
+"""Number of hypotheses that a voting learner keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what users hand over to what kernels read: checked rows and integer ranks."""
+"""Conversion of user input to checked rows and integer ranks."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
 
 
 def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> Floats:
-    """Weights of which only the ratios matter, the greatest about 1: no sum or product overflows.
+    """Weights of which only ratios matter, scaled so that the maximum is about 1.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
     -------
     ndarray of float64, shape (n,)
         The weights times a power of two, which is exact but for weights less than 1e-300 of the
-        greatest. 1 and 0 where those that are not 0 are equal, so that sums of products are exact.
+        maximum. 1 and 0 where those that are not 0 are equal, so that sums of products are exact.
     """
     if groups is None:
         return scaled_from(weights, *extremes(weights))
@@ -204,13 +204,13 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
 
 
 def extremes(weights: Floats) -> tuple[float, float]:
-    """The least weight that is not 0, and the greatest; inf and 0 if none is."""
+    """Minimum of the weights that are not 0, and maximum; inf and 0 if all are 0."""
     least = weights.min(initial=np.inf, where=weights > 0)
     return float(least), float(weights.max(initial=0.0))
 
 
 def scaled_from(weights: Floats, least: float, greatest: float) -> Floats:
-    """The same as `scaled` of some of the weights, by the `extremes` of all."""
+    """As `scaled` for some of the weights, given the `extremes` of all."""
     if least == greatest:
         return (weights > 0).astype(np.float64)
     return np.ldexp(weights, -math.frexp(greatest)[1])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-# The greatest value of each integer of a state; least is 0. One that is named for two generators
+# Maximum of each integer of a state; the minimum is 0. One that is named for two generators
 # has the same limit in both.
 LIMITS = {
     "has_uint32": 1,

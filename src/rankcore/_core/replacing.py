@@ -153,7 +153,7 @@ def _remove_if_abandoned(folder: Path) -> None:
 
 
 def file_target(path: str | os.PathLike[str]) -> Path:
-    """Where a file of this path will be, all links followed; raise if none can be there."""
+    """Resolve a path through all links; raise if no file can be there."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))

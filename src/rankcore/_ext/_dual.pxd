@@ -253,7 +253,7 @@ cdef inline int64_t smallest(Dual *m, double own) noexcept nogil:
 
 
 cdef inline double forgetron_factor(Dual *m, int64_t row, int64_t leaving) noexcept nogil:
-    """The greatest factor at which removing a slot keeps the damage within its bound.
+    """Largest factor at which removing a slot keeps the damage within its bound.
 
     Removal of coefficients a_j from outputs f_j that were multiplied by p costs, in the square of
     their distance from any competitor, at most damage(p) = sum over j of

@@ -1,4 +1,4 @@
-# Measures that only trec_eval reports, and those that tell unjudged documents apart. Private.
+# Measures that only trec_eval reports, and those that distinguish unjudged documents. Private.
 #
 # A label below 0 says that nobody judged the document, -DBL_MAX that it was in no pool either.
 from libc.float cimport DBL_MAX

@@ -141,14 +141,14 @@ def steps_of(pairing: Pairing, balanced: bool) -> tuple[NDArray[np.float64], flo
 
 
 def vanishing() -> ValueError:
-    """An error for weights of too great a range."""
+    """The error for weights whose range is too large."""
     return ValueError(
         "the weights of some pairs vanish beside those of others: reduce the ratio of the weights"
     )
 
 
 def levels_of(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where levels begin among the documents, and queries among the levels."""
+    """Offsets of the levels among the documents, and of the queries among the levels."""
     labels, bounds = pairing.labels, pairing.bounds
     new = np.ones(labels.size + 1, dtype=bool)
     new[1:-1] = labels[1:] != labels[:-1]
@@ -176,7 +176,7 @@ def factors_of(
 
 
 def _ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All numbers of several ranges."""
+    """Concatenate several integer ranges."""
     lengths = stops - starts
     before = np.cumsum(lengths) - lengths
     return np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)

@@ -26,7 +26,7 @@ OF_TREES = {
     "subsample": 1.0,
     "colsample": 1.0,
 }
-# More leaves are not needed to tell any rows apart that memory has room for.
+# Enough leaves to separate all rows that fit into memory.
 MAX_LEAVES = 2**24
 
 

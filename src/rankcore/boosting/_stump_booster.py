@@ -161,9 +161,9 @@ def step_length(
 def figures_of(
     edge: float, alpha: float, smoothing: float, normalizer: float, rate: float
 ) -> dict[str, float]:
-    """What the history says of a round, but for products over rounds."""
+    """Figures of a round for the history, but for products over rounds."""
     width, size = 1 + 2 * smoothing, min(abs(edge), 1 - LEAST)
-    # sqrt(width^2 - size^2) - 2 smoothing, without the difference of two great numbers.
+    # sqrt(width^2 - size^2) - 2 smoothing, without cancellation of two large numbers.
     cap = (1 + 4 * smoothing - size**2) / (sqrt(width**2 - size**2) + 2 * smoothing)
     return {
         "edge": edge,

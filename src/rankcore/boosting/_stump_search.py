@@ -1,6 +1,6 @@
-"""Which columns to look at for the best stump: all of them, or those that can have it.
+"""Search for the best stump in all columns, or only in those that can contain it.
 
-The answer is the same. A column's greatest |edge| is always summed afresh before it is chosen, so
+The answer is the same. A column's maximum |edge| is always summed afresh before it is chosen, so
 the bounds that spare the others decide nothing but time.
 """
 
@@ -80,7 +80,7 @@ class Search:
         end_threads(self._pool)
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
-        """The stump of greatest |edge|; of equal ones the first feature, then highest threshold.
+        """The stump of maximum |edge|; among ties the first feature, then the highest threshold.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class BoundedSearch(Search):
 
 
 class NormalizerSearch(Search):
-    """The plain search for the stump that leaves the least weight, rather than of greatest |edge|.
+    """Plain search for the stump that leaves the least weight, rather than of maximum |edge|.
 
     Parameters
     ----------
@@ -437,7 +437,7 @@ class FiringSearch(Search):
         return [Slab(self.binning, features, n_rows)]
 
     def _bounds(self, now: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How great the |edge| of each of the other columns can be."""
+        """Upper bounds on the |edge| of the other columns."""
         bounds = np.empty(self._others.size)
         incremental_histograms.bound(
             self._others,

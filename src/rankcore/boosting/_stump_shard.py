@@ -49,15 +49,15 @@ CENTRE = Move(-1, -1, 0, 0.0)
 
 @dataclass(frozen=True)
 class Sums:
-    """What a shard says of its weights, or several shards together.
+    """Sums of the weights of one shard or of several.
 
     Attributes
     ----------
     totals : tuple of int
     bins : tuple of ndarray of int64
-        Of each total, the sums of its parts by bin; none if they were not asked for.
+        For each total, its sums by bin; empty unless requested.
     in_range : bool
-        Whether the scores of each query are in a range where weights can be told apart.
+        Whether the scores of each query are in a range where weights do not underflow.
     """
 
     totals: tuple[int, ...]
@@ -243,7 +243,7 @@ class StumpShard:
             return Sums(totals, tuple(found), self._in_range)
 
     def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
-        """What a stump orders rightly, wrongly, where it fires on both, and all pairs."""
+        """Weights of pairs that a stump orders correctly or wrongly or fires on twice, and of all."""
         with self._lock:
             weights = self._follow(moves)
             return Sums(weights.measure(self._fires(stump), exponents), ())

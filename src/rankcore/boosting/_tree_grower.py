@@ -181,7 +181,7 @@ class TreeGrower:
         if split is None:
             leaves[0].sums = [sums for sums, _ in parts]
         else:
-            # The sums of the parent have become those of its greater child.
+            # The sums of the parent have become those of its larger child.
             small, large = self._by_size(split[1])
             large.sums, split[0].sums = split[0].sums, []
             small.sums = [sums for sums, _ in parts]
@@ -220,7 +220,7 @@ class TreeGrower:
     def _look_at(
         self, job: int, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None
     ) -> tuple[NDArray[np.uint64], list[Found]]:
-        """What one thread does."""
+        """Work of one thread."""
         shard = self._shards[job]
         small = None if split is None else self._by_size(split[1])[0]
         here = leaves[0] if small is None else small
@@ -278,7 +278,7 @@ class TreeGrower:
         return [low, high]
 
     def _find_set(self, leaf: Leaf) -> NDArray[np.uint8]:
-        """Which bins of a categorical column fire in the cut of a leaf."""
+        """Bins of a categorical column that fire in the cut of a leaf."""
         n = int(self.binning.n_bins[leaf.cut.feature]) + 1
         fires, here = np.empty(n, dtype=np.uint8), slice(leaf.start, leaf.stop)
         tree_splits.mark_set(

@@ -49,7 +49,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """What restricts the growth of a tree.
+    """Constraints on the growth of a tree.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class Shard:
         self.allowed: NDArray[np.uint8] | None = None
 
     def _list_cells(self, whole: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """Where the entries of each sparse row are summed, row by row."""
+        """Histogram cells of the entries of each sparse row, row by row."""
         layout = (self.columns, self.features, self._offsets, whole, self._bounds)
         tree_histograms.lay_out_cells(*layout, None)
         cells = np.empty(self._bounds[-1], dtype=np.int32)

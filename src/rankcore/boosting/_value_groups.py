@@ -1,4 +1,4 @@
-"""Which values columns have, and how often, from rows that come in any parts and in any order.
+"""Distinct values of columns and their counts, from rows in any parts and any order.
 
 A column of at most `MOST` distinct values keeps each of them with its count. One of more keeps
 groups of neighbours: values whose first bits are the same, as many bits as leave `MOST` groups at
@@ -71,7 +71,7 @@ class ValueGroups:
     bounds : ndarray of int64, shape (n_features + 1,)
         Where the groups of each column begin and end.
     low, high : ndarray of float64
-        Least and greatest value of each group, ascending within a column; no 0, no NaN.
+        Minimum and maximum of each group, ascending within a column; no 0, no NaN.
     counts : ndarray of int64
     shifts : ndarray of int64, shape (n_features,)
         Last bits that the values of a group may differ in.

@@ -102,7 +102,7 @@ def kernel_margin_bound(
     loss : float
         Empirical margin loss at ``rho``, 0 to 1.
     radius : float
-        No row is longer: the root of the greatest K(x, x), 0 or more.
+        Upper bound on the length of a row: the root of the maximum K(x, x), 0 or more.
     norm : float
         No function of the class is longer (|w|), 0 or more; fixed before the sample was seen. To
         bound a fitted model, divide its scores and ``rho`` by |w|, and let ``norm`` be 1.
@@ -166,7 +166,7 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     0.365193
     """
     check_positive(slack, "slack", zero=True)
-    # The hinge is no less than the margin loss at 1, which is all that the proof asks of it.
+    # The hinge is no less than the margin loss at 1, which is all that the proof requires.
     return slack + kernel_margin_bound(0.0, radius, norm, 1.0, m, delta)
 
 

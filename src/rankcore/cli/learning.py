@@ -1,4 +1,4 @@
-"""What train, cv and tune share: a learner by name, its settings, its fit with held-out rows."""
+"""Shared by train, cv and tune: a learner by name, its settings, and fits with held-out rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MetricOption = Annotated[
 
 @dataclass(frozen=True)
 class Choice:
-    """What options and a file of parameters ask for.
+    """Settings from the options and a file of parameters.
 
     Attributes
     ----------

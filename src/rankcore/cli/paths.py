@@ -1,4 +1,4 @@
-"""Which parameters of a command name files that it reads or writes, and that none is both."""
+"""Parameters of a command that name files to read or to write; no file may be both."""
 
 from __future__ import annotations
 

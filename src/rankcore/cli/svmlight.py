@@ -1,4 +1,4 @@
-"""What the command line reads: examples from svmlight and LETOR files."""
+"""Examples from svmlight and LETOR files, for the commands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read(
     qid : ndarray, shape (n_rows,), or None
         None if the file has no ``qid:``.
     docid : ndarray of str, shape (n_rows,), or None
-        None unless asked for, and if no comment has one.
+        None unless requested, and if no comment has one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the command line shows: a progress bar while it works, facts when it is done."""
+"""Output of the commands: a progress bar during work, results at the end."""
 
 from __future__ import annotations
 

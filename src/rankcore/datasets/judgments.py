@@ -22,7 +22,7 @@ class RepeatedPairError(ValueError):
 
 
 class _Pairs:
-    """What judgments and runs share: a number for each pair of a query and a document."""
+    """Base of judgments and runs: a number for each pair of a query and a document."""
 
     qid: np.ndarray
     docid: np.ndarray
@@ -194,7 +194,7 @@ class Qrels(_Pairs):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(_Pairs):
-    """What a system retrieved.
+    """The documents that a system retrieved, with scores.
 
     Attributes
     ----------

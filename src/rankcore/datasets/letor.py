@@ -32,7 +32,7 @@ class LetorData:
     docid : ndarray of str, shape (n_rows,), or None
         Document ids from the comments, empty where a row has none. None where no row has one.
     comments : list of str or None
-        Each row's comment, empty where there is none. None unless asked for.
+        Each row's comment, empty where there is none. None unless requested.
     """
 
     X: Any
@@ -302,7 +302,7 @@ def load(
     name: str | None = None,
     report: Callable[[int], None] = lambda n_lines: None,
 ) -> LetorData:
-    """What `load_letor` does, for callers who name the source or watch.
+    """Implement `load_letor`, with a name of the source for messages and a progress function.
 
     Parameters
     ----------

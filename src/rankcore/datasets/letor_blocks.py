@@ -24,7 +24,7 @@ MAX_FEATURES = 2**31 - 1
 
 @dataclass(frozen=True)
 class Options:
-    """How a file is read: the arguments of `load_letor`."""
+    """Options of reading a file: the arguments of `load_letor`."""
 
     n_features: int | None
     dtype: Any
@@ -158,7 +158,7 @@ def first_number(options: Options) -> int:
 
 
 def blocks(lines: Lines, options: Options) -> Iterator[Block]:
-    """Read block by block, in order; each is valid until the next one is asked for.
+    """Read block by block, in order; each is valid until the next one is read.
 
     Raises
     ------

@@ -213,7 +213,7 @@ class ParquetRows(FileRows):
         return wanted
 
     def load(self) -> tuple[Any, NDArray[np.float64], NDArray[Any] | None, NDArray[Any] | None]:
-        """All rows of the first file in memory: X, labels, queries and document ids."""
+        """All rows of the first file: X, labels, queries and document ids."""
         path = str(self.sources[0])
         with self._opened(path) as file:
             found = file.schema_arrow.names

@@ -8,7 +8,7 @@ from rankcore.datasets.letor_blocks import Block
 
 
 class QueryStarts:
-    """Where queries begin, in blocks of rows that come one after the other.
+    """Offsets of queries in consecutive blocks of rows.
 
     Parameters
     ----------

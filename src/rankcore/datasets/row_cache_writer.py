@@ -63,7 +63,7 @@ class _Growing:
 
 
 def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
-    """What tells whether files have changed."""
+    """Sizes and times of files, by which changes are detected."""
     stamps: list[dict[str, Any]] = []
     for source in sources:
         if hasattr(source, "read"):

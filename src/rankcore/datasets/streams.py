@@ -24,7 +24,7 @@ BLOCK = 1 << 20
 
 
 def title(source: Source) -> str:
-    """What messages call a file.
+    """Name of a file in messages.
 
     Parameters
     ----------

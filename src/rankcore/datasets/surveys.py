@@ -1,4 +1,4 @@
-"""What a first reading of rows finds: labels, lengths of rows, magnitudes of features."""
+"""Survey of rows in a first pass: labels, lengths of rows, magnitudes of features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Surveyor:
     Parameters
     ----------
     n_features : int or None
-        None: as many as the greatest column that occurs says.
+        None: one more than the largest column index that occurs.
     """
 
     def __init__(self, n_features: int | None) -> None:
@@ -57,7 +57,7 @@ class Surveyor:
             self._shift = shift
 
     def finish(self, in_queries: bool, name: str) -> Survey:
-        """What was found; raise ValueError if there are no rows."""
+        """The result; raise ValueError if there were no rows."""
         if self._n_rows == 0:
             raise ValueError(f"{name} holds no examples")
         labels = np.array(sorted(self._counts), dtype=np.float64)

@@ -257,7 +257,7 @@ class _Table:
             )
 
     def paired(self, make: Callable[[], Pairs]) -> Pairs:
-        """What ``make`` makes of the columns, where a repeated pair is reported with its line."""
+        """Call ``make`` on the columns; an error for a repeated pair names its line."""
         try:
             return make()
         except RepeatedPairError as error:

@@ -1,4 +1,4 @@
-"""How much features matter, by what they add to scores."""
+"""Global importance of features, by their contributions to scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BACKGROUND = 100
 
 @dataclass(frozen=True, repr=False)
 class GlobalImportance(Shown):
-    """How much each feature moves scores.
+    """Mean absolute contribution of each feature to the scores.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class GlobalImportance(Shown):
         return f"<GlobalImportance: {used} of {self.importances.size} features>"
 
     def headline(self) -> str:
-        """How many features matter at all."""
+        """Number of features that contribute at all."""
         used = np.count_nonzero(self.importances)
         return f"{used} of {self.importances.size} features move the scores of {self.n_rows} rows"
 
     def tables(self) -> list[Table]:
-        """Features, the greatest first."""
+        """Features in descending order of importance."""
         total = self.importances.sum() or 1.0
         listed = largest(self.importances, self._listed)
         rows = [
@@ -95,7 +95,7 @@ def global_importance(
     feature_names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> GlobalImportance:
-    """How much each feature moves the scores of rows, on average: the same for all learners.
+    """Compute the mean absolute contribution of each feature; comparable between all learners.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from rankcore.metrics.tables import Table
 
 @dataclass(frozen=True, repr=False)
 class PairExplanation(Shown):
-    """What parts the scores of two rows, feature by feature.
+    """Explanation of the difference of two rows' scores, feature by feature.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class PairExplanation(Shown):
     score_a, score_b : float
     decisive : list of int, or None
         The fewest features that, given the values of the lower row, take the higher one to its
-        score or below it, greatest first; empty where the scores are equal. None if features are
+        score or below it, largest first; empty where the scores are equal. None if features are
         joined, so that what one adds depends on others.
     """
 
@@ -45,14 +45,14 @@ class PairExplanation(Shown):
 
     @property
     def difference(self) -> float:
-        """By how much the score of ``a`` is greater."""
+        """Score of ``a`` minus score of ``b``."""
         return self.score_a - self.score_b
 
     def __repr__(self) -> str:
         return f"<PairExplanation of {self.a} and {self.b}: {self.difference:+.6g}>"
 
     def headline(self) -> str:
-        """Which row is above the other."""
+        """Summarise which row ranks higher."""
         scores = f"{self.score_a:.4f} and {self.score_b:.4f}"
         if self.score_a == self.score_b:
             return f"{self.a} and {self.b} have equal scores: {scores}"

@@ -1,4 +1,4 @@
-"""What decided the top of a query."""
+"""Explanation of the top of a query's ranking."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class QueryExplanation(Shown):
 
     @property
     def title(self) -> str:
-        """What the query is called."""
+        """Name of the query, for titles."""
         return "the query" if self.query is None else f"query {self.query}"
 
     def headline(self) -> str:
-        """How far the top is from the rest."""
+        """Summarise how far the top is above the rest."""
         gap = self.scores[: self.top_k].mean() - self.scores[self.top_k :].mean()
         return (
             f"{self.title}: {self.rows.size} documents; the mean score of the first {self.top_k} "
@@ -148,7 +148,7 @@ def query(
     top_k: int = 10,
     feature_names: Sequence[str] | None = None,
 ) -> QueryExplanation:
-    """What decided which documents of a query come first.
+    """Explain which features decided the top of a query's ranking.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ _WORD = re.compile(r"\bRC_\w+|\brc_\w+")
 
 
 def _pieces() -> list[tuple[frozenset[str], str]]:
-    """What each piece defines, and its text; in the order of the headers."""
+    """Names that each piece defines, and its text, in the order of the headers."""
     found = []
     for header in HEADERS:
         text = (Path(rankcore.get_include()) / header).read_text(encoding="utf-8")

@@ -130,7 +130,7 @@ class _Source:
     # -------------------------------------------------------------- forms
 
     def row(self) -> str:
-        """What computes score and rank of a row x; adds the pieces and tables that it needs."""
+        """C statements for score and rank of a row x; adds the pieces and tables that they need."""
         text: str = getattr(self, f"_{self.form}")(self.described.n_ranks)
         return text
 
@@ -408,7 +408,7 @@ def _struct(kind: str, fields: Sequence[Any]) -> str:
 
 
 def _unused(row: str) -> str:
-    """What a compiler would otherwise warn of."""
+    """Casts that silence warnings of unused parameters."""
     return "".join(f"    (void){name};\n" for name in ("score", "rank") if f"*{name}" not in row)
 
 

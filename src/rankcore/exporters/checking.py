@@ -25,7 +25,7 @@ SQLITE_COLUMNS = 2000
 
 @dataclass(frozen=True)
 class Check:
-    """What an engine made of rows, beside Python.
+    """Outputs of an engine compared with those of Python.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ def terms(described: Described) -> int:
 
 
 def magnitudes(described: Described, rows: Floats) -> Floats:
-    """Of each row, the sum of the sizes of what is added up to its score."""
+    """For each row, the sum of the magnitudes of the terms of its score."""
     scoring = described.scoring
     arrays = scoring.arrays
     if scoring.form in ("stumps", "trees"):
@@ -191,7 +191,7 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
 
 
 def _largest_sum(scoring: Scoring) -> float:
-    """Of the sizes of what stumps or trees may add."""
+    """Sum of the maximum magnitudes of the values of stumps or trees."""
     arrays = scoring.arrays
     offsets = arrays["offsets"]
     if scoring.form == "trees":

@@ -35,7 +35,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class Described:
-    """What there is to export.
+    """Description of a model to export.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Described:
         return self.names
 
     def answers(self, X: Any) -> Answers:
-        """What Python makes of rows."""
+        """Python's outputs for rows."""
         rows, last = X, self.model
         if type(last).__name__ == "Pipeline":
             rows = last[:-1].transform(X) if len(last.steps) > 1 else X
@@ -170,7 +170,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
 
 
 def _steps_and_last(model: Any) -> tuple[list[Any], Any]:
-    """What stands in front, and the learner."""
+    """Steps before the learner, and the learner."""
     if type(model).__name__ != "Pipeline":
         return [], model
     return [step for _, step in model.steps[:-1]], model.steps[-1][1]

@@ -22,7 +22,7 @@ def single(value: float, what: str) -> float:
 
 
 def singles(values: Floats, what: str) -> Floats:
-    """As `single`, of an array."""
+    """As `single`, for an array."""
     with np.errstate(over="ignore"):
         found = values.astype(np.float32).astype(np.float64)
     beyond = ~np.isfinite(found)
@@ -39,7 +39,7 @@ def next_above(values: Floats) -> Floats:
 
 
 def before_slack(thresholds: Floats) -> Floats:
-    """What Solr's slack makes thresholds of, exactly.
+    """Thresholds as Solr's tolerance shifts them, exactly.
 
     Parameters
     ----------

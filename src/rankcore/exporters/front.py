@@ -1,4 +1,4 @@
-"""What stands in front of a learner in a pipeline, as steps that exporters read."""
+"""Steps before a learner in a pipeline, in a form that exporters read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def steps_of(transformer: Any, n_columns: int) -> list[Step]:
 
 
 def width_after(steps: Sequence[Step], n_columns: int) -> int:
-    """How many columns leave the steps."""
+    """Number of columns after the steps."""
     for step in steps:
         if step.kind == "select":
             n_columns = step.values.size
@@ -183,7 +183,7 @@ class Columns:
     steps: list[Step]
 
     def apply(self, values: Floats, columns: NDArray[Any]) -> Floats:
-        """What becomes of values of some of the n_out columns; never decreasing in each value."""
+        """Transform values of some of the n_out columns; monotone non-decreasing in each value."""
         for step in self.steps:
             if step.kind == "clip":
                 values = np.clip(values, *step.values)

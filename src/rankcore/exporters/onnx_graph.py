@@ -97,7 +97,7 @@ def _column(graph: Graph, score: str) -> str:
 
 
 def _reached(graph: Graph, scores: str, thresholds: Floats) -> str:
-    """How many thresholds each score reaches; scores (n, 1), or one for each threshold."""
+    """Number of thresholds that each score reaches; scores (n, 1), or one for each threshold."""
     reached = graph.add("GreaterOrEqual", scores, graph.array(thresholds))
     counts = graph.add("Cast", reached, to=INT64)
     return graph.add("ReduceSum", counts, graph.array([1], np.int64), keepdims=0)
@@ -223,7 +223,7 @@ def _forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
 
 
 def _width(described: Described) -> int:
-    """How many features reach the learner."""
+    """Number of features that the learner takes."""
     return width_after(described.steps, described.n_features)
 
 

@@ -47,7 +47,7 @@ def cheapest(graph: Graph, table: str, calibration: Calibration) -> str:
 
 
 def _cumulative(graph: Graph, z: str, calibration: Calibration) -> str:
-    """What the logistic distribution has between the thresholds, (n, k)."""
+    """Probabilities of the logistic distribution between the thresholds, (n, k)."""
     bounds = graph.add("Sub", graph.array(calibration.curves[0]), graph.times(z, calibration.slope))
     upper = _beside(graph, bounds, 0, 1, math.inf)
     lower = _beside(graph, bounds, 1, 0, -math.inf)
@@ -66,7 +66,7 @@ def _logistic(graph: Graph, x: str) -> str:
 
 
 def _exponential(graph: Graph, x: str) -> str:
-    """Of x <= 0, as rc_kernel_exp; a NaN stays one."""
+    """exp(x) for x <= 0, as rc_kernel_exp; NaN stays NaN."""
     inside = graph.add("GreaterOrEqual", x, graph.array(LEAST))
     held = graph.add("Where", inside, x, graph.array(LEAST))
     magic = graph.array(MAGIC)

@@ -16,7 +16,7 @@ from rankcore.exporters.front import Columns, by_column, last_not_above
 
 
 class Refused(ValueError):
-    """What a target cannot express."""
+    """Raised if a target format cannot express a model."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Tree:
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
-        """Of each node."""
+        """Mask of the leaves among the nodes."""
         return self.features < 0
 
     def of_numbers(self) -> Tree:
-        """The same tree for targets without NaN: no node that only a NaN goes left of."""
+        """The tree for targets without NaN, without the nodes that only NaN sends left."""
         if self.features[0] >= 0 and self.thresholds[0] == -np.inf:
             start = int(self.children[0, 1])  # the leaf of the NaN is node 1, the others follow
             children = np.where(self.children < 0, -1, self.children - start)
@@ -286,7 +286,7 @@ def _moved(
 
 
 def _missing(columns: Columns, n: int) -> Floats | None:
-    """What a NaN has become before it reaches the learner; None if it stays one."""
+    """Value that replaces NaN before the learner; None if NaN stays."""
     if not columns.has("impute"):
         return None
     return columns.apply(np.full(n, np.nan), np.arange(n))
@@ -367,7 +367,7 @@ def _with_zero(bounds: Floats, values: Floats, at_zero: float) -> tuple[Floats, 
 
 
 def _segments(values: Floats, bounds: Floats) -> tuple[Floats, Floats]:
-    """The same step function without thresholds that nothing lies between or below."""
+    """The step function without redundant thresholds."""
     kept_values = [float(values[0])]
     kept_bounds: list[float] = []
     for bound, value in zip(bounds.tolist(), values[1:].tolist(), strict=True):

@@ -103,7 +103,7 @@ def export_elasticsearch(
 
 
 def export_opensearch(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """As `export_elasticsearch`; a feature that is absent takes the way of a NaN."""
+    """As `export_elasticsearch`, where an absent feature follows the path of NaN."""
     return _create_model(described, path, name, "opensearch")
 
 

@@ -74,7 +74,7 @@ def _joined(added: list[str]) -> str:
 
 
 def _after_steps(columns: Columns, names: list[str]) -> list[str]:
-    """What the steps in front make of columns, in the order of Python."""
+    """SQL expressions of columns after the preceding steps, in Python's order of operations."""
     found = [names[source] for source in columns.source.tolist()]
     signs = {"subtract": "-", "add": "+", "multiply": "*", "divide": "/"}
     for step in columns.steps:

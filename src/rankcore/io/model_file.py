@@ -38,7 +38,7 @@ LONGEST_MESSAGE = 500
 CHECKSUM = "~crc32"
 # Metadata; those of the scoring come besides.
 METADATA = ("format", "version", "labels", "checksum")
-# Those of a model, and with its name before them of each model that it asks.
+# Keys of a model; those of each model that it uses have its name as a prefix.
 OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler")
 SCORING = "scoring"
 
@@ -179,7 +179,7 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
         arrays = Arrays(content, tensors, texts, mapped=not verify)
         model = _rebuild(metadata, arrays)
         arrays.check_all_read(_scored_with(metadata, arrays))
-    except Exception as error:  # as does what a crafted document asks for
+    except Exception as error:  # crafted documents can raise any exception
         raise ValueError(f"is damaged: {_shortened(error)}") from error
     return model
 
@@ -231,7 +231,7 @@ def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
 def _add_model(
     prefix: str, whole: Any, spec: ModelSpec, metadata: dict[str, str], arrays: dict[str, Any]
 ) -> None:
-    """Add what describes a model, and each that it asks, under a prefix of its name."""
+    """Add the description of a model, and of each model it uses, under a prefix of its name."""
     scaler, model = split_scaler(whole)
     params: dict[str, Any] = model.get_params(deep=False)
     found = {
@@ -287,12 +287,12 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
 
 
 def _where(array: np.ndarray) -> tuple[Any, ...]:
-    """The same for arrays that are the same numbers in memory."""
+    """Address and layout of an array: equal for views of the same numbers."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
 class Arrays(Mapping[str, np.ndarray]):
-    """The arrays of a model file by name, each read when it is asked for.
+    """The arrays of a model file by name, each read on access.
 
     Attributes
     ----------
@@ -345,7 +345,7 @@ class Arrays(Mapping[str, np.ndarray]):
         return len(self.shapes)
 
     def check_all_read(self, others: set[str]) -> None:
-        """Raise if there is an array that the learner did not ask for, but for some others."""
+        """Raise if there is an array that the learner did not read, except for some others."""
         unknown = self._tensors.keys() - self._read - others
         if unknown:
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
@@ -387,7 +387,7 @@ def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
 
 
 def _rebuild_model(metadata: dict[str, str], arrays: Any) -> tuple[Any, set[str]]:
-    """A model, and the names of the metadata that are its own or of models that it asks."""
+    """A model, and the names of the metadata that belong to it or to models that it uses."""
     kind = learner_named(metadata["learner"])
     if kind is None:
         raise ValueError(

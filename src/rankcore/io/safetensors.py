@@ -48,7 +48,7 @@ _END = re.compile(rf"{_SPACE}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Where an array lies in a file.
+    """Location of an array in a file.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
         raise ValueError(f"{size} bytes are too few for the header that they announce")
     if n > LONGEST_HEADER:
         raise ValueError(f"its header has {n} bytes; at most {LONGEST_HEADER} are supported")
-    # A header begins with a brace: so its readers tell it from other files.
+    # A header begins with a brace, by which readers recognise the format.
     if content[LENGTH_BYTES : LENGTH_BYTES + 1] != b"{":
         raise ValueError("it has no header of a safetensors file")
     metadata: dict[str, str] = {}

@@ -69,7 +69,7 @@ def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, 
 
 
 def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
-    """What a scaler does to a value, for readers of a model file that know no scikit-learn.
+    """Numeric form of a scaler, for readers of a model file without scikit-learn.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a comparison of systems found: differences, intervals and p-values, as a table."""
+"""Result of a comparison of systems: differences, intervals and p-values, as a table."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Contrast:
 
 
 class Comparison:
-    """What `compare` found: contrasts, in the order of measures and systems.
+    """Result of `compare`: contrasts, in the order of measures and systems.
 
     Parameters
     ----------

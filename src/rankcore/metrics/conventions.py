@@ -1,4 +1,4 @@
-"""What a measure means where the tools disagree: one object that says it, and the tools' own."""
+"""Conventions of measures where tools disagree, and the named conventions of each tool."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _is_finite(value: Any) -> bool:
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         return False
     number: Any = value
-    return bool(abs(number) <= float(np.finfo(np.float64).max))  # an integer may be greater
+    return bool(abs(number) <= float(np.finfo(np.float64).max))  # an integer may be larger
 
 
 _XGBOOST = Convention(
@@ -179,7 +179,7 @@ CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
     {
         # ndcg_score, dcg_score; average precision as average_precision_score for each query.
         "sklearn": Convention(gain="linear", single="raise", ap_ties="together"),
-        # The greatest document id first among equals: pass docid=. The newest version.
+        # Descending document ids among equal scores: pass docid=. The newest version.
         "trec_eval": _TREC,
         "trec": _TREC,
         "trec_eval-10": _TREC,

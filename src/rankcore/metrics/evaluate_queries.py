@@ -1,4 +1,4 @@
-"""From labels, scores and query ids to the values of measures, query by query."""
+"""Values of measures, query by query, from labels, scores and query ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GAINED = {"dcg", "ndcg", *_IDEAL}
 _CUT_BY_DEFAULT = {"ndcg", "average_precision"}
 # Binary measures that need no relevant document to be defined.
 _DEFINED = {"precision", "hit"}
-# Those that tell a document that nobody judged from one that was judged not to be relevant.
+# Measures that distinguish unjudged documents from those judged not relevant.
 OF_JUDGMENTS = {
     "judged",
     "unjudged",
@@ -66,7 +66,7 @@ def measure_queries(
 ) -> Floats:
     """Values of measures for every query; each query is sorted once.
 
-    Once more if some measures tell apart what nobody judged, and some are not.
+    Twice if only some of the measures distinguish unjudged documents.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def measure_queries(
 
 @dataclass(frozen=True)
 class _Task:
-    """What is measured: rows, and how they are read."""
+    """Input of an evaluation: rows, and how they are read."""
 
     scores: Floats
     labels: Floats
@@ -177,7 +177,7 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 
 def _named_gains(gains: Sequence[tuple[float, float]], labels: Floats) -> Floats:
-    """What labels are worth where some have gains of their own."""
+    """Labels with the custom gains of some of them."""
     worth = labels.copy()
     for label, gain in gains:
         worth[labels == label] = gain
@@ -296,7 +296,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
 
 
 def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
-    """What the positions divide by, turned over, as far down as DCG looks."""
+    """Reciprocal discounts of the positions, down to the maximum depth of DCG."""
     depth = max([m.k or longest for m in measures if m.kind in _GAINED], default=0)
     position = np.arange(1, min(depth, longest) + 1, dtype=np.float64)
     if name == "letor":

@@ -29,7 +29,7 @@ class Judged:
     queries: Queries
 
     def sorted(self, rows: NDArray[np.int64] | None, n_jobs: int | None) -> Judged:
-        """The same, each query by descending score: no kernel that follows has to sort them.
+        """Copy with each query sorted by descending score, so that no later kernel sorts.
 
         Parameters
         ----------

@@ -149,7 +149,7 @@ class Measure:
     Z, m : int, optional
         The parameters of the Phi family.
     x : float, optional
-        The parameter of RBP (persistence), ERR (greatest label), F (weight of recall), of
+        The parameter of RBP (persistence), ERR (maximum label), F (weight of recall), of
         interpolated precision (recall) and of precision at a multiple of R.
     levels : tuple of float, optional
         Several of them, over which the measure is averaged.
@@ -187,7 +187,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     Returns
     -------
     list of (str, Measure)
-        One pair, named as it was asked for; of a list of cut-offs one pair each, named as
+        One pair, named as given; for a list of cut-offs one pair each, named as
         trec_eval names them; of a set of measures of trec_eval, such as ``"official"``, all.
 
     Raises
@@ -237,7 +237,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     stem, mark = name.strip()[: form.start("mark")], form["mark"]
     if len(cuts) == 1 and mark != ".":
         return [(name, replace(measure, k=cuts[0]))]
-    mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 asks for what is called P_5
+    mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 is another spelling of P_5
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
 
 

@@ -44,9 +44,9 @@ def pairwise_misranking(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, greater for better, of any number of levels; finite.
+        True labels, higher for better, of any number of levels; finite.
     y_score : array-like of numbers, shape (n,)
-        Scores, greater for higher in the ranking; finite. Compared as float64.
+        Scores, higher for a better rank; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order; pairs are within queries. None: all
         rows are one query.
@@ -169,7 +169,7 @@ def margin_loss(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, greater for better: all pairs with different labels are compared. Not looked
+        True labels, higher for better: all pairs with different labels are compared. Not looked
         at, and may be None, if there are ``pairs``.
     y_score : array-like of numbers, shape (n,)
         Scores; finite.

@@ -20,7 +20,7 @@ from rankcore.metrics.ordinal import ORDINAL
 class RankingScorer:
     """Scores an estimator by a ranking measure of its scores, query by query.
 
-    Made by `make_scorer`. It asks for ``qid``, which scikit-learn hands on to scorers when
+    Made by `make_scorer`. It requests ``qid``, which scikit-learn passes to scorers when
     metadata routing is on, sliced as the rows are.
 
     Parameters
@@ -35,7 +35,7 @@ class RankingScorer:
     convention: str | Convention | None = None
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn is to pass on: the queries.
+        """Routing request for ``qid``.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class RankingScorer:
         return value if greater_is_better(self.metric) else -value
 
     def _accept_sample_weight(self) -> bool:
-        """Scikit-learn asks this of scorers when metadata routing is off."""
+        """Signature that scikit-learn expects of scorers without metadata routing."""
         return False
 
 
@@ -148,7 +148,7 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     -------
     callable
         ``scorer(estimator, X, y)``, with ``qid=`` for ranking measures. Greater is better:
-        losses are negated, and may be asked for as ``"neg_rank_loss"`` or ``"neg_misranking"``
+        losses are negated, and are also known as ``"neg_rank_loss"`` or ``"neg_misranking"``
         too.
 
     Raises

@@ -1,4 +1,4 @@
-"""How trec_eval names measures: sets of them, parameters behind a point, cut-offs it has itself.
+"""Names of measures in trec_eval: sets of them, parameters after a point, its own cut-offs.
 
 Names are compared without regard to case.
 """

@@ -51,10 +51,10 @@ def weighted_ranking_loss(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, greater for better; finite. A row's position is one more than there are rows
-        with greater labels, so that equal labels share one: a pair of them never counts.
+        True labels, higher for better; finite. A row's position is one more than there are rows
+        with higher labels, so that equal labels share one: a pair of them never counts.
     y_score : array-like of numbers, shape (n,)
-        Scores, greater for higher in the ranking; finite. Equal scores stand in the order of the
+        Scores, higher for a better rank; finite. Equal scores stand in the order of the
         rows.
     w : str, (str, int), array-like of shape (m, m), or callable
         How much a pair weighs whose rows belong at positions i < j:

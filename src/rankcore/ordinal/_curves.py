@@ -1,4 +1,4 @@
-"""From a latent score to the probability of each rank: cumulative logits or isotonic curves."""
+"""Probabilities of ranks from a latent score: cumulative logits or isotonic curves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CumulativeLogits:
     slope: float
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Of each rank, shape (n, k)."""
+        """Probability of each rank, shape (n, k)."""
         return _table(scores, self.thresholds[None], np.empty(0), self.slope)
 
 
@@ -56,7 +56,7 @@ class IsotonicCurves:
     above: Floats
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Of each rank, shape (n, k)."""
+        """Probability of each rank, shape (n, k)."""
         return _table(scores, self.above, self.knots, 0.0)
 
 
@@ -146,11 +146,11 @@ class _Likelihood:
         d = self.n_ranks - 1
 
         def by_upper(x: Floats) -> Floats:
-            """Sums of what rows give their upper threshold."""
+            """Sums over rows, by their upper threshold."""
             return np.bincount(self.ranks, w * x, minlength=d + 1)[:-1].astype(np.float64)
 
         def by_lower(x: Floats) -> Floats:
-            """The same of their lower threshold."""
+            """Sums over rows, by their lower threshold."""
             return np.bincount(self.ranks, w * x, minlength=d + 1)[1:].astype(np.float64)
 
         away = at - self.prior

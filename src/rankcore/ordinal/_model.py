@@ -1,4 +1,4 @@
-"""What a fitted online learner of ordered labels answers: labels, scores, figures of its passes."""
+"""Predictions of a fitted online ordinal learner: labels, scores, figures of its passes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _measured(self, rows: Rows) -> np.ndarray:
-        """What is measured against true ranks: predicted ranks, which may be real numbers."""
+        """Predicted ranks to measure against true ranks; may be real numbers."""
         return self._ranks(rows)
 
     def _summary(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
 
     @reads
     def decision_function(self, X: Any) -> np.ndarray:
-        """By how much each rank beats the best other one.
+        """Margin of each rank's score over the best other rank.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
-            At most 0, which is perfect; greater is better.
+            At most 0, which is perfect; higher is better.
         """
         check_is_fitted(self)
         rows = self._more_rows(X)

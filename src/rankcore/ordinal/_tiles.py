@@ -25,14 +25,14 @@ def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
 
 
 def tile_width(n_features: int, n_members: int) -> int:
-    """How many members share a tile: all that a cache holds, in fours, of about equal tiles."""
+    """Number of members in a tile: as many as fit into a cache, in fours, of about equal tiles."""
     width = max(LANES, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
     n_tiles = math.ceil(n_members / width)
     return 4 * math.ceil(n_members / n_tiles / 4)
 
 
 def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
-    """What the members predict with: weights and thresholds, in tiles."""
+    """Weights and thresholds that the members predict with, in tiles."""
     weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
     if not state.settings["average_members"]:
         return weights, thresholds

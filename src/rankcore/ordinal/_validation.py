@@ -1,4 +1,4 @@
-"""How good an ordinal learner's predictions are, on rows it has not learned from."""
+"""Measures of an ordinal learner's predictions on held-out rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_eval_metric(eval_metric: Any) -> None:
         if not callable(metric) and not (isinstance(metric, str) and metric in MEASURES):
             raise ValueError(
                 f"eval_metric must be one or a list of {', '.join(MEASURES)}, or a function of "
-                f"true and predicted labels, greater for better; found {metric!r}"
+                f"true and predicted labels, higher for better; found {metric!r}"
             )
 
 

@@ -295,7 +295,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """How good predictions are by the loss they minimise; greater is better.
+        """Score of the predictions under the loss they minimise; higher is better.
 
         Parameters
         ----------
@@ -331,7 +331,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Rows that `fit` has not seen, drawn as those will be that `predict_set` is asked of.
+            Rows that `fit` has not seen, from the distribution that `predict_set` is used on.
         y : array-like, shape (n_samples,)
 
         Returns
@@ -450,7 +450,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             self.estimator_ = whole
 
     def contributions(self, X: Any, background: Any = None, *, output: Any = None) -> Contributions:
-        """What each feature adds to `project`, see the estimator's own `contributions`.
+        """Contributions of features to `project`, see the estimator's own `contributions`.
 
         Parameters
         ----------
@@ -500,7 +500,7 @@ def _last(model: Any) -> Any:
 
 
 def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-    """How probabilities follow from a learner's score."""
+    """Curves that turn a learner's score into probabilities."""
     assert of is not None
     if of.form in ("none", "classes"):
         reason = of.facts.get("reason", "probabilities that follow from a score for each rank")

@@ -264,7 +264,7 @@ class CuSumRank(ProjectingClassifier):
 def counted(tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Scores of ranks by ``decision="count"``, and how many tasks have a score from 0 on.
 
-    In descending order the cumulative sums of the tasks' scores are greatest at that number.
+    In descending order the cumulative sums of the tasks' scores are maximal at that number.
     """
     return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
 

@@ -120,7 +120,7 @@ def _check_alike(model: Any, first: Any) -> None:
 
 
 def _params(model: Any) -> dict[str, Any]:
-    """What must be equal for models to be mixed: all but how a fit is run and reported."""
+    """Parameters that models must share to be merged: all but those of running and reporting."""
     apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", *WATCHING}
     params = {name: value for name, value in model.get_params().items() if name not in apart}
     return {**params, **model._state.settings}

@@ -67,7 +67,7 @@ class ThresholdClassifier(ProjectingClassifier):
 
 
 def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """How many of the ascending thresholds each score reaches."""
+    """Number of ascending thresholds that each score reaches."""
     ranks = np.empty(scores.size, dtype=np.int32)
     kernels.threshold_ranks(scores, thresholds, ranks)
     return ranks

@@ -291,14 +291,14 @@ def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
 
 @styled
 def plot_weights(model: Any, *, max_features: int = 15, ax: Any = None) -> Any:
-    """Draw the greatest weights of a linear model: of its direction, or rank by rank.
+    """Draw the largest weights of a linear model: of its direction, or rank by rank.
 
     Parameters
     ----------
     model : estimator
         Fitted, with ``coef_``; also at the end of a pipeline or the best of a search.
     max_features : int
-        Features are chosen by their greatest absolute weight.
+        Features are chosen by their maximum absolute weight.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: new axes.
 

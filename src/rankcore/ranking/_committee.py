@@ -28,7 +28,7 @@ class Committee(NamedTuple):
 
 
 def votes(successes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each member counts: its successes, or alike if there are none at all."""
+    """Weight of each member in the vote: its successes, or equal weights if all are 0."""
     return successes if successes.any() else np.ones_like(successes)
 
 

@@ -1,4 +1,4 @@
-"""How a pairwise perceptron gets at the scores of the pairs that it compares."""
+"""Scores of the pairs that a pairwise perceptron compares, by Gram matrices or on demand."""
 
 from __future__ import annotations
 

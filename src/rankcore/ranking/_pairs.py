@@ -1,4 +1,4 @@
-"""Which pairs of rows a learner compares, query by query."""
+"""Pairs of rows that a learner compares, query by query."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _places(queries: Queries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
-    """How many documents of its query are below each, and where its level and its query end."""
+    """Number of lower documents in the query, and ends of level and query, for each document."""
     n = labels.size
     change = np.ones(n + 1, dtype=bool)
     change[1:-1] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])

@@ -1,4 +1,4 @@
-"""What a fitted pairwise perceptron answers, by its variant, and how it is saved."""
+"""Predictions of a fitted pairwise perceptron for each variant, and its model file."""
 
 from __future__ import annotations
 

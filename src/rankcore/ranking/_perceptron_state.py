@@ -1,4 +1,4 @@
-"""What a pairwise perceptron knows: its weights, their sums, and the hypotheses it keeps."""
+"""State of a pairwise perceptron: its weights, their sums, and the hypotheses it keeps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOM, ROOM_VALUES = 1024, 2**17
 
 @dataclass
 class PairwiseState(LearnerState):
-    """All that is saved, resumed and scored with.
+    """Mutable state that is saved, resumed and scored with.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class PairwiseState(LearnerState):
     def bar(self) -> float:
         """Successes that a hypothesis must exceed to be offered a place.
 
-        Those of the last member that successes would choose: so few are asked for their quality.
+        The successes of the weakest member chosen by successes, so that only few are measured.
         """
         capacity = self.settings["capacity"]
         if capacity is None:
@@ -136,7 +136,7 @@ class PairwiseState(LearnerState):
     # ---------------------------------------------------------------- copies
 
     def parameters(self) -> tuple[Any, ...]:
-        """What learning changes, as it is now. Members and hypotheses are only ever added."""
+        """Snapshot of the mutable state. Members and hypotheses are only ever appended."""
         own = [array.copy() for array in (self.weights, self.sums, self.clock, self.counts)]
         return (*own, self.members, self.longest, self.every)
 
@@ -158,7 +158,7 @@ class PairwiseState(LearnerState):
     # ---------------------------------------------------------------- files
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All but settings and seed, as arrays of a model file."""
+        """All but settings and seed, as arrays for a model file."""
         arrays: dict[str, NDArray[Any]] = {
             "weights": self.weights,
             "sums": self.sums,

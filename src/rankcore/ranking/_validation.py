@@ -54,12 +54,12 @@ class Validation:
 
 
 def merit(metric: Any, value: Any) -> Any:
-    """What values of a metric are worth: greater is better, so a loss is negated.
+    """Values of a metric as merits, where higher is better: losses are negated.
 
     Parameters
     ----------
     metric : str or callable
-        A function is greater for better.
+        Higher values of a function are better.
     value : float or ndarray
 
     Returns

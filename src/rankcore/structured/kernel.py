@@ -50,7 +50,7 @@ class KernelStructuredState(StructuredState):
     n_features: int
 
     def copy(self) -> KernelStructuredState:
-        """The same again, to go on from."""
+        """A copy to continue from."""
         log = [list(figures) for figures in self.log]
         others = {name: array.copy() for name, array in self.others.items()}
         return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log, others=others)

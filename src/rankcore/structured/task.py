@@ -1,4 +1,4 @@
-"""What structured perceptrons learn: the protocols of a task, and of one with a kernel."""
+"""Protocols of a structured task, and of one with a kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair: TypeAlias = tuple[Array, Array]  # indices and values of a sparse vector
 
 @runtime_checkable
 class Task(Protocol):
-    """What `StructuredPerceptron` requires: four functions, and a loss.
+    """Protocol of a task for `StructuredPerceptron`: four functions and a loss.
 
     Any object with these five methods will do. A subclass need only say ``n_parameters``,
     ``candidates`` and ``features``; let it be a frozen dataclass, which can be compared and cloned.
@@ -57,7 +57,7 @@ class Task(Protocol):
         """
 
     def argmax(self, weights: Array, x: Any, y: Any = None, margin: float = 0.0) -> Any:
-        """Find the output z of the greatest ``weights . features(x, z) + margin * loss(y, z)``.
+        """Find the output z that maximises ``weights . features(x, z) + margin * loss(y, z)``.
 
         With a margin, the true output y wins ties; without one, y is not to be looked at. Here: try
         all candidates, of equal ones the first. The weights are read-only.
@@ -76,7 +76,7 @@ class Task(Protocol):
 
 @runtime_checkable
 class KernelTask(Protocol):
-    """What `KernelStructuredPerceptron` requires: an output is a set of atoms.
+    """Protocol of a task for `KernelStructuredPerceptron`, whose outputs are sets of atoms.
 
     An input has parts, each described by a vector. An atom is a part with a label, as a word with
     its tag; an output consists of atoms, and is scored by the sum of theirs. The kernel compares
@@ -140,7 +140,7 @@ class KernelTask(Protocol):
     def argmax(
         self, scores: Array, weights: Array, x: Any, y: Any = None, margin: float = 0.0
     ) -> Any:
-        """Find the output z of the greatest score plus ``margin * loss(y, z)``.
+        """Find the output z with the maximum score plus ``margin * loss(y, z)``.
 
         ``scores[part, label]`` is the score of an atom, ``weights`` are the parameters of plain
         features. With a margin, the true output y wins ties; without one, y is not to be looked at.
@@ -164,7 +164,7 @@ class KernelTask(Protocol):
 def _best(
     task: Task | KernelTask, x: Any, y: Any, margin: float, score: Callable[[Any], float]
 ) -> Any:
-    """The candidate of the greatest score plus margin times loss."""
+    """The candidate with the maximum score plus margin times loss."""
     best: tuple[float, bool] | None = None
     winner = None
     for z in task.candidates(x):

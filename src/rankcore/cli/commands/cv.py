@@ -173,7 +173,7 @@ def measured(
     ranker: bool,
     classes: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """What a fitted learner makes of rows: ranking measures, or those of predicted labels."""
+    """Measures of a fitted learner on rows: ranking measures, or those of predicted labels."""
     from rankcore._core.inputs import encode
     from rankcore.metrics import accuracy_within, rank_loss
     from rankcore.metrics.evaluation import DEFAULT_MEASURES, evaluate

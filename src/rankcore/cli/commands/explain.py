@@ -70,7 +70,7 @@ def explain(
     wanted = [name for name, one in (("--pair", pair), ("--row", row), ("--metric", metric)) if one]
     if len(wanted) > 1 or (query is not None and wanted and wanted != ["--pair"]):
         wanted = ["--query"] * (query is not None) + wanted
-        raise ValueError(f"{' and '.join(wanted)} ask for different explanations: give one of them")
+        raise ValueError(f"{' and '.join(wanted)} request different explanations: give one of them")
     try:
         columns = Columns(label, qid)
         found = _explained(model, data, query, pair, row, metric, top, zero_based, columns, quiet)
@@ -157,7 +157,7 @@ def _explained(
 
 
 def _place(name: str, called: Any, data: str) -> int:
-    """Where an example is, by its name."""
+    """Position of an example, by its name."""
     import numpy as np
 
     from rankcore.cli.svmlight import title

@@ -156,7 +156,7 @@ def tune(
 
 
 def _one(metric: str | None) -> str | None:
-    """The measure that is asked for, as results name it."""
+    """The selected measure, as results name it."""
     from rankcore.metrics.names import parse
 
     if metric is None or metric == "rank_loss":
@@ -188,7 +188,7 @@ def _draws(
 
 @dataclass
 class _Task:
-    """How a trial is measured: by held-out rows, or by cross-validation."""
+    """Measurement of trials on held-out rows or by cross-validation."""
 
     data: Data
     held_out: Data | None

@@ -1,4 +1,4 @@
-"""What the ordinal learners in dual form share: their state, its file, and passes by blocks."""
+"""Shared base of the ordinal learners in dual form: state, model file, and passes by blocks."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         return facts, arrays | {f"others.{name}": array for name, array in trimmed.items()}
 
     def _rule(self) -> dict[str, str | int]:
-        """What is made of the outputs, for `Scoring`."""
+        """Decision rule of the outputs, for `Scoring`."""
         return {"rule": "thresholds"}
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:

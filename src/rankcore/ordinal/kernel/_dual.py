@@ -1,4 +1,4 @@
-"""What all learners in dual form have: a kernel, a budget, support vectors, scoring by blocks."""
+"""Shared base of all learners in dual form: kernel, budget, support vectors, scoring by blocks."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class DualLearner:
             arrays["gamma"][0] = resolve_gamma(self.gamma, rows)
 
     def _slots_of(self, arrays: _pool.Arrays, rows: Rows, first: int) -> np.ndarray:
-        """For each of the rows from number ``first`` on its slot, or -1."""
+        """Slot of each row from number ``first`` on, or -1."""
         slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
         n = int(arrays["book"][_pool.N_SUPPORT])
         known = arrays["support"][:n] - first  # those of earlier calls are below 0

@@ -239,7 +239,7 @@ default="oldest"
 
 
 def mean_lists(state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All lists of a state, averaged if it averages; kept until the next example."""
+    """All lists of a state, averaged if ``average``; cached until the next example."""
     others = state.others
     if "coefs_sums" not in others:
         return others["slots"], others["coefs"], others["sizes"]

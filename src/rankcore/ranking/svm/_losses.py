@@ -1,4 +1,4 @@
-"""Margin losses over all pairs, in threads: what every solver asks for."""
+"""Margin losses over all pairs, in threads, as every solver needs them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Evaluation:
     sums : ndarray of float64, shape (n_margins, 2)
         Sums of (m - d) and (m - d)^2 over the pairs with d < m.
     pulled : ndarray of float64, shape (n_features,), or None
-        ``slopes`` times rows, if there were rows and they were asked for.
+        ``slopes`` times rows, if there were rows and it was requested.
     by_query : ndarray of float64, shape (n_queries, n_margins, 2), or None
         What ``sums`` are the sums of.
     """
@@ -251,7 +251,7 @@ class PairLosses:
         -------
         z, product : ndarray of float64, shape (n_docs,)
         pulled : ndarray of float64, shape (n_features,), or None
-            ``product`` times rows, if it was asked for.
+            ``product`` times rows, if requested.
         """
         if z is None:
             z = np.empty(self.n_docs)
@@ -344,7 +344,7 @@ class PairLosses:
 
 
 def overflow() -> ValueError:
-    """What to raise where sums are beyond float64."""
+    """The error for sums beyond float64."""
     return ValueError(
         "the scores overflowed: X, C or the sample weights are too large; scale X, for example "
         "with sklearn.preprocessing.StandardScaler"

@@ -152,7 +152,7 @@ class LinearModel:
     weights: Floats
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """How it answers, see `Scoring`."""
+        """Scoring form, see `Scoring`."""
         return Scoring("linear", {"weights": self.weights})
 
     def score(self, rows: Rows) -> Floats:
@@ -228,7 +228,7 @@ class KernelModel:
             )
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """How it answers, of the arrays of a model file."""
+        """Scoring form of the arrays of a model file."""
         if self.vectors is None:
             return no_scoring("the kernel is precomputed: a row is no row of features")
         parts: dict[str, NDArray[Any]] = {

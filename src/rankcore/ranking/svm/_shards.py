@@ -1,6 +1,6 @@
 """A linear ranking SVM whose queries are in shards: the same model for any shards, to the bit.
 
-What a shard answers is a function of its queries and of the weights it is asked about. Losses are
+The sums of a shard depend only on its queries and on the weights given. Losses are
 summed as fractions, exactly. Gradients and products with second derivatives are summed by feature
 as 64-bit integers: products of a slope and a value, times a power of two that follows from the
 weights alone, rounded. So sums over shards depend neither on how many there are nor on their order.
@@ -39,12 +39,12 @@ ROWS = 2**14
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a shard before the first evaluation.
+    """Facts of a shard that are needed before the first evaluation.
 
     Attributes
     ----------
     largest : ndarray of float64, shape (n_features,)
-        The greatest magnitude of each feature in rows that have pairs.
+        Maximum magnitude of each feature in rows that have pairs.
     weight : Fraction
         Of all pairs.
     sizes : ndarray of int64
@@ -61,7 +61,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Slopes:
-    """What a shard says of a loss, or several shards together.
+    """Sums of a loss over one shard or several.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def added_slopes(parts: Sequence[Slopes]) -> Slopes:
 
 
 def added_words(parts: Sequence[Words]) -> Words:
-    """The same of second derivatives."""
+    """Sum the words of second derivatives over shards."""
     return np.asarray(np.sum(parts, axis=0))
 
 
@@ -124,7 +124,7 @@ class PairShard:
         return sum(array.nbytes for array in self._rows.arrays) + 100 * self._losses.n_docs
 
     def facts(self) -> Facts:
-        """What is to be known first."""
+        """Compute the facts for the first evaluation."""
         values, docs = as_matrix(self._rows), self._pairing.docs
         largest = np.zeros(self._rows.n_features)
         # Of the rows that are compared alone: in which shard the others are is to have no part.
@@ -156,7 +156,7 @@ class PairShard:
             return self._pull(product, exponents)
 
     def matrix(self, weights: Floats, terms: Terms) -> tuple[Floats, float]:
-        """All second derivatives of the loss by the weights, and the weight of all pairs."""
+        """Matrix of second derivatives of the loss in the weights, and the weight of all pairs."""
         # A sum of BLAS may depend on the number of its threads.
         with (
             self._lock,
@@ -304,7 +304,7 @@ class SharedSpace:
         return p, np.ldexp(words.astype(np.float64), -exponents)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """As that of `FeatureSpace`, of the same queries."""
+        """As `FeatureSpace`'s, for the same queries."""
         sample = self._sample.draw(products)
         if sample is None:
             return None

@@ -1,4 +1,4 @@
-"""Where ranking SVMs live: weights of features, or coefficients of documents."""
+"""Spaces of ranking SVMs: weights of features, or coefficients of documents."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ class KernelSpace:
         return p[1], self.element(product)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """None: the kernel matrix is what costs time, and a good inverse needs all of it."""
+        """None: products with the kernel matrix dominate, and a good inverse needs all of it."""
         return None
