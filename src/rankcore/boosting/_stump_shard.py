@@ -243,7 +243,7 @@ class StumpShard:
             return Sums(totals, tuple(found), self._in_range)
 
     def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
-        """Weights of pairs that a stump orders correctly or wrongly or fires on twice, and of all."""
+        """Weights of the pairs a stump orders correctly, wrongly or not, and of all pairs."""
         with self._lock:
             weights = self._follow(moves)
             return Sums(weights.measure(self._fires(stump), exponents), ())

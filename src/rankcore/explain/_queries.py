@@ -97,7 +97,7 @@ class QueryExplanation(Shown):
             rest = float(self.decided.sum() - self.decided[listed].sum())
             features.append((f"{others} others", "", "", signed(rest)))
         headings = ("feature", f"mean, top {k}", "mean, others", "adds")
-        tables = [Table(headings, features, f"what parts the first {k} from the others")]
+        tables = [Table(headings, features, f"contributions to the first {k} minus the others")]
         documents = []
         for place, name in enumerate(self.names[: max(k, self._listed)]):
             parts = self.contributions[place]
