@@ -361,12 +361,12 @@ def threshold(
     ----------
     columns : Columns
     rows : Rows
-        What the columns were made of.
+        Rows that the columns were built from.
     taken : int64 array, shape (columns.n_rows,)
         Its rows.
     feature : int
     bin : int
-        Values in this bin and those above are greater than the threshold. 0: -inf.
+        Values in this bin and those above are above the threshold. 0: -inf.
 
     Returns
     -------

@@ -263,7 +263,7 @@ def learn_members(
     seed
         In. Of the draws, see `draws`.
     cumulative : uint64 array, shape (1 or n_rows, any)
-        In. What the draws mean, for all rows or for each.
+        In. Thresholds of the draws, for all rows or for each.
     first, last : int
         In. Range of the members, padding included: multiples of 4.
     moved : int32 array, shape (stop - start, n_ranks - 1)

@@ -164,7 +164,7 @@ cdef struct Desk:
 
 
 cdef bint _allocate(Desk *desk, int64_t n) noexcept nogil:
-    """Room for a query of n documents. What is not written to costs no memory."""
+    """Room for a query of n documents. Untouched pages take no memory."""
     cdef size_t each = n + 1
     cdef double *numbers
     desk.block = NULL

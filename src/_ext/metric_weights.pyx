@@ -64,7 +64,7 @@ def weigh(
     leaf_of : int32 array, shape (n_rows,), or None
         In. The leaf of each row, for ``between``.
     won, lost : float64 array, shape (n_rows,), or None
-        Out. What each row wins and loses with.
+        Out. Weights of the pairs that each row wins and loses.
     between : float64 array, shape (n_leaves, n_leaves), or None
         Out. ``between[a, b]`` is of winners in leaf a and losers in leaf b.
     places : int64 array, shape (n_rows,)
@@ -75,7 +75,7 @@ def weigh(
     Returns
     -------
     float
-        The sum of all weights. What is written is not divided by it.
+        The sum of all weights. The weights written are not divided by it.
 
     Notes
     -----

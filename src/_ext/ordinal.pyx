@@ -510,7 +510,7 @@ def cusum_ranks(
             out[i] = rc_cusum_rank(&model, rc_rows_get(X, i), &scores[i, 0])
 
 
-# What capi.pyx puts into the C function table.
+# Functions for the C function table of capi.pyx.
 c_functions = {
     "prank_update": PyCapsule_New(<void *> &prank_update, "prank_update", NULL),
     "prank_average": PyCapsule_New(<void *> &prank_average, "prank_average", NULL),

@@ -405,7 +405,7 @@ def learn(
     Parameters
     ----------
     state : PairState
-        In and out. What learns.
+        In and out. The learner.
     data : PairData
         In and out. The queries; remembers how far the visit of one has come.
     sequence : int64 array

@@ -141,7 +141,7 @@ class QueryKFold:
         return request
 
     def __repr__(self) -> str:
-        """The call that makes it."""
+        """Source text of the constructor call."""
         return (
             f"QueryKFold({self.n_splits}, shuffle={self.shuffle}, stratify={self.stratify}, "
             f"random_state={self.random_state!r})"
@@ -214,7 +214,7 @@ def cross_validate_queries(
     cv : int, splitter or iterable, default=5
         A number is that of the folds of a `QueryKFold`.
     convention : str or Convention, optional
-        What the measures mean.
+        Convention of the measures.
     fit_params : dict, optional
         More arguments of ``fit``, sliced as the rows are if they are as long.
     n_jobs : int, optional

@@ -24,7 +24,7 @@ class Progress:
     measure : str
         Such as the mean rank loss, each example ranked before it was learned.
     unit : str
-        What is counted: examples, queries, rounds or bytes.
+        Unit of the counts: examples, queries, rounds or bytes.
     """
 
     epoch: int

@@ -77,7 +77,7 @@ def contributions_of(
     output : int or None
         The rank whose score is meant, from 0; None: the one score of a row.
     name : str
-        What messages call the model.
+        Name of the model in messages.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def linear_score(
 
 
 class Tasks(NamedTuple):
-    """Linear scores of the tasks "above rank r", and what is made of them.
+    """Linear scores of the tasks "above rank r", and the constants of their sums.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class Tasks(NamedTuple):
     rule : {"count", "cusum"}
         The rank is the number of tasks won, or that of the maximum cumulative sum of their scores.
     tie : {"high", "low"}
-        Which of equal sums wins.
+        Rule for ties between sums.
     """
 
     weights: Floats
@@ -402,7 +402,7 @@ def _directions(scoring: Scoring, rows: Rows, size: int) -> Iterator[tuple[int, 
 
 
 def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8]) -> float:
-    """The scores of rows by their directions, added."""
+    """Sum of the rows' scores over their directions."""
     total = 0.0
     children, values = arrays["children"], arrays["values"]
     n = np.arange(len(directions))

@@ -18,7 +18,7 @@ GUIDES = {
 
 
 def guide_to(module: str) -> str:
-    """The guide to what a module defines; empty if there is none."""
+    """Guide to the learners of a module; empty if there is none."""
     known = [name for name in GUIDES if f"{module}.".startswith(f"{name}.")]
     return GUIDES[max(known, key=len)] if known else ""
 
@@ -33,7 +33,7 @@ def documentation_url() -> str:
 
 
 class Documented:
-    """An estimator whose HTML form links to its guide. Not public."""
+    """Mixin that links the HTML form of an estimator to its guide. Not public."""
 
     _doc_link_module = "rankcore"
 

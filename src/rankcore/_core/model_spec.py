@@ -32,7 +32,7 @@ class ModelSpec:
     n_features : int
     feature_names : list of str, or None
     scoring : Scoring or None
-        How the model answers; None in a spec that a model is restored from.
+        Scoring form; None in a spec that a model is restored from.
     parts : mapping of str to tuple
         Fitted models that this one uses, those of ``_PARTS``, each with its own spec; None in a
         spec that a model is restored from.
@@ -113,7 +113,7 @@ class Specified(Documented):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         background : array-like or scipy sparse, shape (n_background, n_features), optional
-            What rows are compared with, such as other documents of the query, or a sample of the
+            Rows to compare with, such as other documents of the query, or a sample of the
             training data. None: a row of zeros, so that a zero adds nothing.
         output : label, optional
             The rank whose score is explained, of learners with a score for each rank:

@@ -83,7 +83,7 @@ FAMILIAR = {
 
 
 def check_names(learner: type, params: Mapping[str, Any]) -> None:
-    """Raise unless a learner's constructor knows all names of parameters.
+    """Raise unless all names are parameters of a learner's constructor.
 
     Raises
     ------

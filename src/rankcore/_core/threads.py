@@ -59,7 +59,7 @@ def shared_out(
 
 
 def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> None:
-    """Run a function for each item, some at a time, and look at pending signals in between.
+    """Run a function for each item in threads, and handle pending signals in between.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> 
 
 
 def end_threads(pool: ThreadPoolExecutor | None) -> None:
-    """End the threads of a pool, if there is one."""
+    """Shut down a thread pool, if there is one."""
     if pool is not None:
         with signals_held():
             pool.shutdown()

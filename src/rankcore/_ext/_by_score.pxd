@@ -30,7 +30,7 @@ cdef struct Room:
 
 
 cdef inline bint allocate(Room *room, int64_t n) noexcept nogil:
-    """Room for a query of n rows. What is not written to costs no memory."""
+    """Room for a query of n rows. Untouched pages take no memory."""
     cdef size_t each = n + 1
     cdef double *numbers
     room.block = <char *> malloc(each * (5 * 8 + 2 * 4) + N_COUNTS * sizeof(uint32_t))

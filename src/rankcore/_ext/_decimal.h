@@ -18,7 +18,7 @@
 #include <intrin.h>
 #endif
 
-/* What a text is. */
+/* Kinds of text. */
 enum {
     RC_DECIMAL_FINITE,    /* a number, and its nearest double is finite */
     RC_DECIMAL_INFINITE,  /* named so, or beyond the largest double */

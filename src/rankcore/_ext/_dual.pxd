@@ -99,7 +99,7 @@ cdef struct Dual:
     int64_t n_summed  # support vectors at the beginning; -1 after the sums were made
     const double *among  # kernel values of the block's rows with one another, or NULL
     int64_t position  # of the next row in the block
-    # What the rule has decided for an output: change of its coefficient of the row, that change
+    # Decision of the rule for an output: change of its coefficient of the row, that change
     # times the examples before it, and their number.
     double *change
     double *late

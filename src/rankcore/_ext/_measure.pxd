@@ -1,4 +1,4 @@
-# What each measure says of one query whose documents are in order. Private.
+# Values of the measures for one query with sorted documents. Private.
 #
 # Documents of equal score that have no order are a group: every order of them is as likely, and
 # a measure is worth its expectation.

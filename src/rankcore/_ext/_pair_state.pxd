@@ -1,4 +1,4 @@
-# What a mistake and a success do to a pairwise perceptron's state, once for all its loops. Private.
+# Updates of a pairwise perceptron's state on a mistake and a success, for all its loops. Private.
 from libc.stdint cimport int64_t
 
 from rankcore.core cimport rc_axpy, rc_pair_state, rc_row

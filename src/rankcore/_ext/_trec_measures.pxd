@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 from rankcore._ext._query cimport GIVEN, Measure, Query, gain_of
 
-# What trec_eval adds to counts of which the ratio is taken.
+# Constant that trec_eval adds to counts before taking their ratio.
 cdef enum:
     INVERSE_OF_ADDED = 100000
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-# What the table is filled from.
+# Functions that fill the table.
 ordinal: dict[str, Any]
 pairs: dict[str, Any]
 # The capsule that rc_import() of rankcore_capi.h opens.

@@ -24,7 +24,7 @@ class Categories:
     Attributes
     ----------
     numbers : list of int
-        Which columns they are, ascending.
+        Indices of the columns, ascending.
     n_features : int
     labels : dict of int to list
         Categories of columns of frames, in the order of their numbers. Others are numbers already.

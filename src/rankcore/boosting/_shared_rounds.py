@@ -31,7 +31,7 @@ FAR = 400
 
 @dataclass(frozen=True)
 class Chosen:
-    """A stump, its edge, and what its rows have of each total."""
+    """A stump, its edge, and the share of each total where it fires."""
 
     move: Move
     edge: float
@@ -77,7 +77,7 @@ class Candidates:
 
 
 def exponent_of(bound: float) -> int:
-    """The power of two that brings sums of weights up to a bound just below 2**BITS."""
+    """The power of two that scales sums of weights to just below 2**BITS."""
     if not 0 < bound < inf:
         raise ValueError("the weights of the pairs are beyond the range of numbers")
     return min(BITS - frexp(2 * bound)[1], 1000)
@@ -90,7 +90,7 @@ class Standing:
     Attributes
     ----------
     bounds : tuple of float
-        What the totals can be at most.
+        Upper bounds on the totals.
     moves : list of Move
         So far.
     moved, left : float
@@ -258,7 +258,7 @@ class SharedRounds:
         return (totals[0] * ((1 + r) / 2 * down + (1 - r) / 2 * up),)
 
     def _recentred(self, bounds: tuple[float, ...]) -> tuple[float, ...]:
-        """The bounds, after a further move that brings weights back around 1 if they are far."""
+        """The bounds, after another move that rescales the weights if they are far from 1."""
         if len(bounds) == 1:
             if self.standing.moved > RECENTRED:
                 self.standing.moves.append(CENTRE)

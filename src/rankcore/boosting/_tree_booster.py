@@ -56,7 +56,7 @@ class TreeRounds(Rounds):
     line_search : bool
         Whether Newton's values are scaled so that they leave the least weight.
     pair_weight : str, callable or None
-        By what pairs are weighed beside their exponential loss, see `Focus`.
+        Weights of pairs besides their exponential loss, see `Focus`.
     """
 
     state: TreeSum
@@ -109,7 +109,7 @@ class TreeRounds(Rounds):
         return total
 
     def close(self) -> None:
-        """End the threads."""
+        """Shut down the threads."""
         self._grower.close()
 
     def round(self) -> dict[str, float] | None:
@@ -210,7 +210,7 @@ class TreeRounds(Rounds):
 
 
 def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
-    """About a share of n things, one at least."""
+    """A random share of n items, at least one."""
     drawn = np.zeros(n, dtype=bool)
     drawn[rng.choice(n, max(1, round(share * n)), replace=False)] = True
     return drawn

@@ -30,7 +30,7 @@ class Tree(NamedTuple):
     gains : ndarray of float64, shape (n_nodes,)
         Twice the weight that the split leaves less, to second order.
     values : ndarray of float64, shape (n_nodes + 1,)
-        What each leaf adds to the score.
+        Value of each leaf.
     sets : ndarray of int64, shape (n_nodes + 1,)
         Where the set of each node begins in ``words``. If it is not empty, the node splits
         categories: those in it take the other child than missing values, all others the same. The
@@ -68,7 +68,7 @@ NONE = np.empty(0, dtype=np.uint32)
 
 
 def pack_set(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """A set of categories, some at least, as the words of a tree."""
+    """Encode a non-empty set of categories as the words of a tree."""
     bits = np.zeros(32 * (int(categories.max()) // 32 + 1), dtype=np.uint8)
     bits[categories] = 1
     words = np.packbits(bits, bitorder="little").view("<u4")

@@ -30,7 +30,7 @@ GATHERED = 1 << 19
 
 @dataclass(frozen=True)
 class Cuts:
-    """Thresholds of columns, and what follows from them.
+    """Thresholds of columns, and counts and offsets derived from them.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class ValueGroups:
 
 
 def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
-    """The groups of many parts, of which few are held at a time."""
+    """Merged groups of many parts, of which few are held at a time."""
     held = [ValueGroups.none(n_features)]
     for part in parts:
         held.append(part)
@@ -190,7 +190,7 @@ def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
 
 
 def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
-    """The groups of rows whose values fit into memory once more."""
+    """Groups of rows whose values fit into memory a second time."""
     entries = ValueGroups.count(rows, taken)
     d = rows.n_features
     # Of dense rows some columns at a time, which stay in a cache; sparse rows are read once.
@@ -232,7 +232,7 @@ def _grouped(
     counts: NDArray[np.int64],
     shifts: NDArray[np.int64],
 ) -> ValueGroups:
-    """Join groups whose first bits are the same; these arrays are written over."""
+    """Join groups with the same leading bits; overwrites these arrays."""
     join_neighbours(low, high, counts, bounds, shifts, MOST)
     n = int(bounds[-1])
     # Copies, which let go of those that were longer.

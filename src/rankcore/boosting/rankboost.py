@@ -1,4 +1,4 @@
-"""RankBoost: threshold stumps that vote on which of two documents is better."""
+"""RankBoost: a weighted vote of threshold stumps, or of trees."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RankBoost(PairBoosting):
         Factor of the steps, or of the values of leaves, in (0, 1]. Use .05 to .3 for trees with
         many leaves.
     leaf_step : {"search", "newton"}, default="search"
-        How the values of a tree's leaves are found: Newton's values, (W - L) / (W + L + l2_leaf)
+        Values of a tree's leaves: Newton's values, (W - L) / (W + L + l2_leaf)
         of the weights W and L that the rows of the leaf win and lose with, as they are; or times
         the number that leaves the least weight of pairs ("search").
     min_samples_leaf : int, default=20
@@ -290,7 +290,7 @@ class RankBoost(PairBoosting):
         eval_group: Any = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
-        """Learn from scratch or, with ``warm_start``, go on.
+        """Fit from scratch or, with ``warm_start``, continue.
 
         Parameters
         ----------

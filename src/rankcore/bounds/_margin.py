@@ -1,4 +1,4 @@
-"""Bounds of the misranking of unseen pairs by the margins of seen ones.
+"""Bounds on the misranking of unseen pairs by the margins of seen ones.
 
 All hold with probability 1 - delta over a sample of m pairs that are drawn independently of each
 other, and of whatever was fixed before: the class of functions, rho unless the bound is uniform in
@@ -181,7 +181,7 @@ def ensemble_margin_bound(
     empirical: bool = False,
     uniform: bool = False,
 ) -> float:
-    """Bound misranking by weighted means of weak rankers, however many there are.
+    """Bound misranking by weighted means of weak rankers, for any number of them.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class Result:
     curves : dict of ndarray
         Per online learner, shape (n_points, 2): examples seen, time-averaged rank loss.
     constant_rank_loss : float
-        What the best constant suffers on the same stream.
+        Loss of the best constant on the same stream.
     rankings : list of Ranking
         Learners that only put patients in order, beside least squares.
     """

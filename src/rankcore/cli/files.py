@@ -156,7 +156,7 @@ def load_both(
     docid: bool = False,
     columns: Columns | None = None,
 ) -> tuple[list[tuple[Any, Any]], np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Models, each with the rows of a file on its scale; labels, queries and ids, or None."""
+    """Models, each with the rows of a file on its scale; and labels, queries and ids, or None."""
     import rankcore
     from rankcore.cli import svmlight
     from rankcore.io.scaled import split_scaler

@@ -36,7 +36,7 @@ def read(
     n_features : int, optional
         Columns of the result; by default the highest number in the file.
     expected : str
-        What an error calls the source of ``n_features``.
+        Name of the source of ``n_features`` in errors.
     report : callable
         Called with the number of lines read so far, now and then.
     docid : bool, default=False

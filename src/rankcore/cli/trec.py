@@ -78,7 +78,7 @@ def evaluate_runs(
     metrics : sequence of str
         Names of measures.
     convention : str or Convention
-        What they mean.
+        Their convention.
     rel : float, optional
         The smallest relevant label; None: the convention's.
     complete : bool
@@ -148,7 +148,7 @@ class Report:
     ----------
     evaluations : dict of str to Evaluation
     titles : list of str
-        What is printed, in this order.
+        Measures to print, in this order.
     tags : dict of str to str
         Tags of the runs; empty unless requested.
     strings : dict of str to dict of str to str
@@ -321,7 +321,7 @@ def as_object(
     comparison : Comparison or None
     per_query : bool
     systems : str
-        What they are called.
+        Their names.
 
     Returns
     -------

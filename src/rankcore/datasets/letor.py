@@ -51,7 +51,7 @@ class LetorData:
         return f"LetorData({', '.join(parts)})"
 
     def __iter__(self) -> Iterator[Any]:
-        """X, y and qid: what ``fit`` takes."""
+        """X, y and qid, as ``fit`` takes them."""
         return iter((self.X, self.y, self.qid))
 
     def _repr_html_(self) -> str:
@@ -79,7 +79,7 @@ class LetorData:
         return Table(headings, rows, "; ".join(facts), n_names=len(ids)).html()
 
     def to_pandas(self) -> Any:
-        """Take the rows into a pandas frame.
+        """Convert the rows to a pandas frame.
 
         Returns
         -------
@@ -309,7 +309,7 @@ def load(
     source : path or binary file
     options : Options
     name : str, optional
-        What errors call the source.
+        Name of the source in errors.
     report : callable
         Called with the number of lines read so far, now and then.
 

@@ -13,7 +13,7 @@ class QueryStarts:
     Parameters
     ----------
     name : str
-        What errors call the source; may be set anew for each file of a sequence.
+        Name of the source in errors; may be set for each file of a sequence.
     """
 
     def __init__(self, name: str) -> None:

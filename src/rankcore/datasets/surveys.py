@@ -18,7 +18,7 @@ LEAST_SHIFT = -1000
 
 
 class Surveyor:
-    """Looks at rows block by block.
+    """Collects facts about rows, block by block.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Surveyor:
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
     def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
-        """Look at the labels and the stored values of some rows."""
+        """Add the labels and the stored values of some rows."""
         found, counts = np.unique(labels, return_counts=True)
         for label, count in zip(found.tolist(), counts.tolist(), strict=True):
             self._counts[label] += count

@@ -1,4 +1,4 @@
-"""LETOR and svmlight files that are read anew for each pass, a window of rows at a time."""
+"""LETOR and svmlight files that are read in each pass, a window of rows at a time."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def global_importance(
         query: a feature that is the same in a whole query counts nothing there, for it cannot
         order the documents.
     background : array-like or scipy sparse, shape (n_background, n_features), optional
-        What rows are compared with, without ``qid``. None: the rows themselves; where trees join
+        Rows to compare with, without ``qid``. None: the rows themselves; where trees join
         features, 100 of them at most, drawn.
     feature_names : sequence of str, optional
         None: the names that the model knows.

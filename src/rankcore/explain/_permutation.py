@@ -66,7 +66,7 @@ class PermutationImportance(Shown):
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Features, the one whose shuffling harms most first."""
+        """Features in descending order of the harm of shuffling them."""
         harm = -self.changes if greater_is_better(self.measure) else self.changes
         return np.argsort(-harm, kind="stable")
 
@@ -79,7 +79,7 @@ class PermutationImportance(Shown):
         )
 
     def tables(self) -> list[Table]:
-        """Features, the one that matters most first."""
+        """Features in descending order of importance."""
         rows = [
             (
                 self.feature_names[j],
@@ -248,7 +248,7 @@ def _permutation(
 
 
 class Columns:
-    """Rows in which one column at a time is permuted."""
+    """Copies of rows in which one column at a time is permuted."""
 
     def __init__(self, X: Any) -> None:
         self._X = X

@@ -33,7 +33,7 @@ class Subject:
     ----------
     learner : estimator
     front : Pipeline or None
-        What transforms rows for the learner.
+        Transforms rows for the learner.
     names : list of str
     """
 
@@ -75,7 +75,7 @@ class Subject:
 
     @property
     def additive(self) -> bool:
-        """Whether what a feature adds does not depend on the other features."""
+        """Whether the contribution of a feature does not depend on the other features."""
         return is_additive(self.scoring)
 
     @property
@@ -91,7 +91,7 @@ class Subject:
         return X if self.front is None else self.front.transform(X)
 
     def values(self, X: Any) -> Floats:
-        """The values of rows that people are shown, dense; categories by their numbers."""
+        """Values of rows for display, dense; categories by their numbers."""
         if self.one_to_one:
             shown = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
             return np.asarray(shown, dtype=np.float64)
@@ -138,7 +138,7 @@ def as_one_row(x: Any, name: str) -> Any:
 
 
 def number(value: float) -> str:
-    """A value of a feature, short."""
+    """Short form of a feature's value."""
     return "missing" if value != value else f"{value:.4g}"
 
 
@@ -149,7 +149,7 @@ def signed(value: float) -> str:
 
 
 class Shown:
-    """A result that people look at: text, HTML in notebooks, tables of Rich. Not public.
+    """Base of results for display: text, HTML in notebooks, tables of Rich. Not public.
 
     A subclass provides ``tables`` and ``headline``.
     """

@@ -19,7 +19,7 @@ from rankcore.ordinal.calibrated import CalibratedOrdinal
 
 
 class Answers(NamedTuple):
-    """Of rows; None for what there is not.
+    """Results for rows; None for those that a model does not have.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Described:
     learner : str
         Name of the class.
     scoring : Scoring
-        How the learner answers; of a calibrated one, the learner inside.
+        Scoring form of the learner; of a calibrated one, of the learner inside.
     steps : list of Step
-        What is done to a row before, in front of a calibrated learner and inside it.
+        Transformations of a row, before a calibrated learner and inside it.
     n_features : int
         Of a row that reaches the first step.
     names : list of str, or None
@@ -54,7 +54,7 @@ class Described:
     classes : ndarray, or None
         Of an ordinal learner, lowest rank first.
     calibration : Calibration, or None
-        What makes probabilities and a rank of the score of a calibrated learner.
+        Probabilities and rank from the score of a calibrated learner.
     """
 
     model: Any

@@ -1,4 +1,4 @@
-"""Numbers of engines that compute in single precision."""
+"""Arithmetic of engines that compute in single precision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLACK = np.float32(1e-6)
 
 
 def single(value: float, what: str) -> float:
-    """The nearest number of single precision, as a double; raise Refused if there is none."""
+    """Nearest single-precision number, as a double; raise Refused if there is none."""
     with np.errstate(over="ignore"):
         found = float(np.float32(value))
     if not np.isfinite(found):
@@ -33,7 +33,7 @@ def singles(values: Floats, what: str) -> Floats:
 
 
 def next_above(values: Floats) -> Floats:
-    """The next numbers of single precision; what is below them is not above `values`."""
+    """Next larger numbers in single precision, below which are exactly those up to `values`."""
     with np.errstate(over="ignore"):
         return np.nextafter(values.astype(np.float32), np.float32(np.inf)).astype(np.float64)
 

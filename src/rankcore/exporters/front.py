@@ -36,13 +36,13 @@ class Step:
 
 
 def steps_of(transformer: Any, n_columns: int) -> list[Step]:
-    """The steps that a fitted transformer amounts to.
+    """Steps of a fitted transformer.
 
     Parameters
     ----------
     transformer : estimator or "passthrough"
     n_columns : int
-        That reach it.
+        Number of its input columns.
 
     Raises
     ------
@@ -169,7 +169,7 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Steps that treat each value by itself: where each column comes from, and what is done to it.
+    """Steps on single columns: source of each column, and its operations.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class Columns:
 
 
 def by_column(steps: Sequence[Step], n_columns: int) -> Columns | None:
-    """Steps as `Columns`; None if one of them looks at a whole row."""
+    """Steps as `Columns`; None if one of them depends on the whole row."""
     source = np.arange(n_columns, dtype=np.int64)
     found: list[Step] = []
     for step in steps:

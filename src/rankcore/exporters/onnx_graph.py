@@ -87,7 +87,7 @@ def _flat(graph: Graph, column: str) -> str:
 
 
 def _dot(graph: Graph, x: str, weights: Floats) -> str:
-    """Inner products of rows with columns of weights; one score a row if there is one column."""
+    """Inner products of rows with columns of weights; one score per row for one column."""
     product = graph.add("MatMul", x, graph.array(weights.reshape(weights.shape[0], -1)))
     return product if weights.ndim == 2 else _flat(graph, product)
 

@@ -33,7 +33,7 @@ def probabilities(graph: Graph, score: str, calibration: Calibration) -> str:
 
 
 def cheapest(graph: Graph, table: str, calibration: Calibration) -> str:
-    """The rank of least expected cost, int64 (n); of equals to rounding the lowest."""
+    """Rank of minimum expected cost, int64 (n); the lowest among ties up to rounding."""
     total = ""
     for rank, costs in enumerate(calibration.costs):  # the order of C, which MatMul has not
         chances = graph.add("Gather", table, graph.array([rank], np.int64), axis=1)
@@ -125,6 +125,6 @@ def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
 
 
 def _beside(graph: Graph, table: str, before: int, after: int, value: float) -> str:
-    """A table with further columns of a number."""
+    """Append constant columns to a table."""
     pads = graph.array([0, before, 0, after], np.int64)
     return graph.add("Pad", table, pads, graph.array(value))

@@ -1,4 +1,4 @@
-"""Models as what most targets know: one weighted sum of features, or a sum of trees."""
+"""Models in the forms of most targets: a weighted sum of features, or a sum of trees."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Tree:
     children : ndarray of int64, shape (n, 2)
         Left and right; higher than the node.
     missing : ndarray of int64, shape (n,)
-        Which of the two a NaN takes.
+        Child that NaN follows.
     values : ndarray of float64, shape (n,)
         Of leaves.
     """
@@ -109,7 +109,7 @@ class Forest:
     zero_missing: bool
 
     def without_missing_zeros(self, target: str) -> list[Tree]:
-        """The trees, of a target to which a zero is a number.
+        """The trees for targets in which zero is an ordinary number.
 
         Raises
         ------
@@ -175,7 +175,7 @@ def as_linear(described: Described, target: str, clips: bool = False) -> Linear 
     ----------
     described : Described
     target : str
-        What error messages call it.
+        Its name in error messages.
     clips : bool
         Whether the target can clip values and replace missing ones.
 
@@ -240,9 +240,9 @@ def as_forest(
     described : Described
         Of the form "stumps" or "trees".
     target : str
-        What error messages call it.
+        Its name in error messages.
     dtype : numpy.float32 or numpy.float64
-        What the target compares.
+        Comparison of the target.
 
     Raises
     ------
@@ -328,7 +328,7 @@ def _none(n: int) -> NDArray[np.int64]:
 def _trees_of_stumps(
     scoring: Scoring, columns: Columns, dtype: type[np.floating[Any]]
 ) -> list[Tree]:
-    """A balanced tree for each feature, whose leaves are what its values add to the score."""
+    """A balanced tree for each feature, whose leaves are values of its step function."""
     arrays = scoring.arrays
     offsets = arrays["offsets"].tolist()
     replaced = _missing(columns, columns.source.size)
@@ -351,7 +351,7 @@ def _trees_of_stumps(
 
 
 def _with_zero(bounds: Floats, values: Floats, at_zero: float) -> tuple[Floats, Floats]:
-    """A step function whose value at zero is another one than around it: two more steps."""
+    """Add two steps to a step function whose value at zero differs from that around it."""
     at = int(np.searchsorted(bounds, 0.0))
     if values[at] == at_zero:
         return bounds, values
@@ -385,7 +385,7 @@ def _leaf(value: float) -> Tree:
 
 
 def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tree:
-    """A tree over the steps of one feature; a NaN reaches a leaf of its own if it has to."""
+    """A tree over the steps of one feature; NaN reaches a separate leaf if required."""
     side = int(np.argmax(values == missing)) if (values == missing).any() else -1
     features: list[int] = []
     thresholds: list[float] = []
@@ -402,7 +402,7 @@ def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tr
         return len(features) - 1
 
     def grow(first: int, last: int) -> int:
-        """Of the values first .. last, and the thresholds between them."""
+        """Tree over values first .. last and the thresholds between them."""
         if first == last:
             return add(-1, 0.0, float(values[first]))
         middle = (first + last) // 2

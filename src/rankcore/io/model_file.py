@@ -1,4 +1,4 @@
-"""Model files: one file per model, nothing in it that could run, for every language to read.
+"""Model files: one file per model, without executable code, readable from any language.
 
 A model file is a safetensors file: a JSON header, then raw arrays. ``docs/model_file.md`` names all
 that is in it. Everything is checked on the way in: names and sizes before an array is looked at, so
@@ -185,13 +185,13 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
 
 
 def _shortened(error: Exception) -> str:
-    """The message of an error, which may quote all of a file."""
+    """The message of an error, shortened, as it may quote a whole file."""
     text = str(error)
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} ..."
 
 
 def _check_sum(content: bytes | mmap.mmap, last: safetensors.Tensor) -> None:
-    """Raise ValueError unless the checksum at the end of a file is that of what is before it."""
+    """Raise ValueError unless the checksum at the end of a file matches its content."""
     found, step = 0, 2**24
     with memoryview(content) as whole:
         if last.last != len(whole):
@@ -203,7 +203,7 @@ def _check_sum(content: bytes | mmap.mmap, last: safetensors.Tensor) -> None:
 
 
 def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
-    """The parts of a model file, in their order."""
+    """Parts of a model file, in their order."""
     assert spec.scoring is not None
     metadata = {"format": FORMAT, "version": str(VERSION)}
     arrays: dict[str, Any] = {}
@@ -256,7 +256,7 @@ def _add_model(
 
 
 def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str]:
-    """Metadata of how a model answers; what `arrays` lack of its numbers is added to them."""
+    """Metadata of the scoring form; arrays that `arrays` lack are added to them."""
     metadata = {SCORING: scoring.form}
     metadata |= {f"{SCORING}.{name}": str(fact) for name, fact in scoring.facts.items()}
     known = {_where(array): name for name, array in arrays.items()}
@@ -270,7 +270,7 @@ def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str
 
 
 def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> set[str]:
-    """Names of the arrays that scores are computed from, for readers that only want to score.
+    """Names of the arrays that scoring needs, for readers that only score.
 
     They follow from what the learner has read, and are not read here.
     """

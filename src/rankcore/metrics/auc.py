@@ -22,7 +22,7 @@ PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
 # Integers may be larger, but not as float64.
 LARGEST = float(np.finfo(np.float64).max)
-# From this number of rows on, dealing them out into buckets pays for itself.
+# From this number of rows on, sorting by buckets is faster.
 _HUGE = 1 << 17
 # Each block of rows keeps account of the buckets; what is made of rows is made of a part of it.
 _BLOCK = 1 << 18
@@ -60,7 +60,7 @@ def auc_score(
     rel : float
         The smallest label that is positive.
     ties : {"half", "optimistic", "pessimistic"}
-        What a pair of equal scores counts: a half, as much as one in order, or nothing.
+        Credit for a pair of equal scores: a half, one, or zero.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights of the rows; a pair weighs the product.
     empty : float, "skip" or "raise"
@@ -212,7 +212,7 @@ def _areas(
 
 
 def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | None) -> float:
-    """AUC of one query that outgrows the cache."""
+    """AUC of one query that is larger than the cache."""
     n = scores.size
     edges = np.append(np.arange(0, n, _BLOCK, dtype=np.int64), n)
     counts = np.zeros((edges.size - 1, kernels.N_SPLITTERS + 1), dtype=np.int64)

@@ -72,9 +72,9 @@ def measure_queries(
     ----------
     data : Judged
     measures : sequence of Measure
-        What to measure.
+        Measures to compute.
     convention : Convention
-        What holds where a measure does not say otherwise.
+        Defaults that a measure may override.
     rows : ndarray of int64, shape (n,), optional
         The rows query by query, those of each in the order that breaks ties (`rows_by_id`).
     retrieved, unjudged, n_jobs
@@ -144,7 +144,7 @@ def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 
 def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
-    """Values of measures as the kernel knows them."""
+    """Values of the measures in the kernel's terms."""
     convention, queries = task.convention, task.queries
     gains = _given_gains(measures, convention, task.labels)
     sizes = np.diff(queries.bounds)
@@ -266,7 +266,7 @@ def _given_gains(
 
 
 def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
-    """The measures as the kernel reads them."""
+    """The measures in the kernel's form."""
     plan = np.zeros(len(measures), dtype=_MEASURE)
     for row, m in zip(plan, measures, strict=True):
         gain = m.gain or (convention.gain if isinstance(convention.gain, str) else "given")
@@ -339,7 +339,7 @@ def _settle(
     queries: Queries,
     sizes: NDArray[np.int64],
 ) -> None:
-    """Put in what the convention says of queries without relevant documents, or of one document."""
+    """Apply the convention for queries without relevant documents, or with one document."""
     empty = convention.empty if measure.empty is None else measure.empty
     undefined = np.isnan(values)
     if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:

@@ -50,11 +50,11 @@ class Evaluation(Mapping[str, float]):
     qid : ndarray, shape (n_queries,)
         The queries, in order of first appearance.
     convention : Convention
-        What the measures mean.
+        Convention of the measures.
     weights : ndarray, shape (n_queries,), optional
         Weights of the queries in the means.
     over : dict of str to {"mean", "geometric", "sum"}, optional
-        What is made of the values of the queries, where it is not their mean.
+        Aggregate over queries, for measures whose aggregate is not the mean.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ def evaluate(
         trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. A name says what is measured; the
         convention says how it is counted.
     convention : str or Convention, optional
-        What gains, ties, queries without relevant documents and more are taken to mean:
+        Convention of gains, ties, queries without relevant documents and more:
         ``"sklearn"``, ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``,
         ``"xgboost"``, ``"xgboost-"``, ``"letor3"``, ``"letor4"``, ``"ranx"``, or one of your own.
         None: `Convention` ``()``.

@@ -27,7 +27,7 @@ def mean_or_values(
     docid: Any,
     n_jobs: int | None,
 ) -> float | PerQuery:
-    """The mean of a measure over queries; or the query ids, and its values.
+    """Mean of a measure over queries; or the query ids and its values.
 
     The parameters are those of the public functions, as the user gave them.
     """

@@ -214,7 +214,7 @@ def confusion_by_rank(
     normalize: str | None = None,
     sample_weight: Any = None,
 ) -> Floats:
-    """How often each rank was predicted as each: near the diagonal is nearly right.
+    """Confusion matrix of ranks, lowest rank first.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def _as_numbers(name: str, x: NDArray[Any]) -> Floats:
 
 
 def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
-    """The labels that there are, lowest first."""
+    """The distinct labels, lowest first."""
     if labels is None:
         return np.union1d(_as_numbers("y_true", truth), _as_numbers("y_pred", guess))
     refuse_mask(labels, "labels")

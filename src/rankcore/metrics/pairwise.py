@@ -1,4 +1,4 @@
-"""Measures of pairs of rows: how many, and by how much, are not in the order of their labels."""
+"""Measures of pairs of rows in the wrong order: their number, or by how much."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pairwise_misranking(
         The query of each row: any type, any order; pairs are within queries. None: all
         rows are one query.
     ties : {"error", "half", "correct"}
-        What a pair of equal scores counts.
+        Credit for a pair of equal scores.
     pooled : bool
         Whether the result is the share among the pairs of all queries, in which a query counts as
         much as it has pairs, instead of the mean over queries.
@@ -227,7 +227,7 @@ def margin_loss(
 def run_kernel(
     kernel: Callable[..., tuple[int, int]], data: Judged, n_jobs: int | None, *arguments: Any
 ) -> None:
-    """Run a kernel over all queries, and turn what it found wrong into an exception."""
+    """Run a kernel over all queries; raise an exception for the error it reports."""
     queries = data.queries
 
     def run(first: int, last: int) -> None:
@@ -269,7 +269,7 @@ class PairCounts:
     apart: NDArray[np.int64]
 
     def errors(self, ties: str) -> Floats:
-        """Pairs in the wrong order, and what those of one score count."""
+        """Pairs in the wrong order, plus the credit for pairs of equal scores."""
         return np.asarray(self.discordant + 0.5 * _TIES[ties] * self.tied)
 
     def misranking(self, ties: str = "error") -> Floats:

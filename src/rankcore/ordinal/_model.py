@@ -95,7 +95,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
         X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
             True labels. Numbers that are not among ``classes_``, as a fold of a cross-validation
-            may lack one, take their place between them: both are ranked among all there are.
+            may lack one, are placed between them: both are ranked among all labels.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows in the mean.
 

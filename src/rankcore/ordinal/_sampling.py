@@ -1,4 +1,4 @@
-"""Ensembles whose members sample a stream: parameters, draws, and what must hold of their mean."""
+"""Ensembles whose members sample a stream: parameters, draws, and checks of their mean."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
     cv : int, splitter or iterable of splits, default=5
         The parts; of an int, stratified by label and shuffled.
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
-        What `predict` minimises in expectation: the distance in ranks, mistakes, the squared
+        Loss whose expectation `predict` minimises: the distance in ranks, mistakes, the squared
         distance, or one minus the quadratic weighted kappa of all predictions.
     random_state : int, Generator, RandomState or None, default=0
         Of the parts.
@@ -78,7 +78,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
     center_, scale_ : float
         Mean and standard deviation of the scores of the rows that ``estimator_`` has learned from.
     costs_ : ndarray of float64, shape (n_classes, n_classes)
-        What a prediction (column) costs where a rank is true (row).
+        Cost of a prediction (column) for a true rank (row).
     conformal_scores_ : ndarray of float64, shape (n,)
         Only after `conformalize`.
     n_features_in_ : int
@@ -254,14 +254,14 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_samples,)
-            What the estimator's own `project` returns; the mean rank by the scores of
+            Results of the estimator's `project`; the mean rank by the scores of
             `decision_function`, less their mean, where it has none.
         """
         check_is_fitted(self)
         return latent_scores(self.estimator_, X)
 
     def predict_cumulative_proba(self, X: Any) -> Floats:
-        """Probability of at most each rank.
+        """Probability of each rank or any lower one.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         return found
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of least expected loss; of losses that are equal to rounding, the lowest.
+        """The label of minimum expected loss; the lowest among ties up to rounding.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- sets with a guarantee
 
     def conformalize(self, X: Any, y: Any) -> Self:
-        """Measure on further rows how large sets of ranks must be (split conformal prediction).
+        """Calibrate the size of sets of ranks on further rows (split conformal prediction).
 
         Parameters
         ----------
@@ -349,7 +349,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         return self
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
-        """Neighbouring ranks, among which the true one is with at least a given probability.
+        """Interval of ranks that contains the true one with at least a given probability.
 
         Parameters
         ----------
@@ -495,7 +495,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
 
 
 def _last(model: Any) -> Any:
-    """The learner at the end of a pipeline; the model itself if it is none."""
+    """The last step of a pipeline; other models as they are."""
     return model[-1] if hasattr(model, "steps") else model
 
 

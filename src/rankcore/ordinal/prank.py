@@ -104,7 +104,7 @@ class PRank(ThresholdClassifier):
         Stop after this many passes in a row that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
     eval_metric : str, callable or list of them, default="rank_loss"
-        What is measured on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
         ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
         ``"accuracy_within"``, or a function of true and predicted labels whose higher values are
         better. The first of a list decides on early stopping.
@@ -285,7 +285,7 @@ def check_lattice(
         With ``steps``, ``thresholds`` and, where there are averages, ``steps_sums``.
     scale : float
     examples, mistakes : int, or ndarray of int64
-        That were counted, at most `MOST_COUNTED`, of the one learner or of each.
+        Counts, at most `MOST_COUNTED`, of the one learner or of each.
     axis : int, default=-1
         On which the thresholds of one learner are.
 

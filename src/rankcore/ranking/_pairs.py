@@ -21,7 +21,7 @@ MAX_PAIRS = 2**50
 
 @dataclass(frozen=True)
 class Pairing:
-    """The pairs of the queries that have any.
+    """The pairs of the queries that have at least one.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ def check_useful(pairing: Pairing, n_rows: int) -> None:
 
 
 def warn_of_pairs(n_pairs: int) -> None:
-    """Warn of a query whose pairs take a learner that visits each of them very long."""
+    """Warn of a query whose number of pairs makes visiting each very slow."""
     if n_pairs > MANY_PAIRS:
         warnings.warn(
             f"a query has {n_pairs:.2g} pairs, and each pass visits all of them: the time grows "
@@ -246,7 +246,7 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
 
 
 def _suffix_sums(values: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
-    """Sums of the values from each on to where its part stops, without differences.
+    """Sums of the values from each to the end of its part, without differences.
 
     A difference of running sums would round the weights of a query by those of all queries before
     it. Each pass doubles the length that has been added up: O(n log n) for parts of n values.
@@ -310,7 +310,7 @@ def pair_by_list(
     row_weights: NDArray[np.float64] | None,
     balanced: bool = False,
 ) -> Pairing:
-    """Pairs that were given, query by query and in the order given.
+    """Listed pairs, query by query and in the given order.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``rankcore explain``: what decided a query, a pair, a rank, or scores as a whole."""
+"""``rankcore explain``: explanations of a query, a pair, a rank, or scores as a whole."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def explain(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain a model: without options, how much each feature moves scores."""
+    """Explain a model; without options, the importance of each feature."""
     wanted = [name for name, one in (("--pair", pair), ("--row", row), ("--metric", metric)) if one]
     if len(wanted) > 1 or (query is not None and wanted and wanted != ["--pair"]):
         wanted = ["--query"] * (query is not None) + wanted

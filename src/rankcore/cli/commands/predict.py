@@ -114,7 +114,7 @@ def _joined(numbers: list[float]) -> str:
 def _write_run(
     path: Path, learned: Any, X: Any, qid: np.ndarray, ids: np.ndarray | None, tag: str
 ) -> None:
-    """Write what a model makes of queries as a TREC run."""
+    """Write the scores of queries as a TREC run."""
     import numpy as np
 
     from rankcore.datasets import Run, write_run

@@ -1,4 +1,4 @@
-"""``rankcore tune``: draw parameters until the time is up, keep the best model."""
+"""``rankcore tune``: random search within a time limit; saves the best model."""
 
 from __future__ import annotations
 

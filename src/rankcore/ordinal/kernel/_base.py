@@ -34,7 +34,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     # A support vector is known by the number of its row.
     _walks_blocks = False
 
-    # ---------------------------------------------------------------- what a subclass says
+    # ---------------------------------------------------------------- hooks of a subclass
 
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         """Arrays of the rule itself, made by ``zeros``, and the number of outputs."""
@@ -80,7 +80,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     def _resize(
         self, arrays: _pool.Arrays, n_features: int, saved: Mapping[str, np.ndarray]
     ) -> None:
-        """Give outlines of arrays the types and sizes that those of a model file must have."""
+        """Give outlines of arrays the dtypes and shapes required of a model file."""
         shapes = getattr(saved, "shapes", None)
 
         def shape(name: str) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ SCORED_ROWS = 1024
 class DualLearner:
     """A learner in dual form. Not public.
 
-    What it knows is a state with ``settings``, in which are those of ``_kernel_settings``, and
+    Its state has ``settings``, which include those of ``_kernel_settings``, and
     ``others``, the arrays of ``_pool``. A class with this base provides ``_fitted_state`` and
     ``_output_lists``.
     """
@@ -233,7 +233,7 @@ class DualLearner:
     @property
     @reads
     def dual_coef_(self) -> np.ndarray:
-        """Coefficients of the support vectors that are predicted with, (n_outputs, n_support)."""
+        """Coefficients of the support vectors in predictions, (n_outputs, n_support)."""
         state = self._fitted_state()
         slots, coefs, sizes = self._output_lists(state)
         lists = {"book": state.others["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
@@ -242,5 +242,5 @@ class DualLearner:
     @property
     @reads
     def gamma_(self) -> float:
-        """The number that ``gamma`` stands for; 0 if the kernel has none."""
+        """The resolved ``gamma``; 0 if the kernel has none."""
         return float(self._fitted_state().others["gamma"][0])

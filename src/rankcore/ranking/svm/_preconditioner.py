@@ -21,7 +21,7 @@ MOST_VALUES = 2**23
 
 
 class Sample:
-    """The queries that are looked at.
+    """Samples of queries for the preconditioner.
 
     Parameters
     ----------

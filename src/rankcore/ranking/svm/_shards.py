@@ -168,7 +168,7 @@ class PairShard:
             return found, float(self._losses.weights.sum())
 
     def take(self, queries: NDArray[np.int64]) -> tuple[Any, Pairing]:
-        """Some of the queries, ascending: their rows, and their pairs of these."""
+        """A sample of the queries, ascending: their rows and pairs."""
         pairing, sizes = self._pairing, np.diff(self._pairing.bounds)
         kept = np.zeros(sizes.size, dtype=bool)
         kept[queries] = True
@@ -207,7 +207,7 @@ class PairShard:
 
 
 def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairShard:
-    """A shard of what was taken from others."""
+    """Build a shard from rows taken from others."""
     from scipy.sparse import issparse, vstack
 
     blocks = [X for X, _ in parts]
@@ -229,7 +229,7 @@ def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairSh
 
 
 class SharedSpace:
-    """Weights of features, where no scores are: elements stand for the scores that they give.
+    """Weights of features, where scores are not at hand; elements represent the scores they give.
 
     Parameters
     ----------
@@ -314,11 +314,11 @@ class SharedSpace:
         return inverse(matrix.copy(), self._weight / sampled)
 
     def _reach(self, w: Floats) -> float:
-        """No less than the magnitude of any score that weights give."""
+        """Upper bound on the magnitude of the scores."""
         return float(np.abs(w) @ self._largest)
 
     def _steepest(self, w: Floats, terms: Terms) -> float:
-        """No less than the slope of the loss of any pair, of weight 1, by its difference."""
+        """Upper bound on the slope of the loss of a pair of weight 1."""
         factor = 2.0 * float(np.abs(terms.factors).max())
         if terms.margins.size == 2:  # two parabolas of opposite sign
             return factor * float(terms.margins[0] - terms.margins[1])

@@ -57,7 +57,7 @@ class FeatureSpace:
         return z, pulled
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """The inverse of second derivatives that are estimated from a sample of the queries."""
+        """Approximate inverse of the second derivatives, from a sample of the queries."""
         sample = self._sample.draw(products)
         if sample is None:
             return None
@@ -92,7 +92,7 @@ class KernelSpace:
         return np.zeros((2, self._kernel.shape[0]))
 
     def element(self, coefficients: Floats) -> Floats:
-        """The element of some coefficients."""
+        """Element with given coefficients."""
         return np.stack([coefficients, self._kernel @ coefficients])
 
     def dot(self, u: Floats, v: Floats) -> float:
