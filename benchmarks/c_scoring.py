@@ -65,7 +65,7 @@ def opened(library, path):
 
 def stumps(library, folder, repeat):
     X, y, qid = make_letor(1000, 100, random_state=0)
-    X = np.ascontiguousarray(X[:, -46:], dtype=np.float32)  # the last ones tell the most
+    X = np.ascontiguousarray(X[:, -46:], dtype=np.float32)  # the last ones are the most informative
     model = rc.RankBoost(300).fit(X, y, qid=qid)
     rc.save(model, folder / "model")
     handle, out = opened(library, folder / "model"), np.empty(len(X))

@@ -125,7 +125,7 @@ def quality(X: Any, y: Any) -> None:
 
 
 def sent_of_a_pass(X: Any, y: Any) -> None:
-    """What tasks of PRank take and return, pass by pass, and models as they are whole."""
+    """Sizes of the arguments and results of PRank's tasks, pass by pass, and of whole models."""
     from rankcore.dask._changes import Change
     from rankcore.dask._mixing import learn_ordinal
     from rankcore.dask._shards import Shard

@@ -1,4 +1,4 @@
-"""What more workers would give: times measured here, and a network that is assumed.
+"""Simulated cost with more workers: times measured here, and an assumed network.
 
 Measured: a pass of PRank for each stored value, the sums of a round of RankBoost for each value,
 what Dask takes for n tasks that have nothing to do, and a round of RankBoost in which one worker

@@ -103,7 +103,7 @@ def show(rows: list[tuple[str, str, str]]) -> None:
 
 
 def machine() -> str:
-    """What the figures were measured on."""
+    """Machine and versions of the measurement."""
     names = ["rankcore", "numpy", "scipy", "scikit-learn"]
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     return f"{platform.machine()}, Python {platform.python_version()}, {versions}"

@@ -27,7 +27,7 @@ def judged():
 
 
 def arrays(labels, scores, repeat):
-    """What works on whole arrays: one measure, four together, the sort alone."""
+    """Figures for whole arrays: one measure, four together, the sort alone."""
     from sklearn.metrics import ndcg_score
 
     y, s = labels.ravel().astype(np.float64), scores.ravel()

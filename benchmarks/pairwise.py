@@ -43,7 +43,7 @@ def seconds_of_epochs(X, y, qid, n, **params):
 
 
 def epochs(X, y, qid, repeat):
-    """What a pair costs, by order, margin and solver."""
+    """Cost of a pair, by order, margin and solver."""
     rows = []
     for order in ["shuffle", "lex"]:
         for margin in [0.0, 1.0]:
@@ -115,7 +115,7 @@ def quality(X, y, qid, train, test, repeat):
 
 
 def target(name):
-    """What the figure should be."""
+    """Target of a figure."""
     return {
         "averaged, one epoch": "at most 0.25 s, at least .675",
         f"committee of 20, {EPOCHS} epochs": "at least .675",

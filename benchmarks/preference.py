@@ -102,7 +102,7 @@ def asking(repeat):
 
 
 def overhead(repeat):
-    """What a call costs beside the preference itself."""
+    """Overhead of a call besides the preference itself."""
     items = np.random.default_rng(0).permutation(2000).tolist()
     ranker = PreferenceRanker(lambda u, v: u < v, random_state=0, cache=False)
     seconds = medians(min(repeat, 5), rank=lambda: ranker.rank(items))["rank"]

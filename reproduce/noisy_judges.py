@@ -7,8 +7,8 @@ Three sets of lists are put in order: the queries of OHSUMED (LETOR 3.0), whose 
 0 to 2; the films that a user of MovieLens has rated, 1 to 5 stars; and made lists of 1,000 items.
 A judge sees a hidden order that agrees with the grades and is arbitrary among equal ones. It errs
 
-- at random: on 10% of the pairs, and always the same way on one, as a language model does that is
-  asked at temperature 0; or on 10% of the calls, anew each time;
+- at random: on 10% of the pairs, and always the same way on one, as a language model at temperature
+  0 does; or on 10% of the calls, anew each time;
 - by closeness: the likelier, the closer two items are in the hidden order;
 - towards the first position: in 20% of the calls it answers the first item, whatever that is.
 

@@ -64,6 +64,7 @@ def test_the_four_kinds_of_rademacher_bound_by_hand():
 def test_mistake_and_training_bounds_by_hand():
     assert pairwise_mistake_bound(3.0, 0.5) == 36.0
     assert prank_mistake_bound(5, 2.0, 0.5) == 68.0
+    assert prank_mistake_bound(5, 2.0, 0.5, threshold_scale=3.0) == 100.0
     assert cusum_mistake_bound(2.0, 0.5) == 16.0
     assert cusum_mistake_bound(2.0, 0.5, demanded=1.5) == 28.0
     assert rankboost_training_bound([]) == 1.0
@@ -84,6 +85,7 @@ def test_mistake_and_training_bounds_by_hand():
         (lambda: vc_complexity(20, 10), ValueError, "at least the dimension"),
         (lambda: linear_complexity([-1.0]), ValueError, "squares must list"),
         (lambda: prank_mistake_bound(1, 1, 1), ValueError, "n_ranks must be at least 2"),
+        (lambda: prank_mistake_bound(2, 1, 1, threshold_scale=0), ValueError, "threshold_scale"),
         (lambda: pairwise_mistake_bound(1, 0), ValueError, "margin must be above 0"),
         (lambda: rankboost_training_bound([2.0]), ValueError, "edges must list"),
         (lambda: margin_curve([1, 0], [1.0, 0.0], rhos=[0.0]), ValueError, "rhos must list"),
@@ -220,6 +222,22 @@ def test_pairwise_perceptrons_and_pranks_stay_below_their_bounds():
         prank = rc.PRank.published(max_iter=500).fit(X, y)
         online = prank.loss_curve_[-1].prod()  # examples seen, times their mean rank loss
         assert 0 < online <= prank_mistake_bound(3, np.linalg.norm(X, axis=1).max(), margin)
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0, 20.0])
+def test_prank_stays_below_its_bound_whatever_the_threshold_scale(scale):
+    X, y = [[1.0], [2.0]], [1, 2]
+    model = rc.PRank(threshold_scale=scale, average=False, shuffle=False, max_iter=2000).fit(X, y)
+    assert model.history_["mistakes"][-1] == 0
+    mistakes = sum(model.history_["mistakes"])
+    # Units of (w, b / s) separate (-1, s) and (2, -s) from 0; the maximum margin is the distance
+    # of their segment from 0.
+    points = np.array([[-1.0, scale], [2.0, -scale]])
+    t = np.linspace(0, 1, 100_001)[:, None]
+    margin = np.linalg.norm(t * points[0] + (1 - t) * points[1], axis=1).min()
+    assert 0 < mistakes <= prank_mistake_bound(2, 2.0, margin, threshold_scale=scale)
+    if scale == 20.0:  # the bound of the paper's scale does not hold here
+        assert mistakes == 403 > prank_mistake_bound(2, 2.0, 1 / 13**0.5)
 
 
 @pytest.mark.parametrize("demanded", [0.0, 0.5])

@@ -390,8 +390,8 @@ class TestCommand:
             ("stumps", ["--row", 3], "does not cut a sum over features by thresholds"),
             ("stumps", ["--query", 99], "has no query 99"),
             ("ranks", ["--row", 999], "there is no row 999"),
-            ("ranks", ["--row", 1, "--metric", "auc"], "ask for different explanations"),
-            ("stumps", ["--query", 8, "--metric", "auc"], "ask for different explanations"),
+            ("ranks", ["--row", 1, "--metric", "auc"], "request different explanations"),
+            ("stumps", ["--query", 8, "--metric", "auc"], "request different explanations"),
         ],
     )
     def test_mistakes_end_in_one_line(self, files, model, arguments, message):

@@ -110,7 +110,7 @@ def test_scorers_travel():
         ({"metric": "P.5,10"}, "one number"),
         ({"metric": "ndcg", "convention": "trek"}, "trec"),
         ({"metric": "rank_loss", "convention": "trec"}, "has none"),
-        ({"metric": "neg_quadratic_weighted_kappa"}, "is no loss"),
+        ({"metric": "neg_quadratic_weighted_kappa"}, "is not a loss"),
         ({"metric": "neg_ndcg@5"}, "no measure 'neg_ndcg@5'"),
     ],
 )

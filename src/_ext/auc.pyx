@@ -94,7 +94,7 @@ def sum_pairs(
 
     Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
     these places. Its row of ``sums`` gets the weight of the pairs whose positive row has the
-    greater score, as the sum of two numbers; that of those that tie, likewise; and the weight of
+    higher score, as the sum of two numbers; that of those that tie, likewise; and the weight of
     the positive rows and of the negative ones. The GIL is released.
 
     Returns
@@ -146,7 +146,7 @@ cdef struct Splitters:
 
 
 cdef inline int64_t _cell(double x, double low, double cells_each) noexcept nogil:
-    """The cell of a number; never less for a greater one, whatever is rounded."""
+    """Cell of a number, non-decreasing in it whatever the rounding."""
     return <int64_t> min(max(0.0, (x - low) * cells_each), CELLS - 1.0)
 
 

@@ -238,7 +238,7 @@ def encode(
     zero_missing : bool
         In. Whether 0 is missing, as NaN is.
     cuts : float64 array
-        Out. Room for the thresholds of a column, its greatest number of values.
+        Out. Room for the thresholds of a column, its maximum number of values.
     codes : uint8 or int32 array, shape of values
         Out.
     n_bins, zero_bin : int32 array, shape (n_columns,)
@@ -361,12 +361,12 @@ def threshold(
     ----------
     columns : Columns
     rows : Rows
-        What the columns were made of.
+        Rows that the columns were built from.
     taken : int64 array, shape (columns.n_rows,)
         Its rows.
     feature : int
     bin : int
-        Values in this bin and those above are greater than the threshold. 0: -inf.
+        Values in this bin and those above are above the threshold. 0: -inf.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""What each feature adds to the score of a row, for sums of stumps and of trees.
+"""Contributions of features to the score of a row, for sums of stumps and of trees.
 
 A sum of stumps is a step function of each feature: a search in the thresholds of each value.
 
-Trees join features. What a feature adds is then its Shapley value in the game of which features
+Trees combine features. A contribution is then the Shapley value in the game of which features
 have the value of the row, and which that of another row, the background (Lundberg, Erion et al.,
 "From local explanations to global understanding with explainable AI for trees", Nature Machine
 Intelligence 2, 2020). A tree is walked once for each pair of rows: where both go the same way
@@ -78,7 +78,7 @@ def stumps(
     const double[::1] reference not None,
     double[::1] out not None,
 ):
-    """What each stored value adds to a score by a sum of stumps, beyond a reference.
+    """Contribution of each stored value to the score of a sum of stumps, relative to a reference.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def stumps(
     offsets, thresholds, values, missing, at_zero
         In. As for ``rc_stumps`` in rankcore.h.
     reference : float64 array, shape (n_features,)
-        In. What is taken from the step function of each feature.
+        In. Reference value of each feature's step function, which is subtracted.
     out : float64 array, shape (n_values,)
         Out. One number for each stored value, row by row.
 

@@ -263,7 +263,7 @@ def learn_members(
     seed
         In. Of the draws, see `draws`.
     cumulative : uint64 array, shape (1 or n_rows, any)
-        In. What the draws mean, for all rows or for each.
+        In. Thresholds of the draws, for all rows or for each.
     first, last : int
         In. Range of the members, padding included: multiples of 4.
     moved : int32 array, shape (stop - start, n_ranks - 1)
@@ -333,7 +333,7 @@ def learn_members(
     lesson.n_cumulative = cumulative.shape[1]
     lesson.per_row = cumulative.shape[1] if cumulative.shape[0] > 1 else 0
     lesson.moved = &moved[0, 0]
-    cdef bint fetch = (  # the rows will ask for most columns
+    cdef bint fetch = (  # the rows will use most columns
         X.indptr != NULL and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)
     )
     with nogil:

@@ -136,7 +136,7 @@ def join_neighbours(
     Parameters
     ----------
     low, high : float64 array, shape (n,)
-        In and out. Least and greatest value of each group, ascending within a column.
+        In and out. Minimum and maximum of each group, ascending within a column.
     counts : int64 array, shape (n,)
         In and out. Rows of each.
     bounds : int64 array, shape (n_columns + 1,)
@@ -195,7 +195,7 @@ def cut_groups(
     Parameters
     ----------
     low, high : float64 array, shape (n_groups,)
-        In. Least and greatest value of each group, ascending within a column, without 0 and NaN.
+        In. Minimum and maximum of each group, ascending within a column, without 0 and NaN.
     counts : int64 array, shape (n_groups,)
         In. Rows of each group, at least 1.
     bounds : int64 array, shape (n_columns + 1,)

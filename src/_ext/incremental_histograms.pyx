@@ -1,4 +1,4 @@
-"""What a round changes in sparse columns, followed from the rows where the stump fired.
+"""Incremental updates of sparse columns' sums, from the rows where the last stump fired.
 
 With two labels and one query all weights of a label change by one factor, which is known, but for
 the rows where the stump fires (or, if it fires on the zeros too, where it does not). For the
@@ -21,7 +21,7 @@ cdef extern from "_histograms.h" nogil:
     void RC_FETCH_(const void *address) noexcept
 
 cdef enum:
-    # Rows ahead of the one that is walked through: their lists are asked for.
+    # Prefetch distance in rows: the lists of rows this far ahead are prefetched.
     AHEAD = 8
     SLOTS = 64
     CODES = 256
@@ -171,7 +171,7 @@ def walk(
     starts, cells, factors, n_winning
         In. As for `fill`; the weights are the new ones.
     by : float
-        In. What the weights of the winning label were multiplied by, and those of the losing one
+        In. Factors of the weights of the winning label, and of those of the losing one
         divided by.
     sums : float64 array, shape (2, SLAB * 256)
         In and out. As for `fill`.
@@ -228,7 +228,7 @@ def spread(
     columns : Columns
         In. Sparse.
     rows : Rows
-        In. What they were made of.
+        In. Columns that they were built from.
     taken : int64 array, shape (n_rows,)
         In. Its rows.
     feature, changed, factors, n_winning, by
@@ -304,7 +304,7 @@ def evaluate(
     sums : float64 array, shape (2, SLAB * 256)
         In. As for `fill`.
     winning, losing : float
-        In. What the weights of each label are multiplied by to add up to 1.
+        In. Factors that scale the weights of each label to a sum of 1.
     edges : float64 array, shape (n,)
         Out.
 
@@ -350,7 +350,7 @@ def bound(
     const double[:, ::1] taken not None,
     double[::1] out not None,
 ):
-    """How great the |edge| of columns can be.
+    """Upper bounds on the |edge| of columns.
 
     Parameters
     ----------
@@ -359,14 +359,14 @@ def bound(
     edges : float64 array, shape (n_features,)
         In. Their edges when they were last summed.
     masses : float64 array, shape (2, n_features)
-        In. What each label weighed in them then, of 1.
+        In. Share of each label's weight in them then.
     then : float64 array, shape (4, n_features)
         In. Then: what all weights of each label were multiplied by to add up to 1; what weights of
         the winning label had been multiplied by, at most and at least, by stumps that fired.
     now : float64 array, shape (4,)
         In. The same now.
     added, taken : float64 array, shape (2, n_features)
-        In. What was added to the labels' weights since, and taken from them, beyond that.
+        In. Sums added to the labels' weights since, and subtracted from them, beyond that.
     out : float64 array, shape (n,)
         Out.
     """

@@ -413,7 +413,7 @@ cdef class DualState:
         start, stop : int
             In. Range of positions.
         first : int
-            In. What row 0 is called in ``support``.
+            In. Number of row 0 in ``support``.
         slot_of : int32 array, shape (n_rows,), or None
             In and out. The slot of each row that is a support vector, else -1; None if no row
             comes twice.
@@ -633,7 +633,7 @@ cdef class KernelOAPState(DualState):
 
 @final
 cdef class KernelAtomsState(DualState):
-    """Outputs in dual form, one for each label of atoms. What to learn is decided outside."""
+    """Outputs in dual form, one for each label of atoms. The caller decides what to learn."""
 
     def __init__(
         self,
@@ -689,7 +689,7 @@ cdef class KernelAtomsState(DualState):
         first, last : int
             In. 0 <= first <= last <= rows of the block; no earlier than those learned before.
         changes : float64 array, shape (last - first, n_outputs)
-            In. What is added to each output's coefficient of each row. A row of zeros stays as it
+            In. Change of each output's coefficient of each row. A row of zeros stays as it
             is.
         t : int
             In. Examples before this one.

@@ -292,7 +292,7 @@ def parse(
     text : bytes-like, n bytes
         In. Empty, or ending in a newline.
     name : str
-        In. What errors call the file.
+        In. Name of the file in errors.
     first_line : int
         In. Number of the text's first line in the file.
     first_number : int
@@ -445,7 +445,7 @@ def scatter(
     start : int
         In. Where the first row's values begin.
     shift : int
-        In. What to add to the columns.
+        In. Offset of the columns.
     out : array of the dtype of values, shape (n, n_columns)
         Out. Zeros where nothing is stored.
 

@@ -1,4 +1,4 @@
-"""Ranking measures of many queries: one sort of each query serves all that is asked of it.
+"""Ranking measures of many queries; one sort per query serves all measures.
 
 A query's documents are put in order of their scores, as far down as the deepest cut-off looks;
 what the measures then walk along are its labels by position. Documents of equal score either get
@@ -164,7 +164,7 @@ cdef struct Desk:
 
 
 cdef bint _allocate(Desk *desk, int64_t n) noexcept nogil:
-    """Room for a query of n documents. What is not written to costs no memory."""
+    """Room for a query of n documents. Untouched pages take no memory."""
     cdef size_t each = n + 1
     cdef double *numbers
     desk.block = NULL
@@ -201,7 +201,7 @@ cdef void _sort_values(Desk *desk, double *x, int64_t n, bint descending) noexce
 
 
 cdef void _arrange(Desk *desk, double *x, int64_t n, int32_t ties) noexcept nogil:
-    """Put what ties in the order asked for."""
+    """Order tied documents as requested."""
     cdef int64_t i
     cdef double moved
     if ties == LAST:

@@ -60,11 +60,11 @@ def weigh(
     row_weights : float64 array, shape (n_rows,), or None
         In.
     scales : float64 array, shape (n_queries,)
-        In. c_q over the greatest DCG, or over the number of relevant rows.
+        In. c_q over the ideal DCG, or over the number of relevant rows.
     leaf_of : int32 array, shape (n_rows,), or None
         In. The leaf of each row, for ``between``.
     won, lost : float64 array, shape (n_rows,), or None
-        Out. What each row wins and loses with.
+        Out. Weights of the pairs that each row wins and loses.
     between : float64 array, shape (n_leaves, n_leaves), or None
         Out. ``between[a, b]`` is of winners in leaf a and losers in leaf b.
     places : int64 array, shape (n_rows,)
@@ -75,7 +75,7 @@ def weigh(
     Returns
     -------
     float
-        The sum of all weights. What is written is not divided by it.
+        The sum of all weights. The weights written are not divided by it.
 
     Notes
     -----

@@ -27,7 +27,7 @@ def learn(
     Parameters
     ----------
     bound : bound state of a kernel module
-        In and out. What learns.
+        In and out. The learner.
     rows : Rows
         In. Canonical.
     ranks : int32 array, shape (n_rows,)

@@ -140,7 +140,7 @@ cdef int32_t lms_weighted(rc_lms_state *m, rc_row x, int32_t rank, double weight
 
 
 cdef inline double _lms_rate(const rc_lms_state *m, rc_row x, double weight) noexcept nogil:
-    """What the error is multiplied by: one step of a weight, as long as so many of weight 1.
+    """Factor of the error after one step of a weight, equal to that of so many steps of weight 1.
 
     A step multiplies the row's error by 1 - rate * norm, so that n of them multiply it by the n-th
     power. A step that overshoots has no such power; its rate is multiplied by the weight.
@@ -510,7 +510,7 @@ def cusum_ranks(
             out[i] = rc_cusum_rank(&model, rc_rows_get(X, i), &scores[i, 0])
 
 
-# What capi.pyx puts into the C function table.
+# Functions for the C function table of capi.pyx.
 c_functions = {
     "prank_update": PyCapsule_New(<void *> &prank_update, "prank_update", NULL),
     "prank_average": PyCapsule_New(<void *> &prank_average, "prank_average", NULL),

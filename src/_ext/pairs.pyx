@@ -358,7 +358,7 @@ cdef class PairData:
         return True
 
     cdef int64_t work(self, int64_t seen, int64_t failed) noexcept nogil:
-        """What a budget is charged for pairs and mistakes of the present visit."""
+        """Work of this visit that a budget is charged for: pairs and mistakes."""
         cdef int64_t work = seen + 1 + self.waiting, n_scores = 0
         self.waiting = 0
         if self.v.way == LAZY:  # a pair renews two scores at most, a mistake all
@@ -405,7 +405,7 @@ def learn(
     Parameters
     ----------
     state : PairState
-        In and out. What learns.
+        In and out. The learner.
     data : PairData
         In and out. The queries; remembers how far the visit of one has come.
     sequence : int64 array

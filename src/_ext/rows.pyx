@@ -173,7 +173,7 @@ def csr_rows(
     indptr : contiguous int64 array, shape (n_rows + 1,)
     n_features : int
     name : str
-        What error messages call the matrix.
+        Name of the matrix in error messages.
     nan : bool
         Whether NaN is accepted, for a missing value.
 
@@ -248,7 +248,7 @@ def dense_rows(const real[:, :] X not None, str name not None, bint nan=False):
     X : float32 or float64 array, shape (n_rows, n_features)
         Each row contiguous; the rows may be any whole number of values apart.
     name : str
-        What error messages call the matrix.
+        Name of the matrix in error messages.
     nan : bool
         Whether NaN is accepted, for a missing value.
 

@@ -121,7 +121,7 @@ def evaluate(
     int64_t n_winning=0,
     double[:, ::1] masses=None,
 ):
-    """Find the stump of greatest |edge| of each of some columns.
+    """Find the stump of maximum |edge| in each of some columns.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def fire(
     rows : Rows
     feature : int
     threshold : float
-        It fires where the value is greater.
+        The stump fires above it.
     side : bool
         Whether it fires where the value is missing.
     zero_missing : bool

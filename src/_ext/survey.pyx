@@ -1,4 +1,4 @@
-"""What a first reading of rows asks of their values: magnitudes of features, a sum of squares."""
+"""Survey of rows in a first pass: maximum magnitudes of features, and a sum of squares."""
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
@@ -10,10 +10,10 @@ ctypedef fused real:
 
 cdef int64_t _raise(
     const int32_t *columns, const real *values, int64_t n,  # in
-    double *sizes, int64_t n_sizes,  # in, out: greatest magnitude of each column
+    double *sizes, int64_t n_sizes,  # in, out: maximum magnitude of each column
     double *greatest,  # out
 ) noexcept nogil:
-    # The position of a column that is not there, or n. NaN is greater than nothing.
+    # The position of a column that is not there, or n. NaN compares false.
     cdef int64_t i
     cdef double size
     greatest[0] = 0
@@ -33,7 +33,7 @@ def raise_sizes(
     const real[::1] values not None,
     double[::1] sizes not None,
 ):
-    """Raise the greatest magnitudes of columns to those of some values.
+    """Update the maximum magnitudes of columns with some values.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def raise_sizes(
     Returns
     -------
     float
-        The greatest magnitude of these values; 0 without any.
+        Maximum magnitude of these values; 0 if there are none.
 
     Raises
     ------

@@ -139,7 +139,7 @@ def split(
 
 
 cdef str _start(const uint8_t *line, const uint8_t *stop):
-    """What a line begins with, for a message."""
+    """The beginning of a line, for an error message."""
     cdef const uint8_t *end = <const uint8_t *> memchr(line, c'\n', stop - line)
     return repr((<const char *> line)[:min(end - line, 60)].decode("utf-8", "replace").strip())
 

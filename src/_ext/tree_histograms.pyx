@@ -1,6 +1,6 @@
 """Sums of pair weights by bin, of the rows in a leaf of a tree.
 
-What a row wins and loses with are rounded to integers, two in a word, once per tree
+The weights that a row wins and loses are rounded to integers, two in a word, once per tree
 (`_tree_sums.h`). Sums of integers do not depend on the order of the rows, nor on how columns are
 shared by threads, and the sums of a leaf less those of one child are those of the other, exactly.
 
@@ -42,7 +42,7 @@ def quantise(
     Parameters
     ----------
     won, lost : float64 array, shape (n_all,)
-        In. What each row wins and loses with; not negative.
+        In. Weights of the pairs that each row wins and loses; not negative.
     rows : int32 array, shape (n,)
         In. The rows to look at.
     words : uint64 array, shape (n,)
@@ -51,7 +51,7 @@ def quantise(
     Returns
     -------
     float
-        The scale: (2**32 - 1 - n) / the greater of both sums, or 0 if nothing weighs anything. A
+        The scale: (2**32 - 1 - n) / the larger of both sums, or 0 if nothing weighs anything. A
         sum of m rows is wrong by m / 2 units at most, which is m / 2**33 of the whole and less.
 
     Notes

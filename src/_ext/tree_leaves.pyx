@@ -116,7 +116,7 @@ def divide(
         and spare_rows.shape[0] >= n
         and spare_words.shape[0] >= n
     )
-    for i in range(n):  # a negative one is a great one
+    for i in range(n):  # a negative one wraps to a large one
         greatest = max(greatest, <uint32_t> rows[i])
     if not fits or (n and greatest >= binned.n_rows):
         raise ValueError("the rows do not fit the columns")

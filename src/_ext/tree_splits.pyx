@@ -54,7 +54,7 @@ cdef extern from "_tree_splits.h" nogil:
 
 # Bounds are computed in another order than worths: they are raised by more than the rounding.
 cdef double RAISED = 1.0 + 1e-12
-# What `bins` holds of a column that is not summed by bin, but bounded.
+# Value of `bins` for a column that is bounded rather than summed by bin.
 cdef enum:
     UNSEEN = -2
 
@@ -492,7 +492,7 @@ def mark_set(
     columns, feature, rows, words, word, leaf_of, leaf, row_words, scratch, counts
         As for `search_counted`.
     n_firing, side : int
-        In. What was found: the number of categories that fire, and whether missing ones do.
+        In. Results: the number of categories that fire, and whether missing ones do.
     fires : uint8 array, shape (n_bins + 1,)
         Out. By bin, and for the missing: 1 if rows in it fire. Where rows weigh nothing, ``side``.
 
@@ -516,7 +516,7 @@ def mark_set(
 
 
 def worth(uint64_t word, double l2, double low, double high):
-    """What a leaf of a sum of words is worth, with a value within a range."""
+    """Gain of a leaf of a sum of words, whose value is limited to a range."""
     return rc_worth_of(word, l2, rc_value(word, l2, low, high))
 
 

@@ -49,7 +49,7 @@ cdef double _position_loss(
 ) noexcept nogil:
     """Sum of the weights of the pairs in the wrong order, ties standing in the order of the rows.
 
-    A row's position is one more than there are rows with greater labels. `net` counts, by level,
+    A row's position is one more than there are rows with higher labels. `net` counts, by level,
     the pairs in the wrong order whose better row it is less those whose worse row it is: that many
     times its value adds to the sum.
     """
@@ -61,7 +61,7 @@ cdef double _position_loss(
         for i in range(q.n):
             room.level[i] = before[room.level[i]] >= w.split
         n_levels = 2
-        before[1] = 0  # not asked for
+        before[1] = 0  # not requested
     sort_descending(room, q.score, q.n)
     memset(seen, 0, (n_levels + 1) * sizeof(int64_t))
     memset(at, 0, n_levels * sizeof(int64_t))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print what the options ask for, one line each."""
+    """Print the selected paths, one per line."""
     package = Path(__file__).parent
     found = {
         "--includedir": (str(package / "include"), "directory of rankcore.h and the other headers"),

@@ -1,4 +1,4 @@
-"""What a fit calls after each pass, round or step: to stop, to log, to save.
+"""Callbacks of a fit, called after each pass, round or step: to stop, to log, to save.
 
 A callback is any function of one `Iteration`; True ends the fit. Those here compose with
 each other and with one's own: ``fit(..., callbacks=[LogEvaluation(10), TimeLimit(60)])``.
@@ -33,14 +33,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Iteration:
-    """Where a fit stands.
+    """State of a fit after a pass, round or step.
 
     Attributes
     ----------
     number : int
         The pass, round or step that has ended, from 1 on.
     results : mapping of str to Result
-        What was measured on held-out rows after it, by the names of ``history_``.
+        Measures on held-out rows after it, by the names of ``history_``.
     model : estimator
         A copy of the model as it is now, to predict with, to look at or to save, not to go on
         learning with. Its arrays go on learning when the callback has returned: save what is to be
@@ -78,17 +78,17 @@ class EarlyStopping:
     rounds: int
 
     def __post_init__(self) -> None:
-        """Raise unless there is a number of rounds."""
+        """Raise unless ``rounds`` is a valid number."""
         if not isinstance(self.rounds, int) or isinstance(self.rounds, bool) or self.rounds < 1:
             raise ValueError(f"rounds must be an integer from 1 on; found {self.rounds!r}")
 
     def __call__(self, iteration: Iteration) -> bool:
-        """Never end the fit: the learner itself counts, since it has to keep the best model."""
+        """Never end the fit: the learner itself counts, since it keeps the best model."""
         return False
 
 
 class LogEvaluation:
-    """Print what was measured on held-out rows.
+    """Print the measures on held-out rows.
 
     Parameters
     ----------
@@ -104,14 +104,14 @@ class LogEvaluation:
         self.period, self.stream = period, stream
 
     def __call__(self, iteration: Iteration) -> None:
-        """Print a line if it is time."""
+        """Print a line every so many iterations."""
         if iteration.number % self.period == 0:
             values = [f"{name} {one.value:.6g}" for name, one in iteration.results.items()]
             print(f"[{iteration.number}]", "  ".join(values), file=self.stream or sys.stdout)
 
 
 class Checkpoint:
-    """Save the model from time to time, in a file that `rankcore.load` reads.
+    """Save the model periodically, in a file that `rankcore.load` reads.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Checkpoint:
         self.path, self.period = path, period
 
     def __call__(self, iteration: Iteration) -> None:
-        """Save if it is time."""
+        """Save every so many iterations."""
         if iteration.number % self.period == 0:
             import rankcore  # the names at the top are bound on first use
 
@@ -135,7 +135,7 @@ class Checkpoint:
 
 
 class TimeLimit:
-    """End a fit after some time, with the iteration under way.
+    """End a fit after a time limit, at the end of the current iteration.
 
     Parameters
     ----------
@@ -149,5 +149,5 @@ class TimeLimit:
         self.seconds, self._end = seconds, monotonic() + seconds
 
     def __call__(self, iteration: Iteration) -> bool:
-        """Whether the time is up."""
+        """Whether the time limit is reached."""
         return monotonic() >= self._end

@@ -132,7 +132,7 @@ class QueryKFold:
         return self.n_splits
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn is to pass on: the queries."""
+        """Routing request for ``qid``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
@@ -141,7 +141,7 @@ class QueryKFold:
         return request
 
     def __repr__(self) -> str:
-        """The call that makes it."""
+        """Source text of the constructor call."""
         return (
             f"QueryKFold({self.n_splits}, shuffle={self.shuffle}, stratify={self.stratify}, "
             f"random_state={self.random_state!r})"
@@ -150,7 +150,7 @@ class QueryKFold:
 
 @dataclass(frozen=True)
 class QueryScores:
-    """What `cross_validate_queries` found; shows itself as a table in a notebook.
+    """Result of `cross_validate_queries`; displays as a table in a notebook.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ def cross_validate_queries(
     ----------
     estimator : estimator
         A ranker, an ordinal learner, a pipeline that ends in one, or anything with ``fit`` and
-        ``predict``. Whatever asks for ``qid`` is given it.
+        ``predict``. Steps that request ``qid`` receive it.
     X : array-like or scipy sparse, shape (n_samples, n_features)
         A frame may have the queries in a column named "qid".
     y : array-like of numbers, shape (n_samples,)
@@ -214,7 +214,7 @@ def cross_validate_queries(
     cv : int, splitter or iterable, default=5
         A number is that of the folds of a `QueryKFold`.
     convention : str or Convention, optional
-        What the measures mean.
+        Convention of the measures.
     fit_params : dict, optional
         More arguments of ``fit``, sliced as the rows are if they are as long.
     n_jobs : int, optional

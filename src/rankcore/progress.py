@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a fit has come.
+    """Progress of a fit.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Progress:
     measure : str
         Such as the mean rank loss, each example ranked before it was learned.
     unit : str
-        What is counted: examples, queries, rounds or bytes.
+        Unit of the counts: examples, queries, rounds or bytes.
     """
 
     epoch: int

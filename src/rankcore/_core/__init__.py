@@ -1,1 +1,1 @@
-"""What all learners stand on: checked input, locks, random states."""
+"""Shared base of all learners: input checks, locks, random states."""

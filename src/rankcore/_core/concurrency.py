@@ -1,4 +1,4 @@
-"""One estimator, several threads, Ctrl-C: learning is exclusive and ends whole or not at all.
+"""Exclusive learning: locks for threads, and Ctrl-C without half-finished updates.
 
 One thread at a time learns with an estimator; others wait. A method that only looks at a model does
 not lock: it looks again, after waiting, if the model changed meanwhile. Signals that arrive while a
@@ -35,7 +35,7 @@ except ImportError:  # an interpreter that is built otherwise
 
 
 class Versioned:
-    """A state that is changed in place.
+    """A state that is updated in place.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class Versioned:
     version: int
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Begin with version 0, also when a state is copied or unpickled."""
+        """Begin with version 0, also for copied and unpickled states."""
         self = super().__new__(cls)
         self.version = 0
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied and pickled: not the version."""
+        """State for copying and pickling, without the version counter."""
         return self.__dict__.copy()
 
 
@@ -78,7 +78,7 @@ def _guard_of(estimator: Any) -> _Guard:
 
 
 def _forget_guards() -> None:
-    """Start anew in a child process: the threads that held locks are not in it."""
+    """Create new locks in a child process, which has none of the threads that held them."""
     global _guards, _registry
     _guards, _registry = WeakKeyDictionary(), threading.RLock()
 
@@ -88,7 +88,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def learns(method: Method) -> Method:
-    """Decorate a method that learns: one thread at a time, and none from within.
+    """Decorate a method that learns: one thread at a time, not reentrant.
 
     The decorated method raises RuntimeError if the estimator is learning further up in the same
     thread, as in a callback.
@@ -109,7 +109,7 @@ def learns(method: Method) -> Method:
 
 
 def reads(method: Method) -> Method:
-    """Decorate a method that looks at what was learned: its answer is of one moment.
+    """Decorate a method that reads the model: its result is consistent.
 
     It runs without a lock. If another thread changed the model meanwhile, the answer is dropped and
     the method runs again; under the lock if a change is under way, or after `TRIES`.
@@ -205,7 +205,7 @@ def _run(pending: list[Callable[[], Any]]) -> None:
 
 
 def _put_back(handlers: dict[int, Any], hold: Any) -> BaseException | None:
-    """Give signals their own handlers again, whatever these raise meanwhile: the first of it."""
+    """Restore the handlers of signals even if one raises; the first error is raised afterwards."""
     first = None
     while True:
         try:
@@ -219,7 +219,7 @@ def _put_back(handlers: dict[int, Any], hold: Any) -> BaseException | None:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Hold signals until `raise_signals`, or until the end. Only the main thread gets any."""
+    """Defer signals until `raise_signals` or the end; only the main thread receives signals."""
     global _pending
     if threading.current_thread() is not threading.main_thread() or _pending is not None:
         yield

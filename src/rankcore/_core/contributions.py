@@ -1,4 +1,4 @@
-"""What each feature adds to the score of a row, of every form in which a model may answer.
+"""Contributions of features to the score of a row, for every form of a fitted model.
 
 Exact: Shapley values of the game in which features have the value of the row, or that of another
 row, the background. For a score that is a sum of functions of one feature each they are what the
@@ -30,7 +30,7 @@ _WALKS = 2**20
 
 @dataclass(frozen=True)
 class Contributions:
-    """What each feature adds to the scores of rows.
+    """Contributions of features to the scores of rows.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ def contributions_of(
     output : int or None
         The rank whose score is meant, from 0; None: the one score of a row.
     name : str
-        What messages call the model.
+        Name of the model in messages.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def is_additive(scoring: Scoring) -> bool:
 
 
 def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
-    """Which features may change a score; all, where the form does not say."""
+    """Features that may change a score; all if the form does not say."""
     arrays = scoring.arrays
     used: Any = np.ones(n_features, dtype=bool)
     if scoring.form == "stumps":
@@ -174,7 +174,7 @@ def linear_score(
 
 
 class Tasks(NamedTuple):
-    """Linear scores of the tasks "above rank r", and what is made of them.
+    """Linear scores of the tasks "above rank r", and the constants of their sums.
 
     Attributes
     ----------
@@ -182,9 +182,9 @@ class Tasks(NamedTuple):
     thresholds : ndarray of float64, shape (n_ranks - 1,)
         Task r is won where ``weights[:, r] . x`` reaches ``thresholds[r]``.
     rule : {"count", "cusum"}
-        The rank is the number of tasks won, or that of the greatest cumulative sum of their scores.
+        The rank is the number of tasks won, or that of the maximum cumulative sum of their scores.
     tie : {"high", "low"}
-        Which of equal sums wins.
+        Rule for ties between sums.
     """
 
     weights: Floats
@@ -379,7 +379,7 @@ def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[An
 
 
 def _directions(scoring: Scoring, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Which child of each node rows take: blocks of them, each with the number of its first row."""
+    """Child that rows take at each node: blocks of rows, each with the number of its first row."""
     arrays = scoring.arrays
     for first in range(0, rows.n_rows, size):
         raise_signals()
@@ -402,7 +402,7 @@ def _directions(scoring: Scoring, rows: Rows, size: int) -> Iterator[tuple[int, 
 
 
 def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8]) -> float:
-    """The scores of rows by their directions, added."""
+    """Sum of the rows' scores over their directions."""
     total = 0.0
     children, values = arrays["children"], arrays["values"]
     n = np.arange(len(directions))

@@ -1,4 +1,4 @@
-"""Where the guide to a learner is: the link in its HTML form, which scikit-learn draws."""
+"""Links to the guides of learners, shown by scikit-learn's HTML form."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ GUIDES = {
 
 
 def guide_to(module: str) -> str:
-    """The guide to what a module defines; empty if there is none."""
+    """Guide to the learners of a module; empty if there is none."""
     known = [name for name in GUIDES if f"{module}.".startswith(f"{name}.")]
     return GUIDES[max(known, key=len)] if known else ""
 
 
 def documentation_url() -> str:
-    """Where the installed release says that its guides are; empty if it does not say."""
+    """URL of the guides in the metadata of the installed release; empty if there is none."""
     for entry in metadata("rankcore").get_all("Project-URL", []):
         label, _, url = entry.partition(",")
         if label.strip().lower() == "documentation":
@@ -33,7 +33,7 @@ def documentation_url() -> str:
 
 
 class Documented:
-    """An estimator whose HTML form links to its guide. Not public."""
+    """Mixin that links the HTML form of an estimator to its guide. Not public."""
 
     _doc_link_module = "rankcore"
 

@@ -1,4 +1,4 @@
-"""What a fitted model keeps of the form of its rows, and asks of those that come after them."""
+"""Facts about the rows of a fit that later rows must match."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankcore._ext.rows import Rows
 
 
 def keep_names(estimator: Any, X: Any) -> None:
-    """Set ``feature_names_in_`` and ``n_features_in_`` of an estimator by its rows.
+    """Set ``feature_names_in_`` and ``n_features_in_`` of an estimator from its rows.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def keep_names(estimator: Any, X: Any) -> None:
 
 
 def as_more_rows(model: Any, X: Any, as_rows: Callable[[Any], Rows]) -> Rows:
-    """Rows for a fitted model.
+    """Convert and check rows for a fitted model.
 
     Parameters
     ----------

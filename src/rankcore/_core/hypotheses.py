@@ -1,4 +1,4 @@
-"""How many hypotheses a voting learner keeps."""
+"""Number of hypotheses that a voting learner keeps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_max_hypotheses(value: Any) -> None:
 
 
 def limited(value: int | str | None, n_features: int) -> int | None:
-    """The number of hypotheses that a ``max_hypotheses`` stands for; None for all."""
+    """The number of hypotheses for a value of ``max_hypotheses``; None for all."""
     if isinstance(value, str):
         return max(1, min(MOST, MOST_BYTES // (8 * n_features)))
     return None if value is None else int(value)

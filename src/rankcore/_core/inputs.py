@@ -1,4 +1,4 @@
-"""From what users hand over to what kernels read: checked rows and integer ranks."""
+"""Conversion of user input to checked rows and integer ranks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
         Shape (n_rows, n_features), numeric and finite. float32 and float64 C-ordered arrays and
         canonical CSR matrices are used in place; anything else is converted, never modified.
     name : str
-        What error messages call it.
+        Its name in error messages.
     nan : bool
         Whether NaN is accepted, for a missing value. Infinity never is.
 
@@ -233,7 +233,7 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     ----------
     y : array-like, pandas or polars Series, shape (n_rows,)
     n_rows : int
-        How many labels there must be.
+        Required number of labels.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How fitted learners describe themselves: one form, which files and exporters read."""
+"""Description of fitted learners in one form, which files and exporters read."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class ModelSpec:
     n_features : int
     feature_names : list of str, or None
     scoring : Scoring or None
-        How the model answers; None in a spec that a model is restored from.
+        Scoring form; None in a spec that a model is restored from.
     parts : mapping of str to tuple
-        Fitted models that this one asks, those of ``_PARTS``, each with its own spec; None in a
+        Fitted models that this one uses, those of ``_PARTS``, each with its own spec; None in a
         spec that a model is restored from.
     """
 
@@ -53,7 +53,7 @@ class Specified(Documented):
     that saves, lists or exports models knows no learner by name.
     """
 
-    # Names of the fitted models that models of this class ask.
+    # Names of the fitted models that models of this class use.
     _PARTS: tuple[str, ...] = ()
 
     n_features_in_: int
@@ -69,7 +69,7 @@ class Specified(Documented):
         raise NotImplementedError
 
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """How this fitted model answers.
+        """Scoring form of this fitted model.
 
         Parameters
         ----------
@@ -89,11 +89,11 @@ class Specified(Documented):
         raise NotImplementedError
 
     def _fit_summary(self) -> dict[str, Any]:
-        """What there is to say of a fit when it has ended, for people."""
+        """Readable summary of a finished fit."""
         raise NotImplementedError
 
     def _summary(self) -> dict[str, Any]:
-        """What there is to say of the model, for people."""
+        """Readable summary of the model."""
         raise NotImplementedError
 
     def _more_rows(self, X: Any) -> Rows:
@@ -102,7 +102,7 @@ class Specified(Documented):
 
     @reads
     def contributions(self, X: Any, background: Any = None, *, output: Any = None) -> Contributions:
-        """What each feature adds to the score of each row, exactly.
+        """Contributions of features to the score of each row, exactly.
 
         A feature's contribution is its Shapley value: what replacing the value of a background row
         by that of the row adds to the score, over all orders of replacing features one by one, on
@@ -113,7 +113,7 @@ class Specified(Documented):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         background : array-like or scipy sparse, shape (n_background, n_features), optional
-            What rows are compared with, such as other documents of the query, or a sample of the
+            Rows to compare with, such as other documents of the query, or a sample of the
             training data. None: a row of zeros, so that a zero adds nothing.
         output : label, optional
             The rank whose score is explained, of learners with a score for each rank:

@@ -1,4 +1,4 @@
-"""Numbers from users: what is not a real number, or would lose a part of itself, is refused."""
+"""Validation of numbers from users; values that are not real or lose precision are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def as_reals(values: Any, name: str) -> NDArray[Any]:
     ----------
     values : array-like
     name : str
-        What error messages call it.
+        Its name in error messages.
 
     Returns
     -------
@@ -101,13 +101,13 @@ def _place(where: int, shape: tuple[int, ...]) -> str:
 
 
 def as_vector(values: Any, name: str) -> Floats:
-    """One-dimensional, contiguous, aligned float64 numbers, not copied if they are so already.
+    """Convert to one-dimensional, contiguous, aligned float64, without a copy if possible.
 
     Parameters
     ----------
     values : array-like of numbers, shape (n,)
     name : str
-        What error messages call it.
+        Its name in error messages.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
     ----------
     weights : array-like or None
     name : str
-        What error messages call them.
+        Their name in error messages.
     sizes : dict of int
         Accepted sizes, by what they count.
 
@@ -176,7 +176,7 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
 
 
 def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> Floats:
-    """Weights of which only the ratios matter, the greatest about 1: no sum or product overflows.
+    """Weights of which only ratios matter, scaled so that the maximum is about 1.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
     -------
     ndarray of float64, shape (n,)
         The weights times a power of two, which is exact but for weights less than 1e-300 of the
-        greatest. 1 and 0 where those that are not 0 are equal, so that sums of products are exact.
+        maximum. 1 and 0 where those that are not 0 are equal, so that sums of products are exact.
     """
     if groups is None:
         return scaled_from(weights, *extremes(weights))
@@ -204,13 +204,13 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
 
 
 def extremes(weights: Floats) -> tuple[float, float]:
-    """The least weight that is not 0, and the greatest; inf and 0 if none is."""
+    """Minimum of the weights that are not 0, and maximum; inf and 0 if all are 0."""
     least = weights.min(initial=np.inf, where=weights > 0)
     return float(least), float(weights.max(initial=0.0))
 
 
 def scaled_from(weights: Floats, least: float, greatest: float) -> Floats:
-    """The same as `scaled` of some of the weights, by the `extremes` of all."""
+    """As `scaled` for some of the weights, given the `extremes` of all."""
     if least == greatest:
         return (weights > 0).astype(np.float64)
     return np.ldexp(weights, -math.frexp(greatest)[1])
@@ -230,7 +230,7 @@ def exact_sum(values: Floats) -> Fraction:
 
 
 def weighted_mean(values: NDArray[Any], weights: Floats | None) -> float:
-    """Mean of numbers and with weights of any magnitude."""
+    """Mean of numbers, with weights of any magnitude."""
     exponent = int(np.frexp(np.abs(values).max())[1])
     far = max(0, exponent - 900)  # powers of two leave the digits alone
     values = np.ldexp(values, -far) if far else values
@@ -248,7 +248,7 @@ def check_reached(reached: int, stop: int) -> None:
 
 
 def check_scores(scores: np.ndarray) -> np.ndarray:
-    """Scores of rows, as they are; raise ValueError if they are not all finite."""
+    """Return scores; raise ValueError unless all are finite."""
     finite = np.isfinite(scores)
     if not finite.all():
         rows = finite.reshape(len(scores), -1).all(axis=1)
@@ -257,7 +257,7 @@ def check_scores(scores: np.ndarray) -> np.ndarray:
 
 
 def power_of_two(value: float, exponent: int = 0) -> float:
-    """The power of two nearest to value * 2 ** exponent, within what a scale may be."""
+    """The power of two nearest to value * 2 ** exponent, limited to the range of scales."""
     if not value > 0:
         return 1.0
     return math.ldexp(1.0, min(max(round(math.log2(value)) + exponent, -664), 664))

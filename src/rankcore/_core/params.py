@@ -31,7 +31,7 @@ def check_real(value: Any, name: str, min_val: float, max_val: float = np.inf) -
         float(value)
     except OverflowError:
         raise ValueError(
-            f"{name} must be in the range of float64; found a greater integer"
+            f"{name} must be in the range of float64; found a larger integer"
         ) from None
     if value != value:  # NaN passes every comparison that check_scalar makes
         raise ValueError(f"{name} must be a number from {min_val} to {max_val}; found nan")
@@ -83,7 +83,7 @@ FAMILIAR = {
 
 
 def check_names(learner: type, params: Mapping[str, Any]) -> None:
-    """Raise unless a learner's constructor knows all names of parameters.
+    """Raise unless all names are parameters of a learner's constructor.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where each public name lives: modules are imported when a name of theirs is first used."""
+"""Modules of the public names; a module is imported when one of its names is first used."""
 
 HOME = {
     "BipartiteRankBoost": "rankcore.boosting.bipartite",

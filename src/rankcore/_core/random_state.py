@@ -1,4 +1,4 @@
-"""Random generators as plain numbers and back, every number checked: NumPy takes a state as it is.
+"""Random generators as plain numbers and back; every number is checked, as NumPy does not.
 
 A position beyond a buffer makes NumPy read outside it, and some states repeat one number for ever.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-# The greatest value of each integer of a state; least is 0. One that is named for two generators
+# Maximum of each integer of a state; the minimum is 0. One that is named for two generators
 # has the same limit in both.
 LIMITS = {
     "has_uint32": 1,
@@ -24,7 +24,7 @@ KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
 def encode_generator(generator: np.random.Generator | np.random.RandomState) -> dict[str, Any]:
-    """Write a generator down in numbers, lists, strings and dicts.
+    """Encode a generator as numbers, lists, strings and dicts.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def encode_generator(generator: np.random.Generator | np.random.RandomState) -> 
 
 
 def decode_generator(written: dict[str, Any]) -> np.random.Generator | np.random.RandomState:
-    """Make a generator of what `encode_generator` wrote.
+    """Restore a generator from the result of `encode_generator`.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _as_lists(value: Any) -> Any:
 
 
 def _checked(value: Any, form: Any, name: str) -> Any:
-    """A part of a state, of the form that a fresh generator has."""
+    """Check and convert a part of a state by that of a fresh generator."""
     if isinstance(form, dict):
         if not isinstance(value, dict) or value.keys() != form.keys():
             raise ValueError(f"the {name} of a random generator must have {sorted(form)}")

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all: how everything here is written.
+"""Atomic writes: files and folders that appear whole or not at all.
 
 What is written is made in a workshop, a hidden folder beside its target, and then renamed. The lock
 of the workshop ends with the process, however that ends, and the next writer in the same folder
@@ -30,7 +30,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class Workshop:
-    """A private folder beside a target, to make it in.
+    """A private folder beside a target, in which it is built.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Workshop:
                 raise _of_target(error, self._target) from error
 
     def close(self) -> None:
-        """Remove the folder and what is in it."""
+        """Remove the folder and its contents."""
         if os.getpid() == self._process:  # a fork has a copy of this object, not its folder
             _remove(self.path, self._lock)
 
@@ -78,7 +78,7 @@ def _of_target(error: OSError, target: Path) -> OSError:
 
 
 def _make(parent: Path) -> tuple[Path, int]:
-    """A new workshop and its lock."""
+    """Create a workshop folder and its lock."""
     while True:
         folder = parent / f"{PREFIX}{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
@@ -153,7 +153,7 @@ def _remove_if_abandoned(folder: Path) -> None:
 
 
 def file_target(path: str | os.PathLike[str]) -> Path:
-    """Where a file of this path will be, all links followed; raise if none can be there."""
+    """Resolve a path through all links; raise if no file can be there."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -166,7 +166,7 @@ def file_target(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file that replaces an older one, whose mode it keeps, when the body has ended.
+    """Open a new file that atomically replaces an older one, keeping its mode, at the end.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How fitted models answer: one neutral form, which C, exporters and explanations read."""
+"""Scoring forms of fitted models, which C, exporters and explanations read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ARRAYS = frozenset(
 
 @dataclass(frozen=True)
 class Scoring:
-    """What a fitted model makes of a row, as numbers; ``docs/model_file.md`` has each form.
+    """How a fitted model scores a row, as arrays; ``docs/model_file.md`` has each form.
 
     Attributes
     ----------
@@ -89,5 +89,5 @@ class Scoring:
 
 
 def no_scoring(reason: str) -> Scoring:
-    """Of a model that has no score for a row by itself."""
+    """Scoring of a model that has no score for a single row."""
     return Scoring("none", {}, {"reason": reason})

@@ -19,12 +19,12 @@ LEAST_SHIFT = -1000
 
 
 class Surveyor:
-    """Reads rows block by block.
+    """Collects facts about rows, block by block.
 
     Parameters
     ----------
     n_features : int or None
-        None: as many as the greatest column that occurs says.
+        None: one more than the largest column index that occurs.
     """
 
     def __init__(self, n_features: int | None) -> None:
@@ -35,7 +35,7 @@ class Surveyor:
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
     def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
-        """Read the labels and the stored values of some rows."""
+        """Add the labels and the stored values of some rows."""
         found, counts = np.unique(labels, return_counts=True)
         for label, count in zip(found.tolist(), counts.tolist(), strict=True):
             self._counts[label] += count
@@ -79,7 +79,7 @@ class Surveyor:
             self._shift = shift
 
     def finish(self, in_queries: bool, name: str) -> Facts:
-        """What was found; raise ValueError if there are no rows."""
+        """The result; raise ValueError if there were no rows."""
         if self._n_rows == 0:
             raise ValueError(f"{name} holds no examples")
         labels = np.array(sorted(self._counts), dtype=np.float64)

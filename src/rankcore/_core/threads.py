@@ -1,4 +1,4 @@
-"""How many threads ``n_jobs`` asks for, and short work that threads share."""
+"""Thread counts from ``n_jobs``, and short work shared by threads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 def n_threads(n_jobs: Any) -> int:
-    """Threads that ``n_jobs`` asks for, as joblib counts: None is 1, -1 one per processor.
+    """Number of threads for ``n_jobs``, as in joblib: None is 1, -1 one per processor.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def n_threads(n_jobs: Any) -> int:
 def shared_out(
     pool: ThreadPoolExecutor, run: Callable[..., Any], *items: Iterable[Any]
 ) -> list[Any]:
-    """What a function gives for each item, in turn; some milliseconds' worth of work.
+    """Results of a function for each item, in order; for work of some milliseconds.
 
     The calling thread takes the first item, which spares it a wait to be woken. Signals wait until
     all are done. A handler that raises between two steps of the pool could leave a lock of it
@@ -59,7 +59,7 @@ def shared_out(
 
 
 def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> None:
-    """Run a function for each item, some at a time, and look at pending signals in between.
+    """Run a function for each item in threads, and handle pending signals in between.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> 
 
 
 def end_threads(pool: ThreadPoolExecutor | None) -> None:
-    """End the threads of a pool, if there is one."""
+    """Shut down a thread pool, if there is one."""
     if pool is not None:
         with signals_held():
             pool.shutdown()

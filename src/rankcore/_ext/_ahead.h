@@ -1,4 +1,4 @@
-/* The rows that a shuffled pass visits next, asked of memory early. Private. */
+/* Prefetching of the rows that a shuffled pass visits next. Private. */
 #ifndef RANKCORE_AHEAD_H
 #define RANKCORE_AHEAD_H
 
@@ -7,10 +7,10 @@
 #include "_vectors.h"
 #include "rankcore.h"
 
-/* How many bytes of a row are asked for; what comes after them, rc_dot asks for itself. */
+/* Bytes of a row that are prefetched; rc_dot prefetches what follows them. */
 enum { RC_AHEAD_BYTES = 1024, RC_LINE_BYTES = 64 };
 
-/* Inlined: to GCC a function that only asks memory has no effect, and its calls are left out. */
+/* Inlined, because GCC removes calls of a function that only prefetches. */
 RC_INLINE_ void rc_fetch_bytes_(const void *from, int64_t n)
 {
     int64_t k;

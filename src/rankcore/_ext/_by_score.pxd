@@ -30,7 +30,7 @@ cdef struct Room:
 
 
 cdef inline bint allocate(Room *room, int64_t n) noexcept nogil:
-    """Room for a query of n rows. What is not written to costs no memory."""
+    """Room for a query of n rows. Untouched pages take no memory."""
     cdef size_t each = n + 1
     cdef double *numbers
     room.block = <char *> malloc(each * (5 * 8 + 2 * 4) + N_COUNTS * sizeof(uint32_t))
@@ -79,7 +79,7 @@ cdef inline const double *gather(
 
 
 cdef inline bint sort_descending(Room *room, const double *x, int64_t n) noexcept nogil:
-    """Fill `room.place`, the greatest first and equals in order; whether there are equals."""
+    """Fill `room.place` in descending order, ties in input order; return whether there are ties."""
     cdef int64_t i
     for i in range(n):
         room.place[i] = <uint32_t> i
@@ -134,9 +134,9 @@ cdef inline int32_t load(const Data *data, Room *room, int64_t i, Query *q) noex
 
 
 cdef inline int64_t find_levels(Room *room, Query *q) noexcept nogil:
-    """Number the distinct labels from the greatest, 0, on; how many there are.
+    """Number the distinct labels in descending order, from 0; return their number.
 
-    Fills `room.level` by row, and by level how many rows have greater labels. The labels
+    Fills `room.level` by row, and by level how many rows have higher labels. The labels
     themselves are not there afterwards.
     """
     cdef int64_t i

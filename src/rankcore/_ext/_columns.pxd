@@ -57,7 +57,7 @@ cdef inline void sweep(
     const double *sums, int64_t n_bins, bint has_missing,  # in: the last sum is of the missing
     double *edge, int32_t *bin, uint8_t *side,  # out: the best of the column
 ) noexcept nogil:
-    """Find the cut of greatest |edge|: of equal ones the highest, and 1 for the missing."""
+    """Find the cut of maximum |edge|; among ties the highest, and side 1 for the missing."""
     cdef double present = 0.0, best = -1.0, above = 0.0, other
     cdef int64_t b
     edge[0] = 0.0

@@ -42,7 +42,7 @@ cdef inline int64_t share(
         while j < last and low[j] == low[i]:
             j += 1
         held += weight(counts, i, j)
-        # What is left is shared by the bins that are left: a heavy value costs its neighbours none.
+        # The remaining bins share the remaining weight: a heavy value costs its neighbours none.
         if j < last and made + 1 < n_bins and held * (n_bins - made) >= left:
             cuts[made] = split(high[j - 1], low[j])
             made += 1

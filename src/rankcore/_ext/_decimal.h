@@ -1,6 +1,6 @@
 /* Decimal text to the nearest double, for readers of large files. Private.
  *
- * Text ends in a newline: every scan stops there, so none needs to ask for the end. Digits are
+ * Text ends in a newline: every scan stops there, so none checks for the end. Digits are
  * taken eight at a time, since their number is what a branch would guess wrong.
  *
  * The value is exact by one rounding where 53 bits and 22 powers of ten suffice (W. D. Clinger,
@@ -18,7 +18,7 @@
 #include <intrin.h>
 #endif
 
-/* What a text is. */
+/* Kinds of text. */
 enum {
     RC_DECIMAL_FINITE,    /* a number, and its nearest double is finite */
     RC_DECIMAL_INFINITE,  /* named so, or beyond the largest double */

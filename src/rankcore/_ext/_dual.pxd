@@ -99,7 +99,7 @@ cdef struct Dual:
     int64_t n_summed  # support vectors at the beginning; -1 after the sums were made
     const double *among  # kernel values of the block's rows with one another, or NULL
     int64_t position  # of the next row in the block
-    # What the rule has decided for an output: change of its coefficient of the row, that change
+    # Decision of the rule for an output: change of its coefficient of the row, that change
     # times the examples before it, and their number.
     double *change
     double *late
@@ -253,7 +253,7 @@ cdef inline int64_t smallest(Dual *m, double own) noexcept nogil:
 
 
 cdef inline double forgetron_factor(Dual *m, int64_t row, int64_t leaving) noexcept nogil:
-    """The greatest factor at which removing a slot keeps the damage within its bound.
+    """Largest factor at which removing a slot keeps the damage within its bound.
 
     Removal of coefficients a_j from outputs f_j that were multiplied by p costs, in the square of
     their distance from any competitor, at most damage(p) = sum over j of

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* glibc's headers define what _clones.h asks for, so they come first. */
+/* glibc's headers define what _clones.h requires, so they come first. */
 #include "_vectors.h"
 
 /* Whether no number is NaN or infinite: these have every bit of the exponent set. */

@@ -129,7 +129,7 @@ RC_INLINE_ int64_t rc_next_violation_(const double *scores, const double *labels
 
 /* ---------------------------------------------------------------- visits with a Gram matrix */
 
-/* Bytes that the next visit will read, asked of memory a little at a time: rows of a Gram matrix
+/* Bytes that the next visit will read, prefetched a little at a time: rows of a Gram matrix
  * are met in no order that the CPU could guess. */
 typedef struct rc_ahead {
     const char *next;

@@ -212,7 +212,7 @@ RC_INLINE_ void rc_dense_dots_(const void *vectors, const int single, int64_t st
         RC_DENSE_DOTS_(double, 1);
 }
 
-/* What is done with the values of a chunk of support vectors and a tile: written row by row,
+/* Use of the values of a chunk of support vectors and a tile: written row by row,
  * `stride` apart; written line by line, `stride` lines for each tile; or summed with coefficients.
  */
 enum { RC_BY_ROWS_, RC_BY_LINES_, RC_SUMMED_ };

@@ -63,7 +63,7 @@ RC_INLINE_ int64_t rc_column_(rc_row x, int64_t i, const int sparse)
     return sparse ? x.indices[i] : i;
 }
 
-/* Calls an inline function with the kind of row as constants, so that no loop asks for it. */
+/* Calls an inline function with the kind of row as constants, so that no loop tests it. */
 #define RC_BY_KIND_(function, ...)                \
     do {                                          \
         const int single = x.dtype == RC_FLOAT32; \
@@ -244,7 +244,7 @@ RC_INLINE_ void rc_lane_axpys_(const rc_lanes m, rc_row x, int64_t n_wrong, doub
     }
 }
 
-/* Reads the n lanes of every column once, in order. Rows ask for columns at random, each a wait for
+/* Reads the n lanes of every column once, in order. Rows use columns at random, each a wait for
  * memory; in order they are fetched ahead, and wait in the cache. O(n_columns * n). */
 static inline void rc_lane_fetch(const double *weights, int64_t n_columns, int64_t n, int64_t width)
 {

@@ -1,4 +1,4 @@
-# What weights of pairs share: whether rows have leaves, and sums. Private.
+# Shared by the weights of pairs: optional leaves of rows, and sums. Private.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 

@@ -1,10 +1,10 @@
 # Sums over the pairs of a query that are less than a margin apart. Private.
 #
-# A walk goes down the scores, the greatest first. Of a pair the better row is the one of higher
+# A walk goes through the scores in descending order. Of a pair the better row is the one of higher
 # level; its distance is d = (score of the better row) - (score of the worse row), and the pair
 # counts if d < margin, as float64 computes it. As rounding keeps order, the worse rows that count
 # for one row are a run from the top, which only grows as the walk goes down: each row is entered
-# once into a Fenwick tree over levels, and asked for once.
+# once into a Fenwick tree over levels, and read once.
 #
 # The sums are of margin - d > 0 for the row that the walk has reached. To move on to a row that is
 # lower by x adds x for each row entered: only positive numbers are ever added, so that no digits

@@ -1,4 +1,4 @@
-# What each measure says of one query whose documents are in order. Private.
+# Values of the measures for one query with sorted documents. Private.
 #
 # Documents of equal score that have no order are a group: every order of them is as likely, and
 # a measure is worth its expectation.
@@ -216,7 +216,7 @@ cdef inline double _ideal_dcg(
 
 
 cdef inline double _of_set(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
-    """What does not depend on the order of the retrieved documents."""
+    """Measures that do not depend on the order of the retrieved documents."""
     cdef int64_t found = count_relevant(q, 0, q.n, m.rel), i, judged = 0
     cdef double precision, recall
     if m.kind == N_RETRIEVED:
@@ -254,7 +254,7 @@ cdef inline double _of_set(const Measure *m, const Query *q, int64_t relevant) n
 cdef inline double _of_ideal(
     const Measure *m, const Query *q, const double *discount, int64_t relevant
 ) noexcept nogil:
-    """What compares the gains with those of an ideal order at several positions."""
+    """Measures that compare gains with those of the ideal order at several positions."""
     if m.kind == GRADED_G:
         return graded_g(m, q)
     if m.kind == NDCG_AT_RELEVANT:
@@ -265,7 +265,7 @@ cdef inline double _of_ideal(
 cdef inline double value_of(
     const Measure *m, const Query *q, const double *discount, int64_t relevant
 ) noexcept nogil:
-    """What a measure says of a query; NaN if there is nothing to find."""
+    """Value of a measure for a query; NaN if no document is relevant."""
     cdef int64_t depth = min(m.k, q.n), z, reached
     cdef double ideal
     if m.kind == DCG:

@@ -54,7 +54,7 @@ cdef inline bint order(
 ) noexcept nogil:
     """Sort places by key, ascending, equal keys staying in order; whether there are equal keys.
 
-    Radix passes sort by the leading bits of where a key lies between the least and the greatest,
+    Radix passes sort by the leading bits of where a key lies between the minimum and the maximum,
     as many bits as make it unlikely that two of n keys share them; what still shares them is
     sorted again on its own. Each level settles at least 8 bits, so there are at most 8 levels.
 
@@ -70,7 +70,7 @@ cdef inline bint order(
     if n <= SMALL:
         return _insertion(key, place, n)
     low = high = key[place[0]]
-    for i in range(1, n):  # of what is in order already, no more is asked
+    for i in range(1, n):  # one comparison each if already in order
         element = key[place[i]]
         if element < high:
             break

@@ -1,11 +1,11 @@
-# What a mistake and a success do to a pairwise perceptron's state, once for all its loops. Private.
+# Updates of a pairwise perceptron's state on a mistake and a success, for all its loops. Private.
 from libc.stdint cimport int64_t
 
 from rankcore.core cimport rc_axpy, rc_pair_state, rc_row
 
 
 cdef inline double successes(const rc_pair_state *m) noexcept nogil:
-    """What the present hypothesis has counted."""
+    """Count of the current hypothesis."""
     return m.streak + <double> m.run * m.unit
 
 
@@ -59,7 +59,7 @@ cdef inline void end_hypothesis(rc_pair_state *m) noexcept nogil:
 
 
 cdef inline double so_far(const rc_pair_state *m) noexcept nogil:
-    """What all hypotheses have counted."""
+    """Total count of all hypotheses."""
     return m.total + <double> m.right * m.unit
 
 

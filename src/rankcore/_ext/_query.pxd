@@ -1,4 +1,4 @@
-# A query whose documents are in order, and what is asked of it. Private.
+# A query with sorted documents, and the parameters of a measure. Private.
 from libc.math cimport exp2
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
@@ -66,7 +66,7 @@ cdef struct Measure:
     int64_t k  # positions looked at; of PHI its m, 0 for the number of relevant documents
     int64_t z  # PHI's Z, 0 for the number of relevant documents
     double rel  # least relevant label
-    double x  # parameter: RBP's persistence, ERR's greatest label, a recall, a multiple, F's weight
+    double x  # parameter: RBP's persistence, ERR's maximum label, a recall, a multiple, F's weight
     double weights[4]  # of UTILITY
 
 

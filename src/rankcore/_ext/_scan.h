@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* glibc's headers define what _clones.h asks for, so they come first. */
+/* glibc's headers define what _clones.h requires, so they come first. */
 #include "_finite.h"
 #include "_vectors.h"
 

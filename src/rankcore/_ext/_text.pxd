@@ -1,4 +1,4 @@
-# What readers of text share: spaces, and decimals as the nearest doubles (_decimal.h). Private.
+# Shared by readers of text: spaces, and decimals as the nearest doubles (_decimal.h). Private.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 

@@ -1,4 +1,4 @@
-# Measures that only trec_eval reports, and those that tell unjudged documents apart. Private.
+# Measures that only trec_eval reports, and those that distinguish unjudged documents. Private.
 #
 # A label below 0 says that nobody judged the document, -DBL_MAX that it was in no pool either.
 from libc.float cimport DBL_MAX
@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 from rankcore._ext._query cimport GIVEN, Measure, Query, gain_of
 
-# What trec_eval adds to counts of which the ratio is taken.
+# Constant that trec_eval adds to counts before taking their ratio.
 cdef enum:
     INVERSE_OF_ADDED = 100000
 

@@ -38,7 +38,7 @@ RC_INLINE_ double rc_won(uint64_t word) { return rc_as_double(word >> 32); }
 
 RC_INLINE_ double rc_lost(uint64_t word) { return rc_as_double(word & UINT64_C(0xffffffff)); }
 
-/* What a leaf gains by its value. */
+/* Gain of a leaf by its value. */
 RC_INLINE_ double rc_worth(uint64_t word, double l2)
 {
     const double a = rc_won(word) - rc_lost(word), h = rc_won(word) + rc_lost(word) + l2;
@@ -70,7 +70,7 @@ RC_INLINE_ double rc_value(uint64_t word, double l2, double low, double high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* What a leaf gains by a value that need not be its best one. */
+/* Gain of a leaf by a value that need not be its best one. */
 RC_INLINE_ double rc_worth_of(uint64_t word, double l2, double value)
 {
     const double a = rc_won(word) - rc_lost(word), h = rc_won(word) + rc_lost(word) + l2;
@@ -185,8 +185,8 @@ static inline uint8_t rc_side_of_missing(int64_t at, int64_t n, int64_t n_firing
 }
 
 /* Find the set of categories of most gain, see rc_best_cut; bin is the number of those that fire,
- * the last ones of rc_sort_categories. What both children are worth is convex in W and L of one:
- * it is greatest at a corner of what sets of categories can sum to, and these are, by W / (W + L),
+ * the last ones of rc_sort_categories. The gain of both children is convex in W and L of one:
+ * its maximum is at a corner of what sets of categories can sum to, and these are, by W / (W + L),
  * the first ones and the others (Fisher 1958; Breiman et al. 1984, section 4.2), or none of them:
  * then no split gains. Of equal sets, the one of fewest categories that fire. order has room for
  * n_bins + 1. */
@@ -245,7 +245,7 @@ static inline void rc_mark_set(const uint64_t *sums, int64_t n_bins, int64_t n_f
 }
 
 /* No cut of entries that win with W and lose with L in all has more worth than this: the worth is
- * convex, so that it is greatest where all that win fire, or all that lose, or all. */
+ * convex, so that its maximum is where all that win fire, or all that lose, or all. */
 static inline double rc_most_worth(uint64_t entries, uint64_t word, double l2)
 {
     const uint64_t winners = entries & ~UINT64_C(0xffffffff), losers = entries ^ winners;

@@ -11,7 +11,7 @@
 
 #include "_histograms.h"
 
-/* Rows ahead whose codes are asked for: those of a deep leaf are far apart. */
+/* Prefetch distance in rows: the codes of a deep leaf's rows are far apart. */
 enum { RC_ROWS_AHEAD = 24 };
 
 /* Columns side by side in a block. A row of 16 codes is a quarter of a line of the cache, which

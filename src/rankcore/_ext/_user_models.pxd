@@ -53,7 +53,7 @@ cdef inline double _group_stops(
 cdef inline double expected_reciprocal_rank(
     const Measure *m, const Query *q, int64_t depth
 ) noexcept nogil:
-    """Chapelle et al. (2009): a user stops at a document with chance (2^y - 1) / 2^(greatest y)."""
+    """Chapelle et al. (2009): a user stops at a document with chance (2^y - 1) / 2^(max y)."""
     cdef int64_t start = 0, stop
     cdef double value = 0.0, left = 1.0, chance
     while start < depth:
@@ -72,7 +72,7 @@ cdef inline double expected_reciprocal_rank(
 cdef inline double rank_biased(const Measure *m, const Query *q, int64_t depth) noexcept nogil:
     """Moffat and Zobel (2008): a user goes on to the next document with chance x.
 
-    Gains above 1 are divided by the greatest of the query.
+    Gains above 1 are divided by the maximum of the query.
     """
     cdef int64_t start = 0, stop, i, _i
     cdef double value = 0.0, weight = 1.0, most = 1.0, gains, weights
@@ -97,7 +97,7 @@ cdef inline double rank_biased(const Measure *m, const Query *q, int64_t depth) 
 
 
 cdef inline double rank_biased_residual(const Measure *m, const Query *q) noexcept nogil:
-    """What documents that nobody judged could add to it; trec_eval has 0 where there are none."""
+    """Residual: maximum value of unjudged documents; 0 if there are none, as in trec_eval."""
     cdef int64_t start = 0, stop, i, unjudged = 0, here
     cdef double value = 0.0, weight = 1.0, weights
     while start < q.n:

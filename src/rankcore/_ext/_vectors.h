@@ -1,4 +1,4 @@
-/* What the vector loops share: clones for wider registers, lanes, and asking memory ahead. Private.
+/* Shared by the vector loops: clones for wider registers, lanes, and prefetching. Private.
  *
  * Inner loops that pay for wider registers are compiled for the baseline and for these, and chosen
  * when the module is loaded; which one runs changes no number. Only where the loader can choose

@@ -1,4 +1,4 @@
-"""Rows turned into binned columns, in which the best stump is searched."""
+"""Binned columns of rows, in which the best stump is searched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_ROWS = 2**31 - 1
 
 
 class Bins:
-    """Binned columns, as a search sees them.
+    """Binned columns, in the form of a search.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ RECENTRED = 200.0
 
 
 class Rounds:
-    """The rounds of a fit. A subclass has the weak rankers.
+    """Rounds of a fit; subclasses add the weak rankers.
 
     Parameters
     ----------
@@ -96,30 +96,30 @@ class Rounds:
         self.done |= self._spent()
 
     def _prepare(self, n: int) -> None:
-        """Make room for what `_sum` writes about n rows."""
+        """Allocate the arrays that `_sum` writes for n rows."""
         raise NotImplementedError
 
     def _sum(self) -> float:
-        """Write what a round needs of each row; returns the sum of the weights of all pairs."""
+        """Write the inputs of a round for each row; return the sum of the weights of all pairs."""
         raise NotImplementedError
 
     def round(self) -> dict[str, float] | None:
-        """Add a weak ranker; returns figures of the round, or None if none is of use."""
+        """Add a weak ranker; return figures of the round, or None if no ranker is useful."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End the threads."""
+        """Shut down the threads."""
         raise NotImplementedError
 
     def _renew(self) -> None:
-        """Forget what was carried over: the weights were brought to another scale."""
+        """Discard cached sums after the weights were rescaled."""
 
     def _spent(self) -> bool:
-        """Whether nothing is left of the weight of all pairs."""
+        """Whether the weight of all pairs has vanished."""
         return not self._total > SPENT * self._first_total
 
     def _recentre_if_far(self) -> None:
-        """Bring the weights back around 1 after many steps."""
+        """Rescale the weights to about 1 after many steps."""
         if self._moved <= RECENTRED or self.done:
             return
         if not self._weights.centre():
@@ -131,7 +131,7 @@ class Rounds:
 
 
 def steps_of(pairing: Pairing, balanced: bool) -> tuple[NDArray[np.float64], float]:
-    """Length of a step in each query, and what all pairs weigh; finite, or a ValueError."""
+    """Length of a step in each query, and the weight of all pairs; ValueError unless finite."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         steps = pairing.steps(balanced)
         total = float(pairing.weights @ steps)
@@ -141,14 +141,14 @@ def steps_of(pairing: Pairing, balanced: bool) -> tuple[NDArray[np.float64], flo
 
 
 def vanishing() -> ValueError:
-    """An error for weights of too great a range."""
+    """The error for weights whose range is too large."""
     return ValueError(
         "the weights of some pairs vanish beside those of others: reduce the ratio of the weights"
     )
 
 
 def levels_of(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where levels begin among the documents, and queries among the levels."""
+    """Offsets of the levels among the documents, and of the queries among the levels."""
     labels, bounds = pairing.labels, pairing.bounds
     new = np.ones(labels.size + 1, dtype=bool)
     new[1:-1] = labels[1:] != labels[:-1]
@@ -176,7 +176,7 @@ def factors_of(
 
 
 def _ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All numbers of several ranges."""
+    """Concatenate several integer ranges."""
     lengths = stops - starts
     before = np.cumsum(lengths) - lengths
     return np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)

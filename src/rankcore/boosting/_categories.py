@@ -24,7 +24,7 @@ class Categories:
     Attributes
     ----------
     numbers : list of int
-        Which columns they are, ascending.
+        Indices of the columns, ascending.
     n_features : int
     labels : dict of int to list
         Categories of columns of frames, in the order of their numbers. Others are numbers already.
@@ -36,13 +36,13 @@ class Categories:
 
     @property
     def columns(self) -> NDArray[np.bool_]:
-        """Which columns they are as a mask, shape (n_features,)."""
+        """Mask of the categorical columns, shape (n_features,)."""
         mask = np.zeros(self.n_features, dtype=bool)
         mask[self.numbers] = True
         return mask
 
     def names(self, X: Any) -> dict[int, str]:
-        """What errors call the columns of a matrix or frame."""
+        """Names of the columns of a matrix or frame, for error messages."""
         known = _names(X)
         return {
             column: str(column) if known is None else repr(known[column]) for column in self.numbers
@@ -113,13 +113,13 @@ class Categories:
                 )
 
     def facts(self) -> dict[str, Any]:
-        """As a model file holds it."""
+        """Metadata for a model file."""
         labels = {str(column): values for column, values in self.labels.items()}
         return {"columns": self.numbers, "labels": labels}
 
     @classmethod
     def restored(cls, facts: Mapping[str, Any], n_features: int) -> Self:
-        """From a model file; raises ValueError unless it is what `facts` wrote."""
+        """Restore from metadata of a model file; raise ValueError unless `facts` could write it."""
         numbers = facts["columns"]
         known = set(numbers)
         labels = {int(column): list(values) for column, values in facts["labels"].items()}

@@ -1,4 +1,4 @@
-"""Weights of pairs that follow a measure: those that matter to it weigh more."""
+"""Pair weights that follow a ranking measure: NDCG, average precision or a function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_pair_weight(value: Any) -> None:
 
 
 class Focus:
-    """What rows win and lose with, of pairs weighed by what they mean to a measure.
+    """Per-row sums of metric-weighted pairs.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Focus:
         )
 
     def _weigh_by(self, kind: Any, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
-        """The same by a function, query by query."""
+        """Weights by a function, query by query."""
         total = 0.0
         for out in (won, lost, between):
             if out is not None:

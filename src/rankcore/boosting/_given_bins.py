@@ -1,4 +1,4 @@
-"""Columns binned by thresholds that were found beforehand, from rows that come in parts."""
+"""Columns binned by given thresholds, from rows that come in parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rankcore.progress import Progress, report
 
 
 class GivenBins(Bins):
-    """Binned columns, without the rows they are made of.
+    """Binned columns without the rows they were built from.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class GivenBins(Bins):
 
 
 class BlockRows:
-    """Rows on disk, of which a fit keeps bins alone.
+    """Rows on disk, of which a fit keeps only bins.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ OF_TREES = {
     "subsample": 1.0,
     "colsample": 1.0,
 }
-# More leaves are not needed to tell any rows apart that memory has room for.
+# Enough leaves to separate all rows that fit into memory.
 MAX_LEAVES = 2**24
 
 
@@ -36,7 +36,7 @@ def grows_trees(model: Any) -> bool:
 
 
 def check_params(model: Any) -> None:
-    """Raise unless the parameters of an estimator are what they may be."""
+    """Raise unless the parameters of an estimator are valid."""
     check_option(model.step, "step", model._steps)
     check_option(model.select, "select", ("edge", "normalizer"))
     check_option(model.missing, "missing", ("learn", "zero"))

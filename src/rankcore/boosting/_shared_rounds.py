@@ -31,7 +31,7 @@ FAR = 400
 
 @dataclass(frozen=True)
 class Chosen:
-    """A stump, its edge, and what its rows have of each total."""
+    """A stump, its edge, and the share of each total where it fires."""
 
     move: Move
     edge: float
@@ -39,7 +39,7 @@ class Chosen:
 
 
 class Candidates:
-    """All stumps of binned columns: of a feature the highest threshold first."""
+    """All stumps of binned columns, those of a feature by descending threshold."""
 
     def __init__(self, cuts: Cuts) -> None:
         n_bins = cuts.n_bins.astype(np.int64)
@@ -77,7 +77,7 @@ class Candidates:
 
 
 def exponent_of(bound: float) -> int:
-    """The power of two that brings sums of weights up to a bound just below 2**BITS."""
+    """The power of two that scales sums of weights to just below 2**BITS."""
     if not 0 < bound < inf:
         raise ValueError("the weights of the pairs are beyond the range of numbers")
     return min(BITS - frexp(2 * bound)[1], 1000)
@@ -85,12 +85,12 @@ def exponent_of(bound: float) -> int:
 
 @dataclass
 class Standing:
-    """What is known between two rounds, from which the next ones follow.
+    """State between two rounds.
 
     Attributes
     ----------
     bounds : tuple of float
-        What the totals can be at most.
+        Upper bounds on the totals.
     moves : list of Move
         So far.
     moved, left : float
@@ -117,13 +117,13 @@ class Round(NamedTuple):
 
 
 class Answers(Protocol):
-    """All shards together."""
+    """All shards of a fit."""
 
     def look(self, moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
-        """As `StumpShard.look`."""
+        """Sum `StumpShard.look` over the shards."""
 
     def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
-        """As `StumpShard.measure`."""
+        """Sum `StumpShard.measure` over the shards."""
 
 
 class SharedRounds:
@@ -221,7 +221,7 @@ class SharedRounds:
         ]
 
     def _choose(self, found: Sums) -> Chosen:
-        """The stump of greatest |edge|; of equal ones the first feature, then highest threshold."""
+        """The stump of maximum |edge|; among ties the first feature, then the highest threshold."""
         of = self._candidates
         for by_bin, out in zip(found.bins, of.found, strict=False):
             of.sum(by_bin, out)
@@ -245,7 +245,7 @@ class SharedRounds:
         alpha: float,
         parts: tuple[float, float, float] | None,
     ) -> tuple[float, ...]:
-        """What the totals can be after a step."""
+        """Upper bounds on the totals after a step."""
         down, up = exp(-alpha), exp(alpha)
         if len(totals) == 2:
             a, b = chosen.shares
@@ -253,12 +253,12 @@ class SharedRounds:
         if parts is not None:
             rightly, wrongly, _ = parts
             return (totals[0] * (rightly * down + wrongly * up + 1 - rightly - wrongly),)
-        # Z is convex in what a stump does to a pair: greatest if it orders as many as it can.
+        # Z is convex in the stump's effect on a pair: maximal if it orders as many as it can.
         r = chosen.edge
         return (totals[0] * ((1 + r) / 2 * down + (1 - r) / 2 * up),)
 
     def _recentred(self, bounds: tuple[float, ...]) -> tuple[float, ...]:
-        """The bounds, after a further move that brings weights back around 1 if they are far."""
+        """The bounds, after another move that rescales the weights if they are far from 1."""
         if len(bounds) == 1:
             if self.standing.moved > RECENTRED:
                 self.standing.moves.append(CENTRE)

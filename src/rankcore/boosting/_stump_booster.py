@@ -90,7 +90,7 @@ class StumpRounds(Rounds):
         self._search.renew()
 
     def close(self) -> None:
-        """End the threads."""
+        """Shut down the threads."""
         self._search.close()
 
     def round(self) -> dict[str, float] | None:
@@ -123,7 +123,7 @@ class StumpRounds(Rounds):
         return figures_of(stump.edge, alpha, smoothing, normalizer, self._rate)
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:
-        """Whether the last stump that there is orders every pair."""
+        """Whether the last stump orders every pair."""
         assert isinstance(self._binning, Binning)  # a fit that goes on has rows
         rows, last = self._binning.rows, len(self.state) - 1
         fires = np.empty(rows.n_rows, dtype=np.uint8)
@@ -142,7 +142,7 @@ class StumpRounds(Rounds):
 def step_length(
     step: str, edge: float, smoothing: float, measure: Callable[[], tuple[float, float, float]]
 ) -> tuple[float, float]:
-    """The step of a stump, and what it has been smoothed by.
+    """Step of a stump, and the smoothing applied.
 
     Parameters
     ----------
@@ -161,9 +161,9 @@ def step_length(
 def figures_of(
     edge: float, alpha: float, smoothing: float, normalizer: float, rate: float
 ) -> dict[str, float]:
-    """What the history says of a round, but for products over rounds."""
+    """Figures of a round for the history, but for products over rounds."""
     width, size = 1 + 2 * smoothing, min(abs(edge), 1 - LEAST)
-    # sqrt(width^2 - size^2) - 2 smoothing, without the difference of two great numbers.
+    # sqrt(width^2 - size^2) - 2 smoothing, without cancellation of two large numbers.
     cap = (1 + 4 * smoothing - size**2) / (sqrt(width**2 - size**2) + 2 * smoothing)
     return {
         "edge": edge,
@@ -175,7 +175,7 @@ def figures_of(
 
 
 def _half_log(numerator: float, denominator: float) -> float:
-    """Half the logarithm of a ratio, within the longest step."""
+    """Half the logarithm of a ratio, limited to the longest step."""
     if numerator <= 0 or denominator <= 0:
         return LONGEST * ((numerator > 0) - (denominator > 0))
     return min(max(0.5 * log(numerator / denominator), -LONGEST), LONGEST)

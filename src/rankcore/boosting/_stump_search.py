@@ -1,6 +1,6 @@
-"""Which columns to look at for the best stump: all of them, or those that can have it.
+"""Search for the best stump in all columns, or only in those that can contain it.
 
-The answer is the same. A column's greatest |edge| is always summed afresh before it is chosen, so
+The answer is the same. A column's maximum |edge| is always summed afresh before it is chosen, so
 the bounds that spare the others decide nothing but time.
 """
 
@@ -49,7 +49,7 @@ class Stump(NamedTuple):
 
 
 class Search:
-    """The plain search: looks at every column in every round.
+    """Plain search, which examines every column in every round.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ class Search:
         self._pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 else None
 
     def close(self) -> None:
-        """End the threads."""
+        """Shut down the threads."""
         end_threads(self._pool)
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
-        """The stump of greatest |edge|; of equal ones the first feature, then highest threshold.
+        """The stump of maximum |edge|; among ties the first feature, then the highest threshold.
 
         Parameters
         ----------
@@ -99,10 +99,10 @@ class Search:
         return self._stump(int(np.abs(self._edges).argmax()))
 
     def follow(self, stump: Stump, changed: NDArray[np.uint8], by: float) -> None:
-        """Take note of a round, after the weights have changed."""
+        """Update after a round, when the weights have changed."""
 
     def renew(self) -> None:
-        """Forget what was carried over: the weights were brought to another scale."""
+        """Discard cached sums after the weights were rescaled."""
 
     def _look(self, potentials: NDArray[np.float64], features: NDArray[np.int32]) -> None:
         """Find the best of each of some columns."""
@@ -160,7 +160,7 @@ class Search:
 
 
 class BoundedSearch(Search):
-    """Spares columns that cannot have the best stump, by how much all potentials have changed.
+    """Skips columns that cannot have the best stump, by the change of all potentials.
 
     Of potentials that add up to 0, what some rise the others fall. No edge can have changed by more
     than that since its column was looked at.
@@ -201,7 +201,7 @@ class BoundedSearch(Search):
 
 
 class NormalizerSearch(Search):
-    """The plain search for the stump that leaves the least weight, rather than of greatest |edge|.
+    """Plain search for the stump that leaves the least weight, rather than of maximum |edge|.
 
     Parameters
     ----------
@@ -423,7 +423,7 @@ class FiringSearch(Search):
         self._round = 0
 
     def _make_slabs(self, n_entries: NDArray[np.int64], n_rows: int) -> list[Slab]:
-        """One slab of the columns of most entries, if it pays and takes a byte an entry at most."""
+        """One slab of the densest columns, if it is faster and takes at most one byte per entry."""
         order = np.argsort(-n_entries, kind="stable").astype(np.int32)
         features = np.sort(order[: incremental_histograms.SLAB])
         n_cells = int(n_entries[features].sum())
@@ -434,7 +434,7 @@ class FiringSearch(Search):
         return [Slab(self.binning, features, n_rows)]
 
     def _bounds(self, now: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How great the |edge| of each of the other columns can be."""
+        """Upper bounds on the |edge| of the other columns."""
         bounds = np.empty(self._others.size)
         incremental_histograms.bound(
             self._others,
@@ -454,7 +454,7 @@ class FiringSearch(Search):
         features: NDArray[np.int32],
         now: NDArray[np.float64],
     ) -> NDArray[np.int32]:
-        """Look at columns, and note when that was."""
+        """Examine columns, and record the round."""
         self._look(potentials, features)
         self._then[:, features] = now[:, None]
         self._added[:, features] = self._taken[:, features] = 0.0
@@ -474,11 +474,11 @@ class Slab:
         self.sums = np.zeros((2, incremental_histograms.SLAB * stumps.CODES))
 
     def fill(self, factors: NDArray[np.float64], n_winning: int) -> None:
-        """Sum the weights anew."""
+        """Recompute the weights."""
         incremental_histograms.fill(self.starts, self.cells, factors, n_winning, self.sums)
 
     def evaluate(self, columns: Columns, winning: float, losing: float) -> NDArray[np.float64]:
-        """Greatest |edge| of each column, up to rounding."""
+        """Maximum |edge| of each column, up to rounding."""
         edges = np.empty(self.features.size)
         incremental_histograms.evaluate(columns, self.features, self.sums, winning, losing, edges)
         return np.abs(edges, out=edges)

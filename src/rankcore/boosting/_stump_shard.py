@@ -1,4 +1,4 @@
-"""A shard of rows in rounds of stumps that many shards share: its bins, weights and exact sums.
+"""A shard of rows in shared rounds of stumps: its bins, weights and exact sums.
 
 What a shard answers is integers: numbers of its rows or queries, times a power of two that is the
 same for all shards, rounded. Each number is a function of its query alone, or of its row and of
@@ -27,14 +27,14 @@ Words = NDArray[np.int64]
 
 
 class Move(NamedTuple):
-    """A stump that was chosen and its step; or, if its bin is -1, that weights are brought to 1.
+    """A stump and its step; or, if its bin is -1, a rescaling of the weights to about 1.
 
     Attributes
     ----------
     feature, bin, side : int
     alpha : float
     powers : tuple of int
-        By what powers of two numbers are multiplied, of `PairedLabels` brought to 1.
+        Exponents of powers of two that multiply numbers; those of `PairedLabels` scale to 1.
     """
 
     feature: int
@@ -49,15 +49,15 @@ CENTRE = Move(-1, -1, 0, 0.0)
 
 @dataclass(frozen=True)
 class Sums:
-    """What a shard says of its weights, or several shards together.
+    """Sums of the weights of one shard or of several.
 
     Attributes
     ----------
     totals : tuple of int
     bins : tuple of ndarray of int64
-        Of each total, the sums of its parts by bin; none if they were not asked for.
+        For each total, its sums by bin; empty unless requested.
     in_range : bool
-        Whether the scores of each query are in a range where weights can be told apart.
+        Whether the scores of each query are in a range where weights do not underflow.
     """
 
     totals: tuple[int, ...]
@@ -83,17 +83,17 @@ class Weights(Protocol):
         """Add ``alpha`` to the scores where a stump fires."""
 
     def centre(self, powers: tuple[int, ...]) -> bool:
-        """Bring numbers back around 1; whether their range is one of distinct numbers."""
+        """Rescale numbers to about 1; return whether their range leaves them distinct."""
 
     def words(self, exponents: tuple[int, ...]) -> tuple[tuple[int, ...], list[Words]]:
-        """Totals, and what is summed by bin of each row."""
+        """Totals, and the words of each row that are summed by bin."""
 
     def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
-        """Weight of pairs ordered rightly, wrongly, where it fires on both, and of all."""
+        """Weights of the pairs a stump orders correctly, wrongly, fires on both of; and total."""
 
 
 class WholeQueries:
-    """Pairs of queries that are whole in the shard. Its one total is that of all weights."""
+    """Pairs of queries that are whole in the shard; the one total is the sum of all weights."""
 
     def __init__(self, pairing: Pairing, balanced: bool) -> None:
         n = pairing.docs.size
@@ -175,7 +175,7 @@ class PairedLabels:
         return totals, list(self._words)
 
     def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
-        """Not needed: sums by bin say it."""
+        """Not needed: the sums by bin suffice."""
         raise NotImplementedError
 
 
@@ -243,7 +243,7 @@ class StumpShard:
             return Sums(totals, tuple(found), self._in_range)
 
     def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
-        """What a stump orders rightly, wrongly, where it fires on both, and all pairs."""
+        """Weights of the pairs a stump orders correctly, wrongly or not, and of all pairs."""
         with self._lock:
             weights = self._follow(moves)
             return Sums(weights.measure(self._fires(stump), exponents), ())

@@ -15,7 +15,7 @@ from rankcore._ext.rows import Rows
 
 
 class Contribution(NamedTuple):
-    """What one feature adds to the score: a step function of its value.
+    """Shape function of a feature: a step function of its value, added to the score.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class StumpSum:
     zero_missing : bool
         Whether 0 is missing, as NaN is.
     features, thresholds, sides, alphas : lists
-        A stump adds alpha where the feature is greater than the threshold and, if its side is 1,
+        A stump adds alpha where the feature is above the threshold and, if its side is 1,
         where it is missing.
     """
 
@@ -124,7 +124,7 @@ class StumpSum:
         return scores
 
     def fire(self, i: int, rows: Rows, fires: NDArray[np.uint8]) -> None:
-        """Where stump i fires."""
+        """Mask of the rows where stump i fires."""
         kernels.fire(
             rows, self.features[i], self.thresholds[i], self.sides[i], self.zero_missing, fires
         )
@@ -144,7 +144,7 @@ class StumpSum:
         return records
 
     def contribution(self, feature: int) -> Contribution:
-        """What a feature adds to the score."""
+        """Shape function of a feature."""
         merged = self.merged()
         first, last = merged.offsets[feature : feature + 2].tolist()
         return Contribution(
@@ -160,12 +160,12 @@ class StumpSum:
         return np.asarray(sums / total if total > 0 else sums, dtype=np.float64)
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """How it answers, see `Scoring`."""
+        """Scoring form, see `Scoring`."""
         parts = self.merged()._asdict()
         return Scoring("stumps", parts | {"base": np.array([parts["base"]])})
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """As a model file holds it."""
+        """Arrays for a model file."""
         return {
             "features": np.array(self.features, dtype=np.int32),
             "thresholds": np.array(self.thresholds, dtype=np.float64),
@@ -177,7 +177,7 @@ class StumpSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> StumpSum:
-        """From a model file.
+        """Restore from the arrays of a model file.
 
         Raises
         ------

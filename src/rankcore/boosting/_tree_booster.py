@@ -26,7 +26,7 @@ CLOSE = 1e-12
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a tree is grown on.
+    """Shares of queries and features that each tree is grown on.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class TreeRounds(Rounds):
     line_search : bool
         Whether Newton's values are scaled so that they leave the least weight.
     pair_weight : str, callable or None
-        By what pairs are weighed beside their exponential loss, see `Focus`.
+        Weights of pairs besides their exponential loss, see `Focus`.
     """
 
     state: TreeSum
@@ -109,7 +109,7 @@ class TreeRounds(Rounds):
         return total
 
     def close(self) -> None:
-        """End the threads."""
+        """Shut down the threads."""
         self._grower.close()
 
     def round(self) -> dict[str, float] | None:
@@ -144,7 +144,7 @@ class TreeRounds(Rounds):
         }
 
     def _cap(self, edge: float, width: float) -> float:
-        """What Z cannot exceed, by the edge of the tree scaled to [0, 1].
+        """Upper bound on Z by the edge of the tree scaled to [0, 1].
 
         Z is convex in every difference of scores, and these lie between -width and width. A line
         search leaves no more than the step that is best by the edge alone, and a share of it no
@@ -173,7 +173,7 @@ class TreeRounds(Rounds):
     def _values(
         self, grown: Grown, taken: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What each leaf adds to the score, and the sum of its rows' potentials."""
+        """Value of each leaf, and the sum of its rows' potentials."""
         n = grown.lows.size
         wins, losses, gains = np.empty((3, n))
         drawn = None if taken is None else taken.view(np.uint8)
@@ -210,14 +210,14 @@ class TreeRounds(Rounds):
 
 
 def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
-    """About a share of n things, one at least."""
+    """A random share of n items, at least one."""
     drawn = np.zeros(n, dtype=bool)
     drawn[rng.choice(n, max(1, round(share * n)), replace=False)] = True
     return drawn
 
 
 def best_step(between: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """What leaves' values are to be multiplied by so that the least weight is left.
+    """Factor of the leaves' values that minimises the remaining weight.
 
     Parameters
     ----------

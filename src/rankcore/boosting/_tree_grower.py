@@ -1,4 +1,4 @@
-"""One regression tree on the weights of pairs: leaf by leaf, the one that gains most first."""
+"""Growth of a regression tree on pair weights: best leaf first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Grown:
     children : list of list of int
         Where rows go that do not fire, and that do: a node, or ``~leaf``.
     gains : list of float
-        What the node's children are worth more than it, of weights that add up to 1.
+        Gain of the node's children over the node, for weights that sum to 1.
     leaf_of : ndarray of int32, shape (n_rows,)
     lows, highs : ndarray of float64, shape (n_leaves,)
         Range of the value of each leaf.
@@ -78,7 +78,7 @@ class TreeGrower:
         self._spare_rows, self._spare_words = np.empty(n, np.int32), np.empty(n, np.uint64)
 
     def close(self) -> None:
-        """End the threads."""
+        """Shut down the threads."""
         end_threads(self._pool)
 
     def grow(
@@ -93,7 +93,7 @@ class TreeGrower:
         Parameters
         ----------
         won, lost : ndarray of float64, shape (n_rows,)
-            What each row wins and loses with.
+            Sums of the weights of the pairs that each row wins and loses.
         taken : ndarray of bool, shape (n_rows,), optional
             Rows to learn from.
         allowed : ndarray of bool, shape (n_features,), optional
@@ -181,7 +181,7 @@ class TreeGrower:
         if split is None:
             leaves[0].sums = [sums for sums, _ in parts]
         else:
-            # The sums of the parent have become those of its greater child.
+            # The sums of the parent have become those of its larger child.
             small, large = self._by_size(split[1])
             large.sums, split[0].sums = split[0].sums, []
             small.sums = [sums for sums, _ in parts]
@@ -190,7 +190,7 @@ class TreeGrower:
             self._take_best(leaf)
 
     def _take_best(self, leaf: Leaf) -> None:
-        """Take the best of what was found; of equal ones that of the first column."""
+        """The best of the cuts found; that of the first column among ties."""
         cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
         leaf.cut = max(cuts, key=lambda cut: cut.worth)
         own = self.rules.l2_leaf * self._scale
@@ -220,7 +220,7 @@ class TreeGrower:
     def _look_at(
         self, job: int, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None
     ) -> tuple[NDArray[np.uint64], list[Found]]:
-        """What one thread does."""
+        """Work of one thread."""
         shard = self._shards[job]
         small = None if split is None else self._by_size(split[1])[0]
         here = leaves[0] if small is None else small
@@ -278,7 +278,7 @@ class TreeGrower:
         return [low, high]
 
     def _find_set(self, leaf: Leaf) -> NDArray[np.uint8]:
-        """Which bins of a categorical column fire in the cut of a leaf."""
+        """Bins of a categorical column that fire in the cut of a leaf."""
         n = int(self.binning.n_bins[leaf.cut.feature]) + 1
         fires, here = np.empty(n, dtype=np.uint8), slice(leaf.start, leaf.stop)
         tree_splits.mark_set(

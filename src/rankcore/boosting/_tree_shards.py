@@ -1,4 +1,4 @@
-"""The columns that one thread looks at while a tree grows: their layout, sums and best cuts."""
+"""The columns of one thread in the growth of a tree: layout, sums and best cuts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cut(NamedTuple):
     Attributes
     ----------
     worth : float
-        What both children are worth together; negative if there is no cut.
+        Value of both children together; negative if there is no cut.
     feature, bin, side : int
         Rows fire in this bin and those above and, if ``side``, where the value is missing. Of
         categories, this number of them fire: `tree_splits.mark_set` says which.
@@ -49,7 +49,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """What restricts the growth of a tree.
+    """Constraints on the growth of a tree.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Found(NamedTuple):
     Attributes
     ----------
     worths : ndarray of float64, shape (n_columns,)
-        Of both children; negative if there is no cut; a bound if the bin says so.
+        Value of both children; negative if there is no cut; a bound if the bin says so.
     bins : ndarray of int32, sides : ndarray of uint8
         As of `Cut`.
     """
@@ -117,7 +117,7 @@ class Leaf:
     cut : Cut
         The best of them; whether it leaves each child enough rows is not known.
     gain : float
-        What the cut is worth more than the leaf.
+        Gain of the cut over the leaf.
     """
 
     number: int
@@ -196,7 +196,7 @@ class Shard:
         self.allowed: NDArray[np.uint8] | None = None
 
     def _list_cells(self, whole: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """Where the entries of each sparse row are summed, row by row."""
+        """Histogram cells of the entries of each sparse row, row by row."""
         layout = (self.columns, self.features, self._offsets, whole, self._bounds)
         tree_histograms.lay_out_cells(*layout, None)
         cells = np.empty(self._bounds[-1], dtype=np.int32)
@@ -204,7 +204,7 @@ class Shard:
         return cells
 
     def take_back(self, sums: NDArray[np.uint64]) -> None:
-        """Keep an array of sums that is no longer needed for another leaf."""
+        """Recycle an array of sums for another leaf."""
         self._spare.append(sums)
 
     def sum(self, rows: NDArray[np.int32], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -285,7 +285,7 @@ class Shard:
         return [Found(*of_leaf) for of_leaf in zip(worths, bins, sides, strict=True)]
 
     def best(self, found: Found) -> Cut:
-        """The best of what was found; of equal ones that of the first column."""
+        """The best of the cuts found; that of the first column among ties."""
         at = int(found.worths.argmax())
         if not found.worths[at] > 0:
             return Cut()
@@ -340,7 +340,7 @@ class Shard:
 
 
 def share_columns(binning: Binning, n_jobs: int) -> list[NDArray[np.int32]]:
-    """Columns that follow each other for each thread, of about equal work."""
+    """Consecutive columns for each thread, with about equal work."""
     features = np.arange(binning.n_bins.size, dtype=np.int32)
     work = np.ones(features.size) if binning.n_entries is None else binning.n_entries + 256.0
     ends = np.cumsum(work)

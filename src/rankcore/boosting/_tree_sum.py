@@ -30,7 +30,7 @@ class Tree(NamedTuple):
     gains : ndarray of float64, shape (n_nodes,)
         Twice the weight that the split leaves less, to second order.
     values : ndarray of float64, shape (n_nodes + 1,)
-        What each leaf adds to the score.
+        Value of each leaf.
     sets : ndarray of int64, shape (n_nodes + 1,)
         Where the set of each node begins in ``words``. If it is not empty, the node splits
         categories: those in it take the other child than missing values, all others the same. The
@@ -68,7 +68,7 @@ NONE = np.empty(0, dtype=np.uint32)
 
 
 def pack_set(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """A set of categories, some at least, as the words of a tree."""
+    """Encode a non-empty set of categories as the words of a tree."""
     bits = np.zeros(32 * (int(categories.max()) // 32 + 1), dtype=np.uint8)
     bits[categories] = 1
     words = np.packbits(bits, bitorder="little").view("<u4")
@@ -156,7 +156,7 @@ class TreeSum:
                 raise ValueError("its trees split categories where it has none, or the reverse")
 
     def contribution(self, feature: int) -> Contribution:
-        """What a feature adds to the score, if no tree joins it with another one.
+        """Shape function of a feature, if no tree combines it with another feature.
 
         Of categories, thresholds lie between their numbers.
         """
@@ -202,7 +202,7 @@ class TreeSum:
         return sums / total if total > 0 else sums
 
     def records(self) -> NDArray[np.void]:
-        """All nodes, a record each; values are those of children that are leaves, else 0."""
+        """All nodes as a structured array; values are those of children that are leaves, else 0."""
         kinds: list[Any] = [("tree", np.int32), ("node", np.int32), ("feature", np.int32)]
         kinds += [("threshold", np.float64), ("missing", np.uint8), ("gain", np.float64)]
         kinds += [("children", np.int32, (2,)), ("values", np.float64, (2,))]
@@ -223,12 +223,12 @@ class TreeSum:
         return records
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """How it answers, of the arrays of `to_arrays`."""
+        """Scoring form of the arrays of `to_arrays`."""
         parts = {name: arrays[name] for name in Packed._fields}
         return Scoring("trees", parts, {"zero_missing": int(self.zero_missing)})
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """As a model file holds it."""
+        """Arrays for a model file."""
         packed = self.packed()
         gains = np.concatenate([np.empty(0), *(tree.gains for tree in self.trees)])
         return {**packed._asdict(), "gains": gains}
@@ -237,7 +237,7 @@ class TreeSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> TreeSum:
-        """From a model file.
+        """Restore from the arrays of a model file.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Which values columns have, and how often, from rows that come in any parts and in any order.
+"""Distinct values of columns and their counts, from rows in any parts and any order.
 
 A column of at most `MOST` distinct values keeps each of them with its count. One of more keeps
 groups of neighbours: values whose first bits are the same, as many bits as leave `MOST` groups at
@@ -30,7 +30,7 @@ GATHERED = 1 << 19
 
 @dataclass(frozen=True)
 class Cuts:
-    """Thresholds of columns, and what follows from them.
+    """Thresholds of columns, and counts and offsets derived from them.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class ValueGroups:
     bounds : ndarray of int64, shape (n_features + 1,)
         Where the groups of each column begin and end.
     low, high : ndarray of float64
-        Least and greatest value of each group, ascending within a column; no 0, no NaN.
+        Minimum and maximum of each group, ascending within a column; no 0, no NaN.
     counts : ndarray of int64
     shifts : ndarray of int64, shape (n_features,)
         Last bits that the values of a group may differ in.
@@ -179,7 +179,7 @@ class ValueGroups:
 
 
 def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
-    """The groups of many parts, of which few are held at a time."""
+    """Merged groups of many parts, of which few are held at a time."""
     held = [ValueGroups.none(n_features)]
     for part in parts:
         held.append(part)
@@ -190,7 +190,7 @@ def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
 
 
 def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
-    """The groups of rows whose values fit into memory once more."""
+    """Groups of rows whose values fit into memory a second time."""
     entries = ValueGroups.count(rows, taken)
     d = rows.n_features
     # Of dense rows some columns at a time, which stay in a cache; sparse rows are read once.
@@ -232,7 +232,7 @@ def _grouped(
     counts: NDArray[np.int64],
     shifts: NDArray[np.int64],
 ) -> ValueGroups:
-    """Join groups whose first bits are the same; these arrays are written over."""
+    """Join groups with the same leading bits; overwrites these arrays."""
     join_neighbours(low, high, counts, bounds, shifts, MOST)
     n = int(bounds[-1])
     # Copies, which let go of those that were longer.

@@ -1,4 +1,4 @@
-"""RankBoost: threshold stumps that vote on which of two documents is better."""
+"""RankBoost: a weighted vote of threshold stumps, or of trees."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class RankBoost(PairBoosting):
     Parameters
     ----------
     n_estimators : int, default=300
-        Rounds, at most: learning ends when no stump is better than a guess, when one orders every
-        pair, or when nothing is left of the weight (scores of a query 900 apart, say).
+        Maximum number of rounds. Learning ends earlier if no stump is better than chance, if one
+        orders every pair, or if the weights underflow (scores of a query 900 apart, say).
     step : {"third", "discrete"}, default="third"
         Length of a step. With e+ the weight of the pairs that the stump orders rightly, e- of
         those it orders wrongly and r = e+ - e-: ``log((1 + r) / (1 - r)) / 2``, the third method of
@@ -35,8 +35,8 @@ class RankBoost(PairBoosting):
         ``log((2 - 1e-12) / 1e-12) / 2`` is: a stump that orders every pair would take an infinite
         one.
     select : {"edge", "normalizer"}, default="edge"
-        What the best stump is: of greatest |r|; or of least weight left after a step of exact
-        length. The latter costs O(stored values * labels) per round.
+        Criterion for the best stump: "edge" maximises |r|; "normalizer" minimises the weight that
+        a step of exact length leaves, at O(stored values * labels) per round.
     max_bins : int or None, default=255
         Bins of a feature, 2 to 255: neighbouring values share one where there are more. None tries
         every threshold.
@@ -49,16 +49,16 @@ class RankBoost(PairBoosting):
     early_stopping_rounds : int, optional
         Stop after this many rounds in a row that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the stumps up to the best round.
-    eval_metric : str or callable, default="ndcg@10"
-        What is measured on the ``eval_set`` after each round: a name that
-        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid. Greater is
-        better.
+    eval_metric : str, callable or list of them, default="ndcg@10"
+        Measures on the ``eval_set`` after each round: names that `rankcore.metrics.evaluate` knows,
+        or functions of labels, scores and qid whose higher values are better. Named losses are
+        minimised. The first of a list decides on early stopping.
     search : {"auto", "plain"}, default="auto"
-        How the best stump is found: sparing features that cannot have it, or not. The stumps are
-        the same (see Notes).
+        "auto" skips features that cannot contain the best stump, "plain" searches all. The stumps
+        are the same (see Notes).
     warm_start : bool, default=False
-        Whether ``fit`` goes on from the stumps there are, up to ``n_estimators`` in all. On other
-        rows than before, ``bound`` and ``cap`` of the history promise nothing.
+        Whether ``fit`` continues with the current model, up to ``n_estimators`` rounds in total. If
+        the rows differ from those before, ``bound`` and ``cap`` of the history do not hold.
     n_jobs : int, optional
         Threads that share the features. The model does not depend on it. None: 1, -1: all.
     verbose : int, default=0
@@ -66,21 +66,22 @@ class RankBoost(PairBoosting):
     weak : {"auto", "stump", "tree"}, default="auto"
         Weak rankers. "auto" is trees if ``max_leaf_nodes`` is not 2.
     max_leaf_nodes : int or None, default=2
-        Leaves of a tree, at most; the leaf that gains most is split first. None: as many as
-        ``max_depth`` allows.
+        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None: as
+        many as ``max_depth`` allows.
     max_depth : int, optional
-        Splits on the way to a leaf of a tree, at most.
+        Maximum depth of a tree.
     learning_rate : float, default=1.0
-        What steps, or the values of leaves, are multiplied by, in (0, 1]. .05 to .3 for trees of
+        Factor of the steps, or of the values of leaves, in (0, 1]. Use .05 to .3 for trees with
         many leaves.
     leaf_step : {"search", "newton"}, default="search"
-        How the values of a tree's leaves are found: Newton's values, (W - L) / (W + L + l2_leaf)
+        Values of a tree's leaves: Newton's values, (W - L) / (W + L + l2_leaf)
         of the weights W and L that the rows of the leaf win and lose with, as they are; or times
         the number that leaves the least weight of pairs ("search").
     min_samples_leaf : int, default=20
-        Rows in a leaf of a tree, at least.
+        Minimum number of rows in a leaf of a tree.
     min_pair_weight : float, default=0.0
-        W + L of a leaf, at least, of 2 in all leaves: all pairs weigh 1.
+        Minimum W + L of a leaf. W + L sums to 2 over all leaves, as the weights of all pairs sum
+        to 1.
     l2_leaf : float, default=0.0
         See ``leaf_step``. Leaves of little weight get smaller values.
     subsample : float, default=1.0
@@ -97,7 +98,7 @@ class RankBoost(PairBoosting):
         a frame may hold strings. A category that no row had is missing. Trees only, and not with
         ``missing="zero"``.
     pair_weight : {"ndcg", "ndcg@k", "map"} or callable, optional
-        By what a pair is weighed beside its exponential loss: the change in NDCG (gain 2**label -
+        Factor of a pair's exponential loss: the change in NDCG (gain 2**label -
         1, logarithmic discount, of the first k) or average precision (labels above 0 are relevant)
         if both documents swapped places in the order of the scores so far; or a function of the
         labels and places (from 1) of the documents of a query, which returns weights of shape
@@ -126,15 +127,16 @@ class RankBoost(PairBoosting):
         Of columns of a frame, their categories: the first one is number 0 in ``estimators_``, in
         arrays, and in C.
     n_iter_ : int
-        Rounds made.
+        Rounds made, those after the best one included.
     best_iteration_ : int
-        Round of the greatest ``eval_metric``, from 1; only with an ``eval_set``.
+        Number, from 1, of the round with the best first ``eval_metric``; only with an ``eval_set``.
+        With ``early_stopping_rounds`` the model ends at this round; otherwise it keeps all rounds.
     history_ : dict of lists
         Per round: ``edge`` r and ``alpha``; ``normalizer`` Z, the weight left; ``bound``, the
-        product of all Z: no greater share of the weight of all pairs is ranked wrongly or tied in
-        training; ``cap``, the product of sqrt(1 - r^2) (or, with smoothing,
+        product of all Z, which bounds the weighted fraction of pairs that are ranked wrongly or
+        tied in training; ``cap``, the product of sqrt(1 - r^2) (or, with smoothing,
         sqrt((1 + 2 s)^2 - r^2) - 2 s), which ``bound`` never exceeds; and, with an ``eval_set``,
-        ``eval_metric`` under its name. Of trees, ``alpha`` is the greatest difference of the
+        ``eval_metric`` under its name. Of trees, ``alpha`` is the largest difference of the
         values of two leaves, ``edge`` is that of the tree scaled to [0, 1], and ``cap``
         the product of 1 - learning_rate * (1 - sqrt(1 - r^2)) where values come from a search, else
         of ((1 + r) exp(-alpha) + (1 - r) exp(alpha)) / 2.
@@ -282,7 +284,7 @@ class RankBoost(PairBoosting):
         eval_group: Any = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
-        """Learn from scratch or, with ``warm_start``, go on.
+        """Fit from scratch or, with ``warm_start``, continue.
 
         Parameters
         ----------
@@ -291,7 +293,7 @@ class RankBoost(PairBoosting):
             write to them before the call returns, callbacks included. Or a row cache, from
             `rankcore.datasets.open_rows`, which has its own labels and queries.
         y : array-like of numbers, shape (n_samples,)
-            Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
+            Labels, higher for more relevant; any real numbers. Not needed with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
             The query of each row, of any type and in any order; or the name of a column of a frame
             X. A column named "qid" is taken by itself. None: all rows are of one query.

@@ -1,4 +1,4 @@
-"""Learning theory of ranking as numbers: margin bounds, mistake bounds, training bounds."""
+"""Learning theory of ranking: margin bounds, mistake bounds, training bounds."""
 
 from rankcore.bounds._curve import MarginCurve, margin_curve
 from rankcore.bounds._margin import (

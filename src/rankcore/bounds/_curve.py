@@ -17,7 +17,7 @@ from rankcore.ranking.svm._losses import PairLosses, Terms
 
 Floats = NDArray[np.float64]
 
-# Of the default curve: points, and how far below the greatest distance it begins.
+# Of the default curve: points, and how far below the maximum distance it begins.
 POINTS, DEPTH = 200, 1e-4
 
 
@@ -108,7 +108,7 @@ def margin_curve(
     group : array-like of int, optional
         Sizes of queries whose rows follow each other, instead of ``qid``.
     rhos : array-like of float, optional
-        Margins, above 0. None: 200 on a logarithmic scale up to the greatest distance.
+        Margins, above 0. None: 200 on a logarithmic scale up to the maximum distance.
     balance : {"query"}, optional, default="query"
         Whether queries count alike, as in `rankcore.metrics.margin_loss`, or pairs.
     n_jobs : int, optional
@@ -163,7 +163,7 @@ def margin_curve(
 
 
 def _disjoint(pairing: Pairing) -> int:
-    """As many pairs as can be formed without using a row twice."""
+    """Maximum number of disjoint pairs."""
     of = np.repeat(np.arange(pairing.n_pairs.size), np.diff(pairing.bounds))
     by_label = np.lexsort((pairing.labels, of))
     labels = pairing.labels[by_label]

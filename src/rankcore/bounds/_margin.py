@@ -1,4 +1,4 @@
-"""Bounds of the misranking of unseen pairs by the margins of seen ones.
+"""Bounds on the misranking of unseen pairs by the margins of seen ones.
 
 All hold with probability 1 - delta over a sample of m pairs that are drawn independently of each
 other, and of whatever was fixed before: the class of functions, rho unless the bound is uniform in
@@ -102,7 +102,7 @@ def kernel_margin_bound(
     loss : float
         Empirical margin loss at ``rho``, 0 to 1.
     radius : float
-        No row is longer: the root of the greatest K(x, x), 0 or more.
+        Upper bound on the length of a row: the root of the maximum K(x, x), 0 or more.
     norm : float
         No function of the class is longer (|w|), 0 or more; fixed before the sample was seen. To
         bound a fitted model, divide its scores and ``rho`` by |w|, and let ``norm`` be 1.
@@ -166,7 +166,7 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     0.365193
     """
     check_positive(slack, "slack", zero=True)
-    # The hinge is no less than the margin loss at 1, which is all that the proof asks of it.
+    # The hinge is no less than the margin loss at 1, which is all that the proof requires.
     return slack + kernel_margin_bound(0.0, radius, norm, 1.0, m, delta)
 
 
@@ -181,7 +181,7 @@ def ensemble_margin_bound(
     empirical: bool = False,
     uniform: bool = False,
 ) -> float:
-    """Bound misranking by weighted means of weak rankers, however many there are.
+    """Bound misranking by weighted means of weak rankers, for any number of them.
 
     Parameters
     ----------

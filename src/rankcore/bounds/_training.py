@@ -1,4 +1,4 @@
-"""Bounds of what happens in training: mistakes of online learners, error of boosted ones."""
+"""Training bounds: mistakes of online learners, training error of RankBoost."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
     Parameters
     ----------
     radius : float
-        No difference of the documents of a pair is longer.
+        Upper bound on the length of the difference of two documents of a pair.
     margin : float
         Some unit vector scores the better document of every pair higher by this, above 0.
 
     Returns
     -------
     float
-        (radius / margin)^2: no run makes more mistakes, whatever the order and the passes.
+        (radius / margin)^2, an upper bound for any order and any number of passes.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
     Notes
     -----
     Novikoff 1962, on differences. With steps that differ from query to query the same holds for the
-    sum of the steps, with the greatest step * radius^2 in place of radius^2.
+    sum of the steps, with the largest step * radius^2 in place of radius^2.
 
     Examples
     --------
@@ -45,24 +45,34 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
     return (radius / margin) ** 2
 
 
-def prank_mistake_bound(n_ranks: int, radius: float, margin: float) -> float:
-    """Bound the rank loss that PRank suffers in all, in any number of passes.
+def prank_mistake_bound(
+    n_ranks: int, radius: float, margin: float, *, threshold_scale: float = 1.0
+) -> float:
+    """Bound the total rank loss of PRank over any number of passes.
 
     Parameters
     ----------
     n_ranks : int
         k, at least 2.
     radius : float
-        No row is longer.
+        Upper bound on the length of a row.
     margin : float
-        Some weights w and thresholds b with |w|^2 + |b|^2 = 1 put every row on the right side of
-        each threshold, by this at least; above 0.
+        Some weights w and thresholds b with |w|^2 + |b / s|^2 = 1 put every row on the right side
+        of each threshold, by at least this; above 0.
+    threshold_scale : float, default=1.0
+        s, the ``threshold_scale_`` of the model; the paper's PRank has 1.
 
     Returns
     -------
     float
-        ((k - 1) radius^2 + 1) / margin^2, no less than the sum of |predicted - true rank|. (Crammer
-        and Singer print (k - 1) (radius^2 + 1) / margin^2; their proof gives this.)
+        ((k - 1) radius^2 + s^2) / margin^2, an upper bound on the sum of |predicted - true rank|.
+
+    Notes
+    -----
+    A threshold is s times the weight of a constant feature of value s. An example of rank loss m
+    therefore moves weights and b / s by at most m^2 radius^2 + m s^2 in squared length, and m is at
+    most k - 1. For s = 1 Crammer and Singer print (k - 1) (radius^2 + 1) / margin^2; their proof
+    gives the smaller bound.
 
     Raises
     ------
@@ -74,22 +84,26 @@ def prank_mistake_bound(n_ranks: int, radius: float, margin: float) -> float:
     >>> from rankcore.bounds import prank_mistake_bound
     >>> prank_mistake_bound(3, 1.0, 0.5)
     12.0
+    >>> prank_mistake_bound(3, 1.0, 0.5, threshold_scale=4.0)
+    72.0
     """
     check_count(n_ranks, "n_ranks")
     if n_ranks < 2:
         raise ValueError(f"n_ranks must be at least 2; found {n_ranks!r}")
     check_positive(radius, "radius", zero=True)
     check_positive(margin, "margin")
-    return ((n_ranks - 1) * radius**2 + 1.0) / margin**2
+    check_positive(threshold_scale, "threshold_scale")
+    return ((n_ranks - 1) * radius**2 + threshold_scale**2) / margin**2
 
 
 def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) -> float:
-    """Bound the rank loss that CuSum Rank suffers in all, in any number of passes.
+    """Bound the total rank loss of CuSum Rank over any number of passes.
 
     Parameters
     ----------
     radius : float
-        No row is longer, the constant feature -1 of the intercept included.
+        Upper bound on the length of a row, with the constant feature of the intercept
+        (``intercept_scaling``) appended.
     margin : float
         Some weights w_2, ..., w_k of squared length 1 together have sign(y - j) w_j x >= margin for
         every row x of rank y; above 0.
@@ -99,7 +113,7 @@ def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) 
     Returns
     -------
     float
-        (radius^2 + 2 demanded) / margin^2, no less than the sum of |predicted - true rank|.
+        (radius^2 + 2 demanded) / margin^2, an upper bound on the sum of |predicted - true rank|.
 
     Raises
     ------
@@ -126,15 +140,14 @@ def rankboost_training_bound(edges: Any) -> float:
     Parameters
     ----------
     edges : array-like, shape (n_rounds,)
-        r of each round, -1 to 1: the weight of the pairs that the weak ranker orders rightly less
-        that of those it orders wrongly; ``history_["edge"]``.
+        r of each round, from -1 to 1: the weight of the pairs that the weak ranker orders correctly
+        minus the weight of those it orders wrongly; ``history_["edge"]``.
 
     Returns
     -------
     float
-        exp(-sum of r^2 / 2), no less than the product of the normalizers, which is no less than the
-        share of the pairs that the scores do not order rightly. (The lecture's proof says that exp
-        is concave; the bound holds all the same, for 1 - p + sqrt(p^2 - r^2) grows with p.)
+        exp(-sum of r^2 / 2), an upper bound on the product of the normalizers, which bounds the
+        fraction of pairs that the scores order wrongly or tie.
 
     Raises
     ------

@@ -36,10 +36,10 @@ from rankcore.cli.paths import guarded
 
 
 class OneLineErrors(TyperGroup):
-    """The commands, where a user's mistake ends in one line on standard error."""
+    """Command group that reports user errors in one line on standard error."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse the command line and run a command; also help and versions have nowhere to go."""
+        """Parse the command line and run a command; handles closed output of help and versions."""
         try:
             return super().main(*args, **kwargs)
         except OSError as error:
@@ -62,7 +62,7 @@ class OneLineErrors(TyperGroup):
 
 
 def _status(error: BaseException) -> int:
-    """The exit status of an exception, which is shown in one line."""
+    """The exit status of an exception, which is reported in one line."""
     if isinstance(error, KeyboardInterrupt):
         complain("interrupted")
         return 130
@@ -126,7 +126,7 @@ app.command(help="Compare the learners on real data that scikit-learn ships; nee
 
 
 def main() -> None:
-    """Run the command line; what the ``rankcore`` script calls."""
+    """Run the command line; entry point of the ``rankcore`` script."""
     # Python has None in place of a stream that was closed before it started.
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

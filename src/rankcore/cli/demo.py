@@ -1,4 +1,4 @@
-"""What the learners do on real data: a table of figures and the online loss as a plot.
+"""Demonstration of the learners on real data: a table of figures and a plot of the online loss.
 
 The data are the diabetes patients that scikit-learn ships, so nothing is downloaded. Computing
 and showing are apart: `run` returns plain data, `show` and `write_png` draw it.
@@ -77,7 +77,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Result:
-    """All that the demo shows.
+    """Results that the demo shows.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Result:
     curves : dict of ndarray
         Per online learner, shape (n_points, 2): examples seen, time-averaged rank loss.
     constant_rank_loss : float
-        What the best constant suffers on the same stream.
+        Loss of the best constant on the same stream.
     rankings : list of Ranking
         Learners that only put patients in order, beside least squares.
     """
@@ -383,7 +383,7 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
     """
     from plotext import figure, terminal
 
-    terminal.limit(False, False)  # the size asked for, also where the output is no terminal
+    terminal.limit(False, False)  # the requested size, also where the output is no terminal
     figure.clear()
     figure.theme("simple")  # the terminal's own background
     figure.plot_size(width, height)

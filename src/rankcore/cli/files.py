@@ -1,4 +1,4 @@
-"""What the commands read and write: arguments, data with a model, and whether a path will do."""
+"""Input and output of the commands: arguments, data that suit a model, and checks of paths."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Columns:
 
     @classmethod
     def of(cls, label: str | None, query: str | None, features: str | None) -> Columns:
-        """Those that options name."""
+        """Columns named by options."""
         return cls(label, query, None if features is None else features.split(","))
 
 
@@ -124,7 +124,7 @@ def read_many(
     bar: ProgressBar,
     columns: Columns | None = None,
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """The same of several files, one after another."""
+    """Read several files and concatenate them."""
     if len(data) == 1:
         return read_data(data[0], zero_based, n_features, expected, bar, columns)
     import numpy as np
@@ -156,7 +156,7 @@ def load_both(
     docid: bool = False,
     columns: Columns | None = None,
 ) -> tuple[list[tuple[Any, Any]], np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Models, each with the rows of a file on its scale; labels, queries and ids, or None."""
+    """Models, each with the rows of a file on its scale; and labels, queries and ids, or None."""
     import rankcore
     from rankcore.cli import svmlight
     from rankcore.io.scaled import split_scaler
@@ -197,7 +197,7 @@ def as_model_takes(scaler: Any, learned: Any, X: Any) -> Any:
 
 
 def _asked(learned: Any) -> tuple[Any, Any]:
-    """The scaler, or None, and the learner that a calibrated learner asks; of others, itself."""
+    """The scaler, or None, and the learner inside a calibrated one; other models as they are."""
     from rankcore.io.scaled import split_scaler
     from rankcore.ordinal._held_out import thawed
 
@@ -207,7 +207,7 @@ def _asked(learned: Any) -> tuple[Any, Any]:
 
 
 def take_names(loaded: tuple[Any, Any]) -> list[str] | None:
-    """Names of the features of a scaler and a learner, which no longer ask for them."""
+    """Feature names of a scaler and a learner, which are removed from both."""
     names = None
     for one in (*loaded, *_asked(loaded[1])):
         found = None if one is None else vars(one).pop("feature_names_in_", None)

@@ -1,4 +1,4 @@
-"""What train, cv and tune share: a learner by name, its settings, its fit with held-out rows."""
+"""Shared by train, cv and tune: a learner by name, its settings, and fits with held-out rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MetricOption = Annotated[
 
 @dataclass(frozen=True)
 class Choice:
-    """What options and a file of parameters ask for.
+    """Settings from the options and a file of parameters.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Choice:
     settings: dict[str, Any]
 
     def check(self) -> None:
-        """Raise ValueError for what is wrong with it, before a file is read."""
+        """Raise ValueError for invalid settings, before a file is read."""
         if self.name is not None:
             self.make(find_learner(self.name))
 
@@ -112,7 +112,7 @@ def choose(
     set_: list[str] | None,
     params: Path | None,
 ) -> Choice:
-    """Options, with a file of parameters behind them."""
+    """Merge options with a file of parameters."""
     settings: dict[str, Any] = {}
     if params is not None:
         with open(params, "rb") as stream:
@@ -165,12 +165,12 @@ def fit(
     qid: np.ndarray | None = None,
     held_out: tuple[Any, np.ndarray, np.ndarray | None] | None = None,
 ) -> list[str]:
-    """Fit with a bar, which shows what is measured on held-out rows; warnings in one line each.
+    """Fit with a bar that shows measures on held-out rows; warnings take one line each.
 
     Returns
     -------
     list of str
-        What ``history_`` calls the measures of held-out rows.
+        Names of the measures of held-out rows in ``history_``.
     """
     from rankcore.progress import watch
 
@@ -197,7 +197,7 @@ def fit(
 
 
 class Shown:
-    """Puts the latest measures of held-out rows into the bar.
+    """Shows the latest measures on held-out rows in the bar.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class Shown:
     Attributes
     ----------
     names : list of str
-        What ``history_`` calls the measures.
+        Names of the measures in ``history_``.
     """
 
     def __init__(self, bar: ProgressBar) -> None:
@@ -214,7 +214,7 @@ class Shown:
         self.names: list[str] = []
 
     def __call__(self, iteration: Iteration) -> None:
-        """Take them from an iteration."""
+        """Update from an iteration."""
         self.names = list(iteration.results)
         self.bar.note = ", ".join(
             f"{name} {result.value:.4f}" for name, result in iteration.results.items()
@@ -222,7 +222,7 @@ class Shown:
 
 
 def held_out_facts(estimator: Any, names: list[str]) -> dict[str, Any]:
-    """The measures of held-out rows in the pass or round whose model this is."""
+    """Measures on held-out rows of the pass or round that the model is from."""
     history = estimator.history_
     best = getattr(estimator, "best_iteration_", None)
     facts: dict[str, Any] = {}

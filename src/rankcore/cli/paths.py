@@ -1,4 +1,4 @@
-"""Which parameters of a command name files that it reads or writes, and that none is both."""
+"""Parameters of a command that name files to read or to write; no file may be both."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def declared(command: Callable[..., Any]) -> dict[str, Reads | Writes]:
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, which first raises ValueError if it would write a file that it reads."""
+    """Wrap a command, to raise ValueError if it would write a file that it reads."""
     marks = declared(command)
 
     @wraps(command)
@@ -64,7 +64,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def check_paths(marks: dict[str, Reads | Writes], given: dict[str, Any]) -> None:
-    """Raise ValueError before work that could not be saved, or would replace what is read.
+    """Raise ValueError before work that could not be saved, or would replace its input.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def _files(given: str) -> Iterator[str]:
 
 
 def _same(path: Path, other: str | Path) -> bool:
-    """Whether two paths are of one file, by links or otherwise; standard input may be a file."""
+    """Whether two paths are the same file, by links or otherwise; standard input may be a file."""
     try:
         found = os.fstat(sys.stdin.fileno()) if other == "-" else os.stat(other)
         return os.path.samestat(found, os.stat(path))

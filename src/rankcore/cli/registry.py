@@ -15,7 +15,7 @@ class Learner:
     Attributes
     ----------
     name : str
-        What the command line and the demo call it.
+        Its name on the command line and in the demo.
     estimator : str
         Name of the class in `rankcore`.
     summary : str
@@ -130,7 +130,7 @@ FOR_LABELS, FOR_QUERIES = "prank", "pairwise"
 
 
 def find_learner(name: str) -> Learner:
-    """Look a learner up.
+    """Look up a learner.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where ``rankcore tune`` looks: for each learner, what is drawn and from where."""
+"""Search space of ``rankcore tune``: distributions of the parameters of each learner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line reads: examples from svmlight and LETOR files."""
+"""Examples from svmlight and LETOR files, for the commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read(
     n_features : int, optional
         Columns of the result; by default the highest number in the file.
     expected : str
-        What an error calls the source of ``n_features``.
+        Name of the source of ``n_features`` in errors.
     report : callable
         Called with the number of lines read so far, now and then.
     docid : bool, default=False
@@ -52,7 +52,7 @@ def read(
     qid : ndarray, shape (n_rows,), or None
         None if the file has no ``qid:``.
     docid : ndarray of str, shape (n_rows,), or None
-        None unless asked for, and if no comment has one.
+        None unless requested, and if no comment has one.
 
     Raises
     ------

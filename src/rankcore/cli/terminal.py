@@ -1,4 +1,4 @@
-"""What the command line shows: a progress bar while it works, facts when it is done."""
+"""Output of the commands: a progress bar during work, results at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rankcore.progress import Progress as FitProgress
 
 
 class ProgressBar:
-    """A bar on standard error: what is done, units per second, a figure of quality, time left.
+    """Bar on standard error: progress, units per second, a figure of quality, time left.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ProgressBar:
         self.bar.update(self.task, completed=n_lines)
 
     def working(self, what: str, done: float, total: float | None, unit: str) -> None:
-        """Show how far other work has come.
+        """Show the progress of other work.
 
         Parameters
         ----------
@@ -62,7 +62,7 @@ class ProgressBar:
         self.bar.update(self.task, description=what, completed=done, total=total, unit=unit)
 
     def learning(self, now: FitProgress) -> None:
-        """Show how far a fit has come.
+        """Show the progress of a fit.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ def print_facts(facts: dict[str, Any], as_json: bool) -> None:
 
 
 def label_text(label: Any) -> str:
-    """Write a label as users do: 3.0 is 3.
+    """Format a label as users write it: 3.0 is 3.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What ``rankcore evaluate`` does with runs and judgments in TREC's form, as trec_eval does it."""
+"""``rankcore evaluate`` on runs and judgments in TREC format, as trec_eval does it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rankcore.metrics.trec_names import SETS, STRING
 if TYPE_CHECKING:
     from rankcore.datasets import JoinedRun, Run
 
-# What is printed if no measure is asked for, as by trec_eval.
+# Default measures, as in trec_eval.
 MEASURES = ("official",)
 
 
@@ -78,7 +78,7 @@ def evaluate_runs(
     metrics : sequence of str
         Names of measures.
     convention : str or Convention
-        What they mean.
+        Their convention.
     rel : float, optional
         The smallest relevant label; None: the convention's.
     complete : bool
@@ -148,9 +148,9 @@ class Report:
     ----------
     evaluations : dict of str to Evaluation
     titles : list of str
-        What is printed, in this order.
+        Measures to print, in this order.
     tags : dict of str to str
-        What the runs call themselves; empty if that is not asked for.
+        Tags of the runs; empty unless requested.
     strings : dict of str to dict of str to str
         By run and query: the relevance of the first documents as letters; empty likewise.
     """
@@ -161,7 +161,7 @@ class Report:
     strings: dict[str, dict[str, str]]
 
     def lines(self, name: str, per_query: bool) -> Iterator[str]:
-        """What trec_eval prints of a run: measure, query or ``all``, value.
+        """Values of a run as trec_eval prints them: measure, query or ``all``, value.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ def _title(name: str) -> str:
 
 
 def _length(name: str) -> int:
-    """How many letters a relstring has."""
+    """Length of a relstring."""
     given = name.partition(".")[2] or "10"
     if not given.isdecimal():
         raise ValueError(f"{name!r}: relstring takes a number of documents, such as relstring.20")
@@ -220,7 +220,7 @@ def _length(name: str) -> int:
 
 
 def _relevance_strings(joined: JoinedRun, length: int, convention: Convention) -> dict[str, str]:
-    """By query: the labels of the first documents; - for one in no pool, . for one left out."""
+    """Relstrings by query: labels of the first documents; - for unjudged, . for one left out."""
     letters: dict[str, list[str]] = {query: [] for query in joined.qid.tolist()}
     for row in _ranked(joined.qid, joined.docid, joined.s, convention):
         one = letters[str(joined.qid[row])]
@@ -313,7 +313,7 @@ def as_object(
     per_query: bool,
     systems: str = "runs",
 ) -> dict[str, Any]:
-    """The same for JSON.
+    """Results in a form for JSON.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def as_object(
     comparison : Comparison or None
     per_query : bool
     systems : str
-        What they are called.
+        Their names.
 
     Returns
     -------

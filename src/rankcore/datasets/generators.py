@@ -28,7 +28,7 @@ def make_ordinal(
     noise: float = 0.35,
     random_state: Any = 101,
 ) -> tuple[Any, np.ndarray]:
-    """Sparse rows like tf-idf text, with equally frequent ordered labels.
+    """Generate sparse rows like tf-idf text, with equally frequent ordered labels.
 
     The columns of a row follow a Zipf law, its values are log-normal times the inverse document
     frequency, and its length is 1. The label is the quantile of a linear function of the row plus
@@ -39,7 +39,7 @@ def make_ordinal(
     n_samples, n_features : int
         Shape of X.
     mean_nnz : float
-        Roughly the mean number of non-zeros a row; none has more than 6 times as many.
+        Roughly the mean number of non-zeros per row; none has more than 6 times as many.
     n_informative : int, optional
         Features with a non-zero weight; by default 3 of 10.
     n_ranks : int
@@ -47,7 +47,7 @@ def make_ordinal(
     noise : float
         Standard deviation of the noise, in units of the linear function's.
     random_state : int or numpy Generator
-        The default and the other defaults give the benchmark's workload.
+        Seed or generator of the draws.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def make_bipartite(
     noise: float = 0.7,
     random_state: Any = 303,
 ) -> tuple[Any, np.ndarray]:
-    """Sparse rows like tf-idf text, of which a few are relevant.
+    """Generate sparse rows like tf-idf text, a few of which are relevant.
 
     Rows are as in `make_ordinal`; those of the highest noisy linear score are relevant.
 
@@ -105,7 +105,7 @@ def make_bipartite(
     n_samples, n_features : int
         Shape of X.
     mean_nnz : float
-        Roughly the mean number of non-zeros a row.
+        Roughly the mean number of non-zeros per row.
     n_informative : int, optional
         Features with a non-zero weight; by default 1 of 5.
     relevant : float
@@ -113,7 +113,7 @@ def make_bipartite(
     noise : float
         Standard deviation of the noise, in units of the linear function's.
     random_state : int or numpy Generator
-        The default and the other defaults give the benchmark's workload.
+        Seed or generator of the draws.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def make_letor(
     n_features : int
         At least 90.
     random_state : int or numpy Generator
-        The default and the other defaults give the benchmark's workload.
+        Seed or generator of the draws.
 
     Returns
     -------

@@ -23,7 +23,7 @@ def as_words(name: str, values: Any) -> np.ndarray:
     Parameters
     ----------
     name : str
-        What errors call them.
+        Their name in errors.
     values : array-like of str or integers, shape (n,)
 
     Returns
@@ -114,12 +114,12 @@ def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
 def written(
     name: str, ids: list[Any], start: int, forbidden: str = "", *, empty: bool = False
 ) -> Iterator[str]:
-    """Check ids that are to be words of a file.
+    """Check ids that will be words of a file.
 
     Parameters
     ----------
     name : str
-        What errors call them.
+        Their name in errors.
     ids : list of str or int
     start : int
         The first one's row.

@@ -1,4 +1,4 @@
-"""Judgments and runs as columns, and how the two are joined for evaluation."""
+"""Judgments and runs as columns, and their join for evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankcore.metrics.tables import Table
 
 
 class RepeatedPairError(ValueError):
-    """A query has a document twice, in these rows."""
+    """Raised if a query has the same document twice, in these rows."""
 
     def __init__(self, message: str, row: int, first: int) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class RepeatedPairError(ValueError):
 
 
 class _Pairs:
-    """What judgments and runs share: a number for each pair of a query and a document."""
+    """Base of judgments and runs: a number for each pair of a query and a document."""
 
     qid: np.ndarray
     docid: np.ndarray
@@ -161,7 +161,7 @@ class Qrels(_Pairs):
 
     @classmethod
     def from_dict(cls, nested: Mapping[Any, Mapping[Any, Any]]) -> Qrels:
-        """Take judgments from nested dicts.
+        """Build judgments from nested dicts.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Qrels(_Pairs):
 
     @classmethod
     def from_frame(cls, frame: Any) -> Qrels:
-        """Take judgments from a data frame with the columns of ir_measures.
+        """Build judgments from a data frame with the columns of ir_measures.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class Qrels(_Pairs):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(_Pairs):
-    """What a system retrieved.
+    """The documents that a system retrieved, with scores.
 
     Attributes
     ----------
@@ -232,7 +232,7 @@ class Run(_Pairs):
 
     @classmethod
     def from_dict(cls, nested: Mapping[Any, Mapping[Any, Any]], tag: str = "rankcore") -> Run:
-        """Take a run from nested dicts.
+        """Build a run from nested dicts.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class Run(_Pairs):
 
     @classmethod
     def from_frame(cls, frame: Any, tag: str = "rankcore") -> Run:
-        """Take a run from a data frame with the columns of ir_measures.
+        """Build a run from a data frame with the columns of ir_measures.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class Run(_Pairs):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JoinedRun:
-    """A run with its judgments, in the form in which ``metrics.evaluate`` takes them.
+    """A run joined with its judgments, in the form that ``metrics.evaluate`` takes.
 
     The rows of a query are next to each other: first the documents that the run has, in its order,
     then the judged ones that it lacks. The latter are in no ranking, but they count among what
@@ -298,7 +298,7 @@ class JoinedRun:
 
 
 def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero") -> JoinedRun:
-    """Put a run and judgments together by trec_eval's rules.
+    """Join a run and judgments by trec_eval's rules.
 
     Documents that were not judged count as not relevant. Relevant documents that were not
     retrieved count among the relevant ones. Queries that were not judged are left out.

@@ -32,7 +32,7 @@ class LetorData:
     docid : ndarray of str, shape (n_rows,), or None
         Document ids from the comments, empty where a row has none. None where no row has one.
     comments : list of str or None
-        Each row's comment, empty where there is none. None unless asked for.
+        Each row's comment, empty where there is none. None unless requested.
     """
 
     X: Any
@@ -51,7 +51,7 @@ class LetorData:
         return f"LetorData({', '.join(parts)})"
 
     def __iter__(self) -> Iterator[Any]:
-        """X, y and qid: what ``fit`` takes."""
+        """X, y and qid, as ``fit`` takes them."""
         return iter((self.X, self.y, self.qid))
 
     def _repr_html_(self) -> str:
@@ -79,7 +79,7 @@ class LetorData:
         return Table(headings, rows, "; ".join(facts), n_names=len(ids)).html()
 
     def to_pandas(self) -> Any:
-        """Take the rows into a pandas frame.
+        """Convert the rows to a pandas frame.
 
         Returns
         -------
@@ -302,14 +302,14 @@ def load(
     name: str | None = None,
     report: Callable[[int], None] = lambda n_lines: None,
 ) -> LetorData:
-    """What `load_letor` does, for callers who name the source or watch.
+    """Implement `load_letor`, with a name of the source for messages and a progress function.
 
     Parameters
     ----------
     source : path or binary file
     options : Options
     name : str, optional
-        What errors call the source.
+        Name of the source in errors.
     report : callable
         Called with the number of lines read so far, now and then.
 

@@ -1,4 +1,4 @@
-"""Blocks of LETOR text to arrays, and arrays of blocks to those of a file."""
+"""Conversion of blocks of LETOR text to arrays, and concatenation of these."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_FEATURES = 2**31 - 1
 
 @dataclass(frozen=True)
 class Options:
-    """How a file is read: the arguments of `load_letor`."""
+    """Options of reading a file: the arguments of `load_letor`."""
 
     n_features: int | None
     dtype: Any
@@ -86,7 +86,7 @@ class Block:
     taken : int
         Bytes of the file up to and with this block.
     name : str
-        What errors call the file.
+        Name of the file in errors.
     options : Options
     scratch : _Scratch
     """
@@ -138,7 +138,7 @@ class Block:
         self.comments = None if scratch.comments is None else scratch.comments[: self.n_rows]
 
     def word(self, start: int, stop: int) -> str:
-        """Part of the text."""
+        """Decode a part of the text."""
         return word(self.text, start, stop)
 
     def check_id(self, start: int, stop: int) -> None:
@@ -158,7 +158,7 @@ def first_number(options: Options) -> int:
 
 
 def blocks(lines: Lines, options: Options) -> Iterator[Block]:
-    """Read block by block, in order; each is valid until the next one is asked for.
+    """Read block by block, in order; each is valid until the next one is read.
 
     Raises
     ------
@@ -249,7 +249,7 @@ class Growing:
 
 
 class Collected:
-    """The rows of blocks, put together.
+    """Concatenated rows of blocks.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ class Collected:
         self.docids.append((len(spans), found))
 
     def finish(self) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None, Any]:
-        """X, y, qid, docid and comments; nothing can be added afterwards."""
+        """X, y, qid, docid and comments; nothing can be appended afterwards."""
         comments = self.comments if self.options.comments else None
         return self._matrix(), self.labels.finish(), self._qids(), self._docids(), comments
 

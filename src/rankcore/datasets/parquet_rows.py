@@ -1,4 +1,4 @@
-"""Parquet files that are read anew for each pass, some rows of their row groups at a time."""
+"""Parquet files that are read in each pass, some rows of their row groups at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
 
 
 def parquet_files(folder: str | os.PathLike[str]) -> list[str]:
-    """The Parquet files in a directory, by name; those that begin with "." or "_" are no data."""
+    """Parquet files in a directory, by name; names that begin with "." or "_" are skipped."""
     with os.scandir(folder) as entries:
         paths = [one.path for one in entries if one.name[0] not in "._" and one.is_file()]
     return sorted(os.fsdecode(path) for path in paths if is_parquet(path))
@@ -62,7 +62,7 @@ class ParquetRows(FileRows):
     label, qid : str or None
         Names of columns; None for the usual ones.
     columns : sequence of str or None
-        Those that are features, in this order; None for all others.
+        Names of the features, in this order; None for all other columns.
     labelled : bool
         Whether there must be labels; else they are 0 if there are none.
 
@@ -213,7 +213,7 @@ class ParquetRows(FileRows):
         return wanted
 
     def load(self) -> tuple[Any, NDArray[np.float64], NDArray[Any] | None, NDArray[Any] | None]:
-        """All rows of the first file in memory: X, labels, queries and document ids."""
+        """All rows of the first file: X, labels, queries and document ids."""
         path = str(self.sources[0])
         with self._opened(path) as file:
             found = file.schema_arrow.names
@@ -316,7 +316,7 @@ def _is_long(arrow: Any, kind: Any) -> bool:
 
 
 def _as_float64(arrow: Any, column: Any, name: str, path: str) -> Any:
-    """A column of numbers as float64; raise ValueError if it has integers that float64 has not."""
+    """Convert a column to float64; raise ValueError for integers that float64 cannot represent."""
     if arrow.types.is_boolean(column.type):
         column = column.cast(arrow.uint8())
     try:

@@ -8,12 +8,12 @@ from rankcore.datasets.letor_blocks import Block
 
 
 class QueryStarts:
-    """Where queries begin, in blocks of rows that come one after the other.
+    """Offsets of queries in consecutive blocks of rows.
 
     Parameters
     ----------
     name : str
-        What errors call the source; may be set anew for each file of a sequence.
+        Name of the source in errors; may be set for each file of a sequence.
     """
 
     def __init__(self, name: str) -> None:

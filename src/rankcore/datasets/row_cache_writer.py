@@ -1,4 +1,4 @@
-"""Row caches are written: from files, whole or not at all."""
+"""Writer of row caches, which appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HEADER = 128
 
 
 class _Growing:
-    """An array file whose length is known at the end."""
+    """An array file whose length is known only at the end."""
 
     def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
         self.dtype, self.width = np.dtype(dtype), width
@@ -42,14 +42,14 @@ class _Growing:
         self.file.write(b"\0" * HEADER)
 
     def add(self, values: NDArray[Any]) -> int:
-        """Append values; their CRC-32."""
+        """Append values; return their CRC-32."""
         content = np.ascontiguousarray(values, self.dtype).data.cast("B")
         self.file.write(content)
         self.n += len(values)
         return zlib.crc32(content)
 
     def finish(self) -> None:
-        """Write the header, and all to disk."""
+        """Write the header and flush to disk."""
         shape = (self.n, self.width) if self.width else (self.n,)
         header = io.BytesIO()
         form = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
@@ -63,7 +63,7 @@ class _Growing:
 
 
 def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
-    """What tells whether files have changed."""
+    """Sizes and times of files, by which changes are detected."""
     stamps: list[dict[str, Any]] = []
     for source in sources:
         if hasattr(source, "read"):

@@ -19,12 +19,12 @@ from rankcore._core.replacing import replacing
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 Target: TypeAlias = str | os.PathLike[str] | BinaryIO
 
-# Bytes of text handled at a time: what is made of them stays in the cache.
+# Bytes of text handled at a time, so that the results fit into the cache.
 BLOCK = 1 << 20
 
 
 def title(source: Source) -> str:
-    """What messages call a file.
+    """Name of a file in messages.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Lines:
     read : callable
         Takes a number of bytes, returns about as many, and none at the end.
     name : str
-        What messages call the source.
+        Name of the source in messages.
     size : int
         Bytes to come; 0 if unknown.
 
@@ -67,7 +67,7 @@ class Lines:
         self.n_lines = 0
 
     def __iter__(self) -> Iterator[tuple[memoryview, int]]:
-        """Hand out blocks that end in a newline, each with the number of its first line.
+        """Yield blocks that end in a newline, each with the number of its first line.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Lines:
                 yield memoryview(text)[:cut], first_line
 
     def _next(self, rest: bytes) -> bytes:
-        """The rest and what follows it; a newline closes the last line if it has none."""
+        """Yield the remaining text; append a newline to the last line if it has none."""
         try:
             # A long line is read in ever longer pieces, so that its parts are copied a few times.
             new = self.read(max(BLOCK, len(rest)))
@@ -116,7 +116,7 @@ def _checked(read: Any, name: str) -> bytes:
 
 
 class _Again:
-    """A stream whose first bytes were looked at."""
+    """A stream with a buffer for its first bytes."""
 
     def __init__(self, start: bytes, stream: Any) -> None:
         self.start = start
@@ -165,7 +165,7 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
     source : path or binary file
         A file that was handed in stays open.
     name : str, optional
-        What messages call it instead of its `title`.
+        Name in messages instead of its `title`.
 
     Yields
     ------

@@ -1,4 +1,4 @@
-"""LETOR and svmlight files that are read anew for each pass, a window of rows at a time."""
+"""LETOR and svmlight files that are read in each pass, a window of rows at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rankcore.datasets.streams import Source, open_lines, title
 
 
 def reading_options(zero_based: bool, dtype: Any, n_features: int | None) -> Options:
-    """How rows are read to learn from them."""
+    """Options of reading text rows to learn from."""
     # Whether any feature is 0 is not known before the last row.
     check_flag(zero_based, "zero_based")
     return Options(

@@ -188,7 +188,7 @@ class _Table:
     ----------
     source : path or binary file
     form : str
-        What a line is, word by word.
+        Form of a line, word by word.
     picked : tuple of three int
         Where the query, the document and the number are.
     more : bool
@@ -248,7 +248,7 @@ class _Table:
         return words_of(text, spans, width)
 
     def refuse(self, wrong: np.ndarray, expected: str) -> None:
-        """Raise if a number is wrong."""
+        """Raise for an invalid number."""
         if wrong.any():
             row = int(wrong.argmax())
             raise ValueError(
@@ -257,7 +257,7 @@ class _Table:
             )
 
     def paired(self, make: Callable[[], Pairs]) -> Pairs:
-        """What ``make`` makes of the columns, where a repeated pair is reported with its line."""
+        """Call ``make`` on the columns; an error for a repeated pair names its line."""
         try:
             return make()
         except RepeatedPairError as error:

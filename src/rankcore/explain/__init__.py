@@ -1,4 +1,4 @@
-"""Why a model ranks as it does: pairs, queries, ranks, and features as a whole.
+"""Explanations of rankings: pairs, queries, ranks, and global importance.
 
 What a feature adds to a score comes from ``contributions``, a method of every learner whose score
 is a sum over features; see the guide on explanations. Every result prints as text, shows as HTML in

@@ -1,4 +1,4 @@
-"""How much features matter, by what they add to scores."""
+"""Global importance of features, by their contributions to scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BACKGROUND = 100
 
 @dataclass(frozen=True, repr=False)
 class GlobalImportance(Shown):
-    """How much each feature moves scores.
+    """Mean absolute contribution of each feature to the scores.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class GlobalImportance(Shown):
         return f"<GlobalImportance: {used} of {self.importances.size} features>"
 
     def headline(self) -> str:
-        """How many features matter at all."""
+        """Number of features that contribute at all."""
         used = np.count_nonzero(self.importances)
         return f"{used} of {self.importances.size} features move the scores of {self.n_rows} rows"
 
     def tables(self) -> list[Table]:
-        """Features, the greatest first."""
+        """Features in descending order of importance."""
         total = self.importances.sum() or 1.0
         listed = largest(self.importances, self._listed)
         rows = [
@@ -95,7 +95,7 @@ def global_importance(
     feature_names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> GlobalImportance:
-    """How much each feature moves the scores of rows, on average: the same for all learners.
+    """Compute the mean absolute contribution of each feature; comparable between all learners.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def global_importance(
         query: a feature that is the same in a whole query counts nothing there, for it cannot
         order the documents.
     background : array-like or scipy sparse, shape (n_background, n_features), optional
-        What rows are compared with, without ``qid``. None: the rows themselves; where trees join
+        Rows to compare with, without ``qid``. None: the rows themselves; where trees join
         features, 100 of them at most, drawn.
     feature_names : sequence of str, optional
         None: the names that the model knows.

@@ -1,4 +1,4 @@
-"""Why one row is above another."""
+"""Explanation of why one row ranks above another."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rankcore.metrics.tables import Table
 
 @dataclass(frozen=True, repr=False)
 class PairExplanation(Shown):
-    """What parts the scores of two rows, feature by feature.
+    """Explanation of the difference of two rows' scores, feature by feature.
 
     Attributes
     ----------
     a, b : str
-        What the rows are called.
+        Names of the rows.
     feature_names : list of str
     contributions : ndarray of float64, shape (n_features,)
-        What each feature adds to the score of ``a`` beyond that of ``b``; they add up to the
+        Contribution of each feature to the score of ``a`` relative to ``b``; they sum to the
         difference.
     values_a, values_b : ndarray of float64, shape (n_features,)
         The features of both rows.
     score_a, score_b : float
     decisive : list of int, or None
         The fewest features that, given the values of the lower row, take the higher one to its
-        score or below it, greatest first; empty where the scores are equal. None if features are
+        score or below it, largest first; empty where the scores are equal. None if features are
         joined, so that what one adds depends on others.
     """
 
@@ -45,14 +45,14 @@ class PairExplanation(Shown):
 
     @property
     def difference(self) -> float:
-        """By how much the score of ``a`` is greater."""
+        """Score of ``a`` minus score of ``b``."""
         return self.score_a - self.score_b
 
     def __repr__(self) -> str:
         return f"<PairExplanation of {self.a} and {self.b}: {self.difference:+.6g}>"
 
     def headline(self) -> str:
-        """Which row is above the other."""
+        """Summarise which row ranks higher."""
         scores = f"{self.score_a:.4f} and {self.score_b:.4f}"
         if self.score_a == self.score_b:
             return f"{self.a} and {self.b} have equal scores: {scores}"
@@ -60,7 +60,7 @@ class PairExplanation(Shown):
         return f"{self.a} is {where} {self.b} by {abs(self.difference):.4f}: scores {scores}"
 
     def tables(self) -> list[Table]:
-        """Features by how much they part the rows."""
+        """Features in descending order of their contribution to the difference."""
         listed = largest(self.contributions, self._listed)
         rows = [
             (
@@ -108,7 +108,7 @@ def pair(
     names: Sequence[str] = ("a", "b"),
     feature_names: Sequence[str] | None = None,
 ) -> PairExplanation:
-    """Why one row has a higher score than another: what each feature adds to the difference.
+    """Explain why one row scores higher than another, by contributions to the difference.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def pair(
     a, b : array-like, shape (n_features,) or (1, n_features)
         The rows; sparse, or rows of frames, too.
     names : pair of str
-        What the rows are called.
+        Names of the rows.
     feature_names : sequence of str, optional
         None: the names that the model knows.
 
@@ -166,7 +166,7 @@ def pair(
 
 
 def _decisive(parts: Floats) -> list[int]:
-    """The fewest features without which the difference is gone or turned."""
+    """The smallest set of features without which the difference is zero or reversed."""
     difference = float(parts.sum())
     signs = np.sign(difference) * parts
     order = np.argsort(-signs, kind="stable")

@@ -1,4 +1,4 @@
-"""How much a measure suffers when a feature is shuffled."""
+"""Permutation importance of features, by the change of a measure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCOPES = ("within", "among")
 
 @dataclass(frozen=True, repr=False)
 class PermutationImportance(Shown):
-    """By how much a measure changes when a feature is shuffled.
+    """Change of a measure when a feature is shuffled.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class PermutationImportance(Shown):
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Features, the one whose shuffling harms most first."""
+        """Features in descending order of the harm of shuffling them."""
         harm = -self.changes if greater_is_better(self.measure) else self.changes
         return np.argsort(-harm, kind="stable")
 
     def headline(self) -> str:
-        """What was measured, and how values were shuffled."""
+        """Caption: the measure, and how values were shuffled."""
         where = "within queries" if self.scope == "within" else "among all rows"
         return (
             f"{self.measure} is {self.baseline:.4f}; its change when a feature is shuffled "
@@ -79,7 +79,7 @@ class PermutationImportance(Shown):
         )
 
     def tables(self) -> list[Table]:
-        """Features, the one that matters most first."""
+        """Features in descending order of importance."""
         rows = [
             (
                 self.feature_names[j],
@@ -126,7 +126,7 @@ def permutation_importance(
     feature_names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> PermutationImportance:
-    """By how much a ranking measure changes when the values of a feature are shuffled.
+    """Compute the change of a ranking measure when the values of a feature are shuffled.
 
     For every learner that orders rows, kernels and votes included.
 
@@ -236,7 +236,7 @@ def permutation_importance(
 def _permutation(
     queries: Queries, n: int, scope: str, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Which row each row takes its value from."""
+    """Source row of each row's shuffled value."""
     if scope == "among":
         return rng.permutation(n)
     rows = np.arange(n) if queries.rows is None else queries.rows
@@ -248,7 +248,7 @@ def _permutation(
 
 
 class Columns:
-    """Rows in which one column at a time is permuted."""
+    """Copies of rows in which one column at a time is permuted."""
 
     def __init__(self, X: Any) -> None:
         self._X = X

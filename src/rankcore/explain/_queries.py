@@ -1,4 +1,4 @@
-"""What decided the top of a query."""
+"""Explanation of the top of a query's ranking."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rankcore.ranking._queries import take_queries
 
 @dataclass(frozen=True, repr=False)
 class QueryExplanation(Shown):
-    """The documents of a query in ranked order, and what made the order.
+    """Ranking of the documents of a query, with contributions.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class QueryExplanation(Shown):
     feature_names : list of str
     values : ndarray of float64, shape (n_documents, n_features)
     contributions : ndarray of float64, shape (n_documents, n_features)
-        What each feature adds to a document's score beyond the mean score of the query.
+        Contribution of each feature to a document's score, relative to the mean of the query.
     top_k : int
     decided : ndarray of float64, shape (n_features,)
         The mean contribution in the first k documents less that in the others: they add up to the
@@ -69,11 +69,11 @@ class QueryExplanation(Shown):
 
     @property
     def title(self) -> str:
-        """What the query is called."""
+        """Name of the query, for titles."""
         return "the query" if self.query is None else f"query {self.query}"
 
     def headline(self) -> str:
-        """How far the top is from the rest."""
+        """Summarise how far the top is above the rest."""
         gap = self.scores[: self.top_k].mean() - self.scores[self.top_k :].mean()
         return (
             f"{self.title}: {self.rows.size} documents; the mean score of the first {self.top_k} "
@@ -81,7 +81,7 @@ class QueryExplanation(Shown):
         )
 
     def tables(self) -> list[Table]:
-        """Features that decided, then documents."""
+        """Tables of features by their effect on the top, and of documents."""
         k, listed = self.top_k, largest(self.decided, self._listed)
         features = [
             (
@@ -97,7 +97,7 @@ class QueryExplanation(Shown):
             rest = float(self.decided.sum() - self.decided[listed].sum())
             features.append((f"{others} others", "", "", signed(rest)))
         headings = ("feature", f"mean, top {k}", "mean, others", "adds")
-        tables = [Table(headings, features, f"what parts the first {k} from the others")]
+        tables = [Table(headings, features, f"contributions to the first {k} minus the others")]
         documents = []
         for place, name in enumerate(self.names[: max(k, self._listed)]):
             parts = self.contributions[place]
@@ -148,7 +148,7 @@ def query(
     top_k: int = 10,
     feature_names: Sequence[str] | None = None,
 ) -> QueryExplanation:
-    """What decided which documents of a query come first.
+    """Explain which features decided the top of a query's ranking.
 
     Parameters
     ----------
@@ -163,9 +163,9 @@ def query(
     y : array-like, shape (n,), optional
         Labels, to be shown.
     docid : array-like, shape (n,), optional
-        What documents are called. None: their rows in X, from 0.
+        Names of documents. None: their rows in X, from 0.
     top_k : int
-        How many documents are the top; at most all but one.
+        Number of documents in the top; at most all but one.
     feature_names : sequence of str, optional
         None: the names that the model knows.
 

@@ -1,4 +1,4 @@
-"""Why a row has its rank, and what would move it."""
+"""Explanation of the rank of a row, and of changes that would move it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _BEYOND = 1e-9
 
 @dataclass(frozen=True, repr=False)
 class RankExplanation(Shown):
-    """The rank of a row, its distance to each threshold, and what would move it.
+    """Rank of a row, its distance to each threshold, and changes that would move it.
 
     Attributes
     ----------
     labels : list
         All ranks, lowest first.
     rank : int
-        That of the row, from 0.
+        Rank of the row, from 0.
     distances : ndarray of float64, shape (n_ranks - 1,)
         By how much the row's score exceeds each threshold; below 0 where it does not reach it. Of
         learners of one direction all have the same score, of `CuSumRank` each has its own.
     contributions : ndarray of float64, shape (n_features, n_ranks - 1)
-        What each feature adds to the score that each threshold cuts, beyond the background.
+        Contribution of each feature to the score at each threshold, relative to the background.
     bases : ndarray of float64, shape (n_ranks - 1,)
         Distance of the background to each threshold: with the contributions, they add up to the
         distances.
@@ -64,15 +64,15 @@ class RankExplanation(Shown):
 
     @property
     def threshold_names(self) -> list[str]:
-        """Between which labels each threshold is."""
+        """Labels on both sides of each threshold."""
         return [f"{a} | {b}" for a, b in pairwise(self.labels)]
 
     def nearest(self) -> int:
-        """The threshold that the row is nearest to."""
+        """Index of the threshold nearest to the row."""
         return int(np.abs(self.distances).argmin())
 
     def headline(self) -> str:
-        """The rank, and the nearest threshold."""
+        """Summarise the rank and the nearest threshold."""
         near = self.nearest()
         side = "above" if self.distances[near] >= 0 else "below"
         return (
@@ -81,7 +81,7 @@ class RankExplanation(Shown):
         )
 
     def tables(self) -> list[Table]:
-        """Thresholds, then features by what they add at the nearest one."""
+        """Tables of thresholds, and of features by their contribution at the nearest one."""
         near = self.nearest()
         thresholds = [
             (name, signed(base), signed(distance), "reached" if distance >= 0 else "not reached")
@@ -135,7 +135,7 @@ class RankExplanation(Shown):
 def rank(
     model: Any, x: Any, *, background: Any = None, feature_names: Sequence[str] | None = None
 ) -> RankExplanation:
-    """Why a row has its rank: distances to thresholds, features, and what would move it.
+    """Explain the rank of a row: distances to thresholds, features, and changes that would move it.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def rank(
     x : array-like, shape (n_features,) or (1, n_features)
         The row; sparse, or a row of a frame, too.
     background : array-like or scipy sparse, shape (n, n_features), optional
-        What contributions compare with, as for ``contributions``. None: a row of zeros.
+        Background of the contributions, as for ``contributions``. None: a row of zeros.
     feature_names : sequence of str, optional
         None: the names that the model knows.
 
@@ -207,7 +207,7 @@ def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
 
 
 def _moves(tasks: Tasks, row: Floats, distances: Floats, sign: int) -> Floats:
-    """The nearest value of each feature from which the rank is higher, or lower."""
+    """Nearest value of each feature at which the rank is higher, or lower."""
     moved = np.full(row.size, np.nan)
     used = np.flatnonzero(tasks.weights.any(axis=1))
     if not used.size:
@@ -235,7 +235,7 @@ def _moves(tasks: Tasks, row: Floats, distances: Floats, sign: int) -> Floats:
 
 
 def _before(front: Any, row: Floats, moved: Floats) -> Floats:
-    """Values before they were scaled."""
+    """Values before scaling."""
     found = np.full(row.size, np.nan)
     some = np.flatnonzero(np.isfinite(moved))
     if some.size and all(hasattr(step, "inverse_transform") for _, step in front.steps):

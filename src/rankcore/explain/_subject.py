@@ -1,4 +1,4 @@
-"""What is explained: a learner, what is in front of it, and its rows under their names."""
+"""The subject of an explanation: a learner, the steps before it, and its rows with names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Subject:
     ----------
     learner : estimator
     front : Pipeline or None
-        What transforms rows for the learner.
+        Transforms rows for the learner.
     names : list of str
     """
 
@@ -70,17 +70,17 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """What messages call the learner."""
+        """Name of the learner in messages."""
         return type(self.learner).__name__
 
     @property
     def additive(self) -> bool:
-        """Whether what a feature adds does not depend on the other features."""
+        """Whether the contribution of a feature does not depend on the other features."""
         return is_additive(self.scoring)
 
     @property
     def scoring(self) -> Scoring:
-        """How the learner answers."""
+        """Scoring form of the learner."""
         scoring = self.learner._spec().scoring
         if scoring is None:
             raise TypeError(f"{self.name} does not say how it answers")
@@ -91,19 +91,19 @@ class Subject:
         return X if self.front is None else self.front.transform(X)
 
     def values(self, X: Any) -> Floats:
-        """The values of rows that people are shown, dense; categories by their numbers."""
+        """Values of rows for display, dense; categories by their numbers."""
         if self.one_to_one:
             shown = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
             return np.asarray(shown, dtype=np.float64)
         return dense_values(self.learner._more_rows(self.transformed(X)))
 
     def contributions(self, X: Any, background: Any = None, output: Any = None) -> Contributions:
-        """What features add to the scores of rows."""
+        """Contributions of features to the scores of rows."""
         behind = None if background is None else self.transformed(background)
         return self.learner.contributions(self.transformed(X), behind, output=output)
 
     def dense(self, X: Any, background: Any = None) -> tuple[Floats, float]:
-        """The same as a dense matrix, and the base."""
+        """Contributions as a dense matrix, and the base."""
         found = self.contributions(X, background)
         values = found.values
         return (values if isinstance(values, np.ndarray) else values.toarray()), found.base
@@ -119,7 +119,7 @@ def take(X: Any, rows: Any) -> Any:
 
 
 def n_rows_of(X: Any) -> int:
-    """How many rows a matrix or frame has."""
+    """Number of rows of a matrix or frame."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
@@ -138,18 +138,18 @@ def as_one_row(x: Any, name: str) -> Any:
 
 
 def number(value: float) -> str:
-    """A value of a feature, short."""
+    """Short form of a feature's value."""
     return "missing" if value != value else f"{value:.4g}"
 
 
 def signed(value: float) -> str:
-    """What is added, with its sign; nothing is 0."""
+    """Format a contribution with its sign; zero is 0."""
     text = f"{value:+.4f}"
     return "0" if float(text) == 0 else text
 
 
 class Shown:
-    """A result that people look at: text, HTML in notebooks, tables of Rich. Not public.
+    """Base of results for display: text, HTML in notebooks, tables of Rich. Not public.
 
     A subclass provides ``tables`` and ``headline``.
     """
@@ -158,11 +158,11 @@ class Shown:
     _listed = 10
 
     def headline(self) -> str:
-        """What was found, in one sentence."""
+        """One-sentence summary."""
         raise NotImplementedError
 
     def tables(self) -> list[Table]:
-        """What was found, as tables."""
+        """Result as tables."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -184,6 +184,6 @@ class Shown:
 
 
 def largest(sizes: Floats, most: int) -> list[int]:
-    """Where the largest sizes are, without those of 0; of equal ones the first first."""
+    """Indices of the largest sizes in descending order, zeros left out; ties in input order."""
     order = np.argsort(-np.abs(sizes), kind="stable")[:most]
     return [j for j in order.tolist() if sizes[j] != 0]

@@ -1,4 +1,4 @@
-"""Models in the formats of other programs: source, graphs, search engines, databases."""
+"""Exports of models to other programs: source, graphs, search engines, databases."""
 
 from rankcore.exporters.checking import Check
 from rankcore.exporters.exporting import FORMATS

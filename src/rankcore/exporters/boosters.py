@@ -24,7 +24,7 @@ def export_xgboost(described: Described, path: Path) -> list[Path]:
     ----------
     described : Described
     path : Path
-        Should end in .json, for XGBoost tells formats by it.
+        Should end in .json, by which XGBoost recognises the format.
 
     Returns
     -------

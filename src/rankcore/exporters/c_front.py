@@ -1,4 +1,4 @@
-"""Steps in front of a learner, as C."""
+"""Steps before a learner, as C."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankcore.exporters.front import Step
 def front_function(
     steps: Sequence[Step], n_features: int, table: Callable[[str, NDArray[Any]], str]
 ) -> str:
-    """The function that makes of a row what the learner sees.
+    """C function that applies the steps to a row.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def front_function(
 
 
 def _normalized(norm: str, each: str) -> str:
-    """A row over its norm, or as it is where that is next to nothing: as scikit-learn does."""
+    """Divide a row by its norm, unless it is close to zero, as scikit-learn does."""
     add = {
         "l1": "norm = norm + fabs(y[j]);",
         "l2": "norm = norm + y[j] * y[j];",

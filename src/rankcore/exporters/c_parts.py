@@ -1,4 +1,4 @@
-"""Pieces of our C headers, taken over into sources that need no header."""
+"""Pieces of the C headers, copied into sources that need no header."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORD = re.compile(r"\bRC_\w+|\brc_\w+")
 
 
 def _pieces() -> list[tuple[frozenset[str], str]]:
-    """What each piece defines, and its text; in the order of the headers."""
+    """Names that each piece defines, and its text, in the order of the headers."""
     found = []
     for header in HEADERS:
         text = (Path(rankcore.get_include()) / header).read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def _pieces() -> list[tuple[frozenset[str], str]]:
 
 
 def parts(names: Iterable[str], own: Mapping[str, str]) -> str:
-    """The text of functions, and of all that they need.
+    """Text of functions, and of all definitions they need.
 
     Parameters
     ----------
@@ -80,5 +80,5 @@ def parts(names: Iterable[str], own: Mapping[str, str]) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """Our names in a piece, but for its comments."""
+    """Our identifiers in a piece, comments excluded."""
     return {*_WORD.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))}

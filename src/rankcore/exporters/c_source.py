@@ -53,7 +53,7 @@ def export_c(described: Described, path: Path, *, name: str | None = None) -> li
     path : Path
         Of the source, as ``model.c``.
     name : str, optional
-        What all names begin with; by default that of the file.
+        Prefix of all names; by default the name of the file.
 
     Returns
     -------
@@ -99,7 +99,7 @@ class _Source:
     # -------------------------------------------------------------- tables
 
     def table(self, name: str, values: NDArray[Any]) -> str:
-        """Write an array down; returns its name, or NULL if it is empty."""
+        """Write an array; return its name, or NULL if it is empty."""
         values = np.ascontiguousarray(values).reshape(-1)
         if not values.size:
             return "NULL"
@@ -130,7 +130,7 @@ class _Source:
     # -------------------------------------------------------------- forms
 
     def row(self) -> str:
-        """What computes score and rank of a row x; adds the pieces and tables that it needs."""
+        """C statements for score and rank of a row x; adds the pieces and tables that they need."""
         text: str = getattr(self, f"_{self.form}")(self.described.n_ranks)
         return text
 
@@ -163,7 +163,7 @@ class _Source:
         return self._by_tasks(cuts, k, row)
 
     def _by_tasks(self, cuts: str, k: int, row: str) -> str:
-        """The rule of tasks, whose scores lie at scores[1 ..]."""
+        """C code of the rule of tasks, whose scores are at scores[1 ..]."""
         self.pieces += ["rc_model_cumulate_"]
         last = f"    rc_model_cumulate_(scores, {cuts}, {k});\n    *score = scores[{k - 1}];\n"
         if self.facts["decision"] == "count":
@@ -258,7 +258,7 @@ class _Source:
         return f"{d.learner}: {d.n_features} features{ranks}. Exported by rankcore."
 
     def _calibration(self) -> str:
-        """The curves, and the rank of least expected cost; adds what they need."""
+        """C code of the curves and the rank of minimum expected cost; adds the pieces it needs."""
         found = self.described.calibration
         if found is None:
             return ""
@@ -275,7 +275,7 @@ class _Source:
         )
 
     def _functions(self) -> list[tuple[str, str, str, str, str]]:
-        """Result type, name, arguments, how the row comes from them, and how it ends."""
+        """Result type, name, arguments, beginning and end of each function."""
         calibrated = self.described.calibration is not None
         found = []
         for kind, arguments, row in [
@@ -408,12 +408,12 @@ def _struct(kind: str, fields: Sequence[Any]) -> str:
 
 
 def _unused(row: str) -> str:
-    """What a compiler would otherwise warn of."""
+    """Casts that silence warnings of unused parameters."""
     return "".join(f"    (void){name};\n" for name in ("score", "rank") if f"*{name}" not in row)
 
 
 def _quoted(text: str) -> str:
-    """A string literal of C, in ASCII: UTF-8 as octal escapes."""
+    """C string literal in ASCII, with UTF-8 as octal escapes."""
     found = ""
     for byte in text.encode("utf-8"):
         plain = 32 <= byte < 127 and byte not in b'"\\?'

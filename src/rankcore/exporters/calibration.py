@@ -13,7 +13,7 @@ from rankcore._ext import calibration
 
 @dataclass(frozen=True)
 class Calibration:
-    """How probabilities and a rank follow from a score: ``rc_calibration`` of the C headers.
+    """Probabilities and a rank from a score: ``rc_calibration`` of the C headers.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Calibration:
     costs: Floats
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Of each rank, shape (n, k): what Python makes of scores."""
+        """Probability of each rank, shape (n, k), as Python computes it."""
         found = np.empty((scores.size, self.costs.shape[0]))
         scaled = (np.ascontiguousarray(scores, dtype=np.float64) - self.center) / self.scale
         calibration.probabilities(scaled, self.curves, self.knots, self.slope, found)
@@ -44,7 +44,7 @@ class Calibration:
 
 
 def taken_apart(scoring: Scoring) -> tuple[Scoring, Calibration | None]:
-    """How the learner inside answers, and what is made of its score; None of others."""
+    """Scoring form and calibration of the learner inside; None for other models."""
     if scoring.form != "calibrated":
         return scoring, None
     slope, center, scale = (float(value) for value in scoring.arrays["moments"])

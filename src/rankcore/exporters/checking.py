@@ -1,4 +1,4 @@
-"""Whether another engine gives the numbers and the orders of Python."""
+"""Comparison of another engine's scores and orders with Python's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SQLITE_COLUMNS = 2000
 
 @dataclass(frozen=True)
 class Check:
-    """What an engine made of rows, beside Python.
+    """Outputs of an engine compared with those of Python.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Check:
     probability_difference: float | None = None
 
     def __str__(self) -> str:
-        """One line for people."""
+        """One-line summary."""
         same = "no order changed"
         if self.reversed_pairs:
             same = f"{self.reversed_pairs} neighbours closer than rounding changed places"
@@ -69,7 +69,7 @@ class Check:
 def check_export(
     described: Described, files: list[Path], target: str, X: Any, options: dict[str, Any]
 ) -> Check:
-    """Score rows with a file that was written, and compare.
+    """Score rows with an exported file, and compare.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def check_export(
 
 
 def _check_rows(expected: Any, found: Any, what: str, target: str, name: str) -> None:
-    """Raise ValueError if an engine has others; nothing where either has none."""
+    """Raise ValueError if the numbers of an engine differ; skipped if either has none."""
     if expected is None or found is None:
         return
     other = np.flatnonzero((_differences(expected, found) > 0.0).reshape(len(expected), -1).any(1))
@@ -136,13 +136,13 @@ def _check_rows(expected: Any, found: Any, what: str, target: str, name: str) ->
 
 
 def _differences(expected: NDArray[Any], found: NDArray[Any]) -> Floats:
-    """Sizes of differences; infinite where an engine has no number."""
+    """Magnitudes of differences; infinite where an engine has no number."""
     apart: Floats = np.abs(np.subtract(expected, found, dtype=np.float64))
     return np.where(np.isnan(apart), np.inf, apart)
 
 
 def terms(described: Described) -> int:
-    """Roundings on the way to a score: so many units in the last place may it be off."""
+    """Number of roundings of a score, each of up to one unit in the last place."""
     scoring = described.scoring
     front = len(described.steps)
     if scoring.form in ("stumps", "trees"):
@@ -154,7 +154,7 @@ def terms(described: Described) -> int:
 
 
 def magnitudes(described: Described, rows: Floats) -> Floats:
-    """Of each row, the sum of the sizes of what is added up to its score."""
+    """For each row, the sum of the magnitudes of the terms of its score."""
     scoring = described.scoring
     arrays = scoring.arrays
     if scoring.form in ("stumps", "trees"):
@@ -191,7 +191,7 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
 
 
 def _largest_sum(scoring: Scoring) -> float:
-    """Of the sizes of what stumps or trees may add."""
+    """Sum of the maximum magnitudes of the values of stumps or trees."""
     arrays = scoring.arrays
     offsets = arrays["offsets"]
     if scoring.form == "trees":
@@ -206,7 +206,7 @@ def _largest_sum(scoring: Scoring) -> float:
 
 
 def _is_exact(described: Described) -> bool:
-    """Whether Python's own numbers do not depend on the machine: norms of rows do."""
+    """Whether Python's own results are machine-independent, which norms of rows are not."""
     return not any(step.kind == "normalize" for step in described.steps)
 
 

@@ -19,7 +19,7 @@ from rankcore.ordinal.calibrated import CalibratedOrdinal
 
 
 class Answers(NamedTuple):
-    """Of rows; None for what there is not.
+    """Results for rows; None for those that a model does not have.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class Described:
-    """What there is to export.
+    """Description of a model to export.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Described:
     learner : str
         Name of the class.
     scoring : Scoring
-        How the learner answers; of a calibrated one, the learner inside.
+        Scoring form of the learner; of a calibrated one, of the learner inside.
     steps : list of Step
-        What is done to a row before, in front of a calibrated learner and inside it.
+        Transformations of a row, before a calibrated learner and inside it.
     n_features : int
         Of a row that reaches the first step.
     names : list of str, or None
@@ -54,7 +54,7 @@ class Described:
     classes : ndarray, or None
         Of an ordinal learner, lowest rank first.
     calibration : Calibration, or None
-        What makes probabilities and a rank of the score of a calibrated learner.
+        Probabilities and rank from the score of a calibrated learner.
     """
 
     model: Any
@@ -81,7 +81,7 @@ class Described:
         return self.names
 
     def answers(self, X: Any) -> Answers:
-        """What Python makes of rows."""
+        """Python's outputs for rows."""
         rows, last = X, self.model
         if type(last).__name__ == "Pipeline":
             rows = last[:-1].transform(X) if len(last.steps) > 1 else X
@@ -170,7 +170,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
 
 
 def _steps_and_last(model: Any) -> tuple[list[Any], Any]:
-    """What stands in front, and the learner."""
+    """Steps before the learner, and the learner."""
     if type(model).__name__ != "Pipeline":
         return [], model
     return [step for _, step in model.steps[:-1]], model.steps[-1][1]

@@ -49,8 +49,8 @@ def export(
 ) -> Check | None:
     """Write a fitted model in the format of another program.
 
-    What a format cannot express is refused, never approximated; ``docs/export.md`` has what each
-    holds. Scalers, imputers and selections of columns in front of the learner are folded into the
+    Formats refuse models that they cannot express exactly; ``docs/export.md`` lists what each
+    supports. Scalers, imputers and selections of columns before the learner are folded into the
     model, or are written as the target's own.
 
     Parameters
@@ -98,8 +98,9 @@ def export(
     sql: 3 rows in SQLite ..., largest difference 0 (0 ulp of the sum), no order changed
     >>> with open(path) as file:
     ...     print(file.read())
-    (...) * "clicks"
-     + (...) * "age"
+    "clicks" * (...)
+     + "age" * (...)
+    <BLANKLINE>
     """
     if format not in WRITERS:
         why = f": {_REFUSED[format]}" if format in _REFUSED else ""

@@ -1,4 +1,4 @@
-"""Numbers of engines that compute in single precision."""
+"""Arithmetic of engines that compute in single precision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLACK = np.float32(1e-6)
 
 
 def single(value: float, what: str) -> float:
-    """The nearest number of single precision, as a double; raise Refused if there is none."""
+    """Nearest single-precision number, as a double; raise Refused if there is none."""
     with np.errstate(over="ignore"):
         found = float(np.float32(value))
     if not np.isfinite(found):
@@ -22,7 +22,7 @@ def single(value: float, what: str) -> float:
 
 
 def singles(values: Floats, what: str) -> Floats:
-    """As `single`, of an array."""
+    """As `single`, for an array."""
     with np.errstate(over="ignore"):
         found = values.astype(np.float32).astype(np.float64)
     beyond = ~np.isfinite(found)
@@ -33,13 +33,13 @@ def singles(values: Floats, what: str) -> Floats:
 
 
 def next_above(values: Floats) -> Floats:
-    """The next numbers of single precision; what is below them is not above `values`."""
+    """Next larger numbers in single precision, below which are exactly those up to `values`."""
     with np.errstate(over="ignore"):
         return np.nextafter(values.astype(np.float32), np.float32(np.inf)).astype(np.float64)
 
 
 def before_slack(thresholds: Floats) -> Floats:
-    """What Solr's slack makes thresholds of, exactly.
+    """Thresholds as Solr's tolerance shifts them, exactly.
 
     Parameters
     ----------

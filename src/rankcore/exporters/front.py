@@ -1,4 +1,4 @@
-"""What stands in front of a learner in a pipeline, as steps that exporters read."""
+"""Steps before a learner in a pipeline, in a form that exporters read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Step:
 
 
 def steps_of(transformer: Any) -> list[Step]:
-    """The steps that a fitted transformer amounts to.
+    """Steps of a fitted transformer.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def steps_of(transformer: Any) -> list[Step]:
 
 
 def width_after(steps: Sequence[Step], n_columns: int) -> int:
-    """How many columns leave the steps."""
+    """Number of columns after the steps."""
     for step in steps:
         if step.kind == "select":
             n_columns = step.values.size
@@ -167,7 +167,7 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Steps that treat each value by itself: where each column comes from, and what is done to it.
+    """Steps on single columns: source of each column, and its operations.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Columns:
     steps: list[Step]
 
     def apply(self, values: Floats, columns: NDArray[Any]) -> Floats:
-        """What becomes of values of some of the n_out columns; never decreasing in each value."""
+        """Transform values of some of the n_out columns; monotone non-decreasing in each value."""
         for step in self.steps:
             if step.kind == "clip":
                 values = np.clip(values, *step.values)
@@ -218,7 +218,7 @@ class Columns:
 
 
 def by_column(steps: Sequence[Step], n_columns: int) -> Columns | None:
-    """Steps as `Columns`; None if one of them looks at a whole row."""
+    """Steps as `Columns`; None if one of them depends on the whole row."""
     source = np.arange(n_columns, dtype=np.int64)
     found: list[Step] = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""Libraries of targets, which are imported when they are needed."""
+"""Optional libraries of targets, imported on use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def library(module: str, package: str) -> Any:
     ----------
     module : str
     package : str
-        What pip installs.
+        Name of the package for pip.
 
     Raises
     ------

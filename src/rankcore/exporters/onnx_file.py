@@ -19,7 +19,7 @@ _KINDS = {"f": 11, "i": 7, "U": 8}  # TensorProto's double, int64, string
 
 
 def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> list[Path]:
-    """Write a graph from ``rows`` to ``score``, and to what else `onnx_graph.build` finds.
+    """Write a graph from ``rows`` to ``score`` and the other outputs of `onnx_graph.build`.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def register_onnx_converters() -> list[str]:
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """Declare the outputs of a learner; of skl2onnx."""
+    """Declare the outputs of a learner; called by skl2onnx."""
     skl2onnx = library("skl2onnx", "skl2onnx")
     types = library("skl2onnx.common.data_types", "skl2onnx")
     kinds = {"f": types.DoubleTensorType, "i": types.Int64TensorType, "U": types.StringTensorType}
@@ -152,7 +152,7 @@ def _output_names(described: Described) -> list[str]:
 
 
 def _shapes(operator: Any) -> None:
-    """Set the shapes of the outputs; of skl2onnx."""
+    """Set the shapes of the outputs; called by skl2onnx."""
     n = operator.inputs[0].get_first_dimension()
     for output in operator.outputs:
         wide = output.raw_name in WIDE
@@ -160,7 +160,7 @@ def _shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Add the operators of a learner; of skl2onnx."""
+    """Add the operators of a learner; called by skl2onnx."""
     onnx = library("onnx", "onnx")
     described = describe(operator.raw_operator)
     prefix = scope.get_unique_variable_name("rankcore") + "_"

@@ -87,7 +87,7 @@ def _flat(graph: Graph, column: str) -> str:
 
 
 def _dot(graph: Graph, x: str, weights: Floats) -> str:
-    """Inner products of rows with columns of weights; one score a row if there is one column."""
+    """Inner products of rows with columns of weights; one score per row for one column."""
     product = graph.add("MatMul", x, graph.array(weights.reshape(weights.shape[0], -1)))
     return product if weights.ndim == 2 else _flat(graph, product)
 
@@ -97,7 +97,7 @@ def _column(graph: Graph, score: str) -> str:
 
 
 def _reached(graph: Graph, scores: str, thresholds: Floats) -> str:
-    """How many thresholds each score reaches; scores (n, 1), or one for each threshold."""
+    """Number of thresholds that each score reaches; scores (n, 1), or one for each threshold."""
     reached = graph.add("GreaterOrEqual", scores, graph.array(thresholds))
     counts = graph.add("Cast", reached, to=INT64)
     return graph.add("ReduceSum", counts, graph.array([1], np.int64), keepdims=0)
@@ -223,7 +223,7 @@ def _forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
 
 
 def _width(described: Described) -> int:
-    """How many features reach the learner."""
+    """Number of features that the learner takes."""
     return width_after(described.steps, described.n_features)
 
 

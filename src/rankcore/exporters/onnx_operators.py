@@ -72,7 +72,7 @@ class Graph:
         return self.add("Cast", name, to=DOUBLE)
 
     def keep(self, outputs: Iterable[str]) -> None:
-        """Leave out what none of the outputs needs."""
+        """Remove operators that no output needs."""
         needed = {*outputs}
         kept = []
         for node in reversed(self.nodes):
@@ -84,7 +84,7 @@ class Graph:
 
 
 def _looks_like(numbers: Any, neutral: float) -> bool:
-    """Whether it is one number that only rounding makes neutral."""
+    """Whether a constant is a single number that changes values only by rounding."""
     values = np.asarray(numbers, dtype=np.float64)
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)

@@ -33,7 +33,7 @@ def probabilities(graph: Graph, score: str, calibration: Calibration) -> str:
 
 
 def cheapest(graph: Graph, table: str, calibration: Calibration) -> str:
-    """The rank of least expected cost, int64 (n); of equals to rounding the lowest."""
+    """Rank of minimum expected cost, int64 (n); the lowest among ties up to rounding."""
     total = ""
     for rank, costs in enumerate(calibration.costs):  # the order of C, which MatMul has not
         chances = graph.add("Gather", table, graph.array([rank], np.int64), axis=1)
@@ -47,7 +47,7 @@ def cheapest(graph: Graph, table: str, calibration: Calibration) -> str:
 
 
 def _cumulative(graph: Graph, z: str, calibration: Calibration) -> str:
-    """What the logistic distribution has between the thresholds, (n, k)."""
+    """Probabilities of the logistic distribution between the thresholds, (n, k)."""
     bounds = graph.add("Sub", graph.array(calibration.curves[0]), graph.times(z, calibration.slope))
     upper = _beside(graph, bounds, 0, 1, math.inf)
     lower = _beside(graph, bounds, 1, 0, -math.inf)
@@ -66,7 +66,7 @@ def _logistic(graph: Graph, x: str) -> str:
 
 
 def _exponential(graph: Graph, x: str) -> str:
-    """Of x <= 0, as rc_kernel_exp; a NaN stays one."""
+    """exp(x) for x <= 0, as rc_kernel_exp; NaN stays NaN."""
     inside = graph.add("GreaterOrEqual", x, graph.array(LEAST))
     held = graph.add("Where", inside, x, graph.array(LEAST))
     magic = graph.array(MAGIC)
@@ -125,6 +125,6 @@ def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
 
 
 def _beside(graph: Graph, table: str, before: int, after: int, value: float) -> str:
-    """A table with further columns of a number."""
+    """Append constant columns to a table."""
     pads = graph.array([0, before, 0, after], np.int64)
     return graph.add("Pad", table, pads, graph.array(value))

@@ -1,4 +1,4 @@
-"""Models as what most targets know: one weighted sum of features, or a sum of trees."""
+"""Models in the forms of most targets: a weighted sum of features, or a sum of trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankcore.exporters.front import Columns, by_column, last_not_above
 
 
 class Refused(ValueError):
-    """What a target cannot express."""
+    """Raised if a target format cannot express a model."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Tree:
     children : ndarray of int64, shape (n, 2)
         Left and right; higher than the node.
     missing : ndarray of int64, shape (n,)
-        Which of the two a NaN takes.
+        Child that NaN follows.
     values : ndarray of float64, shape (n,)
         Of leaves.
     """
@@ -69,11 +69,11 @@ class Tree:
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
-        """Of each node."""
+        """Mask of the leaves among the nodes."""
         return self.features < 0
 
     def of_numbers(self) -> Tree:
-        """The same tree for targets without NaN: no node that only a NaN goes left of."""
+        """The tree for targets without NaN, without the nodes that only NaN sends left."""
         if self.features[0] >= 0 and self.thresholds[0] == -np.inf:
             start = int(self.children[0, 1])  # the leaf of the NaN is node 1, the others follow
             children = np.where(self.children < 0, -1, self.children - start)
@@ -109,7 +109,7 @@ class Forest:
     zero_missing: bool
 
     def without_missing_zeros(self, target: str) -> list[Tree]:
-        """The trees, of a target to which a zero is a number.
+        """The trees for targets in which zero is an ordinary number.
 
         Raises
         ------
@@ -175,7 +175,7 @@ def as_linear(described: Described, target: str, clips: bool = False) -> Linear 
     ----------
     described : Described
     target : str
-        What error messages call it.
+        Its name in error messages.
     clips : bool
         Whether the target can clip values and replace missing ones.
 
@@ -240,9 +240,9 @@ def as_forest(
     described : Described
         Of the form "stumps" or "trees".
     target : str
-        What error messages call it.
+        Its name in error messages.
     dtype : numpy.float32 or numpy.float64
-        What the target compares.
+        Comparison of the target.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def _moved(
 
 
 def _missing(columns: Columns, n: int) -> Floats | None:
-    """What a NaN has become before it reaches the learner; None if it stays one."""
+    """Value that replaces NaN before the learner; None if NaN stays."""
     if not columns.has("impute"):
         return None
     return columns.apply(np.full(n, np.nan), np.arange(n))
@@ -328,7 +328,7 @@ def _none(n: int) -> NDArray[np.int64]:
 def _trees_of_stumps(
     scoring: Scoring, columns: Columns, dtype: type[np.floating[Any]]
 ) -> list[Tree]:
-    """A balanced tree for each feature, whose leaves are what its values add to the score."""
+    """A balanced tree for each feature, whose leaves are values of its step function."""
     arrays = scoring.arrays
     offsets = arrays["offsets"].tolist()
     replaced = _missing(columns, columns.source.size)
@@ -351,7 +351,7 @@ def _trees_of_stumps(
 
 
 def _with_zero(bounds: Floats, values: Floats, at_zero: float) -> tuple[Floats, Floats]:
-    """A step function whose value at zero is another one than around it: two more steps."""
+    """Add two steps to a step function whose value at zero differs from that around it."""
     at = int(np.searchsorted(bounds, 0.0))
     if values[at] == at_zero:
         return bounds, values
@@ -367,7 +367,7 @@ def _with_zero(bounds: Floats, values: Floats, at_zero: float) -> tuple[Floats, 
 
 
 def _segments(values: Floats, bounds: Floats) -> tuple[Floats, Floats]:
-    """The same step function without thresholds that nothing lies between or below."""
+    """The step function without redundant thresholds."""
     kept_values = [float(values[0])]
     kept_bounds: list[float] = []
     for bound, value in zip(bounds.tolist(), values[1:].tolist(), strict=True):
@@ -385,7 +385,7 @@ def _leaf(value: float) -> Tree:
 
 
 def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tree:
-    """A tree over the steps of one feature; a NaN reaches a leaf of its own if it has to."""
+    """A tree over the steps of one feature; NaN reaches a separate leaf if required."""
     side = int(np.argmax(values == missing)) if (values == missing).any() else -1
     features: list[int] = []
     thresholds: list[float] = []
@@ -402,7 +402,7 @@ def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tr
         return len(features) - 1
 
     def grow(first: int, last: int) -> int:
-        """Of the values first .. last, and the thresholds between them."""
+        """Tree over values first .. last and the thresholds between them."""
         if first == last:
             return add(-1, 0.0, float(values[first]))
         middle = (first + last) // 2

@@ -1,4 +1,4 @@
-"""Elasticsearch and OpenSearch Learning to Rank, and Apache Solr's."""
+"""Models for the Learning to Rank plugins of Elasticsearch and OpenSearch, and for Apache Solr."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Term:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the value is taken as it is."""
+        """Whether the value is not normalised."""
         return self.mean == 0.0 and self.deviation == 1.0
 
 
 def terms(linear: Linear, described: Described, target: str) -> list[Term]:
-    """A weighted sum for targets that normalise features but know no intercept.
+    """A weighted sum for targets that normalise features but have no intercept.
 
     The intercept is added to the feature of the largest weight, through its mean.
 
@@ -40,7 +40,7 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
     linear : Linear
     described : Described
     target : str
-        What error messages call it.
+        Its name in error messages.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def export_elasticsearch(
 
 
 def export_opensearch(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """As `export_elasticsearch`; a feature that is absent takes the way of a NaN."""
+    """As `export_elasticsearch`, where an absent feature follows the path of NaN."""
     return _create_model(described, path, name, "opensearch")
 
 

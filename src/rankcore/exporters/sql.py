@@ -56,7 +56,7 @@ def _quoted(name: str) -> str:
 
 
 def _number(value: float) -> str:
-    """A literal that is of double precision everywhere; with an exponent, or it is a decimal."""
+    """Double-precision literal; always with an exponent, as it would be a decimal without."""
     text = repr(float(value))
     return f"({text})" if "e" in text else f"({text}e0)"
 
@@ -74,7 +74,7 @@ def _joined(added: list[str]) -> str:
 
 
 def _after_steps(columns: Columns, names: list[str]) -> list[str]:
-    """What the steps in front make of columns, in the order of Python."""
+    """SQL expressions of columns after the preceding steps, in Python's order of operations."""
     found = [names[source] for source in columns.source.tolist()]
     signs = {"subtract": "-", "add": "+", "multiply": "*", "divide": "/"}
     for step in columns.steps:
@@ -96,7 +96,7 @@ def _after_steps(columns: Columns, names: list[str]) -> list[str]:
 
 
 def _scaled(x: str, sign: str, value: float) -> str:
-    """A product or a quotient that is 0 where it underflows: PostgreSQL raises an error there."""
+    """A product or quotient that is 0 on underflow, where PostgreSQL raises an error."""
     found = f"{x} {sign} {_number(value)}"
     factor = Fraction(value) if sign == "*" else 1 / Fraction(value)
     if not factor:

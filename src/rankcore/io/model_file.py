@@ -1,4 +1,4 @@
-"""Model files: one file per model, nothing in it that could run, for every language to read.
+"""Model files: one file per model, without executable code, readable from any language.
 
 A model file is a safetensors file: a JSON header, then raw arrays. ``docs/model_file.md`` names all
 that is in it. Everything is checked on the way in: names and sizes before an array is looked at, so
@@ -38,7 +38,7 @@ LONGEST_MESSAGE = 500
 CHECKSUM = "~crc32"
 # Metadata; those of the scoring come besides.
 METADATA = ("format", "version", "labels", "checksum")
-# Those of a model, and with its name before them of each model that it asks.
+# Keys of a model; those of each model that it uses have its name as a prefix.
 OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler")
 SCORING = "scoring"
 
@@ -179,19 +179,19 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
         arrays = Arrays(content, tensors, texts, mapped=not verify)
         model = _rebuild(metadata, arrays)
         arrays.check_all_read(_scored_with(metadata, arrays))
-    except Exception as error:  # as does what a crafted document asks for
+    except Exception as error:  # crafted documents can raise any exception
         raise ValueError(f"is damaged: {_shortened(error)}") from error
     return model
 
 
 def _shortened(error: Exception) -> str:
-    """The message of an error, which may quote all of a file."""
+    """The message of an error, shortened, as it may quote a whole file."""
     text = str(error)
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} ..."
 
 
 def _check_sum(content: bytes | mmap.mmap, last: safetensors.Tensor) -> None:
-    """Raise ValueError unless the checksum at the end of a file is that of what is before it."""
+    """Raise ValueError unless the checksum at the end of a file matches its content."""
     found, step = 0, 2**24
     with memoryview(content) as whole:
         if last.last != len(whole):
@@ -203,7 +203,7 @@ def _check_sum(content: bytes | mmap.mmap, last: safetensors.Tensor) -> None:
 
 
 def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
-    """The parts of a model file, in their order."""
+    """Parts of a model file, in their order."""
     assert spec.scoring is not None
     metadata = {"format": FORMAT, "version": str(VERSION)}
     arrays: dict[str, Any] = {}
@@ -231,7 +231,7 @@ def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
 def _add_model(
     prefix: str, whole: Any, spec: ModelSpec, metadata: dict[str, str], arrays: dict[str, Any]
 ) -> None:
-    """Add what describes a model, and each that it asks, under a prefix of its name."""
+    """Add the description of a model, and of each model it uses, under a prefix of its name."""
     scaler, model = split_scaler(whole)
     params: dict[str, Any] = model.get_params(deep=False)
     found = {
@@ -256,7 +256,7 @@ def _add_model(
 
 
 def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str]:
-    """Metadata of how a model answers; what `arrays` lack of its numbers is added to them."""
+    """Metadata of the scoring form; arrays that `arrays` lack are added to them."""
     metadata = {SCORING: scoring.form}
     metadata |= {f"{SCORING}.{name}": str(fact) for name, fact in scoring.facts.items()}
     known = {_where(array): name for name, array in arrays.items()}
@@ -270,7 +270,7 @@ def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str
 
 
 def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> set[str]:
-    """Names of the arrays that scores are computed from, for readers that only want to score.
+    """Names of the arrays that scoring needs, for readers that only score.
 
     They follow from what the learner has read, and are not read here.
     """
@@ -287,12 +287,12 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
 
 
 def _where(array: np.ndarray) -> tuple[Any, ...]:
-    """The same for arrays that are the same numbers in memory."""
+    """Address and layout of an array: equal for views of the same numbers."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
 class Arrays(Mapping[str, np.ndarray]):
-    """The arrays of a model file by name, each read when it is asked for.
+    """The arrays of a model file by name, each read on access.
 
     Attributes
     ----------
@@ -345,7 +345,7 @@ class Arrays(Mapping[str, np.ndarray]):
         return len(self.shapes)
 
     def check_all_read(self, others: set[str]) -> None:
-        """Raise if there is an array that the learner did not ask for, but for some others."""
+        """Raise if there is an array that the learner did not read, except for some others."""
         unknown = self._tensors.keys() - self._read - others
         if unknown:
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
@@ -387,7 +387,7 @@ def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
 
 
 def _rebuild_model(metadata: dict[str, str], arrays: Any) -> tuple[Any, set[str]]:
-    """A model, and the names of the metadata that are its own or of models that it asks."""
+    """A model, and the names of the metadata that belong to it or to models that it uses."""
     kind = learner_named(metadata["learner"])
     if kind is None:
         raise ValueError(

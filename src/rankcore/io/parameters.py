@@ -1,4 +1,4 @@
-"""Parameters of estimators as JSON values, and classes of learners by their names."""
+"""Parameters of estimators as JSON values, and classes of learners by name."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_learner(model: Any) -> None:
 
 
 def encode_param(name: str, value: Any) -> Any:
-    """A parameter as a JSON value; raise TypeError where that takes pickling."""
+    """Encode a parameter as a JSON value; raise TypeError if that requires pickling."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
@@ -75,7 +75,7 @@ def encode_param(name: str, value: Any) -> Any:
 
 
 def _encode_estimator(whole: Any) -> dict[str, Any]:
-    """An estimator that is a parameter, not fitted; of a frozen one only that it is one."""
+    """An estimator parameter, not fitted; a frozen one is only marked as such."""
     if is_frozen(whole):
         return {"frozen": "estimator"}
     scaler, learner = split_scaler(whole)
@@ -102,7 +102,7 @@ def _decode_estimator(found: dict[str, Any]) -> Any:
 
 
 def decode_param(value: Any) -> Any:
-    """The parameter that `encode_param` made a JSON value of."""
+    """Decode a parameter from the result of `encode_param`."""
     if isinstance(value, dict) and value.keys() == {"frozen"}:
         from sklearn.frozen import FrozenEstimator
 

@@ -48,7 +48,7 @@ _END = re.compile(rf"{_SPACE}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Where an array lies in a file.
+    """Location of an array in a file.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Tensor:
 
 
 def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
-    """The parts of a file, to be written one after the other.
+    """Parts of a file, to be written in order.
 
     Arrays of wide items come first, so that all are aligned, and those of one width by name: equal
     arrays make equal files.
@@ -102,7 +102,7 @@ def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> lis
 
 
 def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """The metadata of a file, and where its arrays lie.
+    """Metadata of a file, and the locations of its arrays.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
         raise ValueError(f"{size} bytes are too few for the header that they announce")
     if n > LONGEST_HEADER:
         raise ValueError(f"its header has {n} bytes; at most {LONGEST_HEADER} are supported")
-    # A header begins with a brace: so its readers tell it from other files.
+    # A header begins with a brace, by which readers recognise the format.
     if content[LENGTH_BYTES : LENGTH_BYTES + 1] != b"{":
         raise ValueError("it has no header of a safetensors file")
     metadata: dict[str, str] = {}
@@ -155,9 +155,9 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 
 def _walk(text: str, at: int, take: Callable[[str, int], int]) -> int:
-    """Read a JSON object that begins at a place; the place behind it.
+    """Parse a JSON object at a position; return it and the position after it.
 
-    ``take`` reads what a name stands for, and returns the place behind that.
+    ``take`` reads the value of a name, and returns the position after it.
     """
     opening = _matched(_OPENING, text, at)
     at = opening.end()
@@ -210,7 +210,7 @@ def _tensor(name: str, entry: Any, begin: int) -> Tensor:
 
 
 def view(content: Any, tensor: Tensor) -> NDArray[Any]:
-    """An array of a file where it lies, read-only."""
+    """Read-only view of an array in a file."""
     n = math.prod(tensor.shape)
     if n == 0:
         return np.empty(tensor.shape, tensor.dtype)

@@ -22,7 +22,7 @@ def with_scaler(scaler: Any, learner: Any) -> Any:
 
 
 def split_scaler(model: Any) -> tuple[Any, Any]:
-    """The scaler, or None, and the learner of what `rankcore.load` returns.
+    """The scaler, or None, and the learner in a result of `rankcore.load`.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, 
 
 
 def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
-    """What a scaler does to a value, for readers of a model file that know no scikit-learn.
+    """Numeric form of a scaler, for readers of a model file without scikit-learn.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
 def restore_scaled(
     facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], learner: Any
 ) -> Any:
-    """The pipeline that `describe_scaler` described, around its learner.
+    """Restore the pipeline from the result of `describe_scaler`, around its learner.
 
     Raises
     ------

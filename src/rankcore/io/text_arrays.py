@@ -23,7 +23,7 @@ LARGEST, TIMES = 2**20, 16
 def encode(
     arrays: Mapping[str, NDArray[Any]],
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Arrays of numbers in place of text and dates, and what those were.
+    """Encode arrays of text and dates as numbers, with their original types.
 
     Text becomes its UTF-8, one string after the other, and beside it an array of where each ends.
     Dates and spans of time become int64, as NumPy counts them.
@@ -66,7 +66,7 @@ def encode(
 
 
 def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray[Any]:
-    """An array that `encode` wrote.
+    """Decode an array from the result of `encode`.
 
     Parameters
     ----------
@@ -114,5 +114,5 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
 
 
 def _fits(size: int, content: NDArray[np.uint8], strings: list[Any]) -> bool:
-    """Whether an array of NumPy's strings is not many times as large as what a file has of it."""
+    """Whether an array of NumPy strings has a size in proportion to its bytes in the file."""
     return size <= LARGEST + TIMES * (content.nbytes + 8 * len(strings))

@@ -20,9 +20,9 @@ PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 
 # What a pair of equal scores counts, in halves.
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
-# Integers may be greater, but not as float64.
+# Integers may be larger, but not as float64.
 LARGEST = float(np.finfo(np.float64).max)
-# From this number of rows on, dealing them out into buckets pays for itself.
+# From this number of rows on, sorting by buckets is faster.
 _HUGE = 1 << 17
 # Each block of rows keeps account of the buckets; what is made of rows is made of a part of it.
 _BLOCK = 1 << 18
@@ -45,7 +45,7 @@ def auc_score(
 ) -> float | PerQuery:
     """Area under the ROC curve: share of the pairs of a positive and a negative row in order.
 
-    This is the probability that a positive row has a greater score than a negative one (the
+    This is the probability that a positive row has a higher score than a negative one (the
     statistic of Mann and Whitney, 1947, over the number of pairs).
 
     Parameters
@@ -53,14 +53,14 @@ def auc_score(
     y_true : array-like of numbers, shape (n,)
         True labels; any finite numbers.
     y_score : array-like of numbers, shape (n,)
-        Scores, greater for more likely positive; finite. Compared as float64.
+        Scores, higher for more likely positive; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. Pairs are within queries, and the
         result is the mean over queries. None: all rows are one query.
     rel : float
         The smallest label that is positive.
     ties : {"half", "optimistic", "pessimistic"}
-        What a pair of equal scores counts: a half, as much as one in order, or nothing.
+        Credit for a pair of equal scores: a half, one, or zero.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights of the rows; a pair weighs the product.
     empty : float, "skip" or "raise"
@@ -148,7 +148,7 @@ def _is_beyond(number: Any) -> bool:
 
 
 def _is_finite(x: NDArray[Any]) -> bool:
-    # NaN is both the least and the greatest of what it is among: no temporary is needed.
+    # Minimum and maximum propagate NaN: no temporary is needed.
     return bool(np.isfinite(x.min()) and np.isfinite(x.max()))
 
 
@@ -212,7 +212,7 @@ def _areas(
 
 
 def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | None) -> float:
-    """AUC of one query that outgrows the cache."""
+    """AUC of one query that is larger than the cache."""
     n = scores.size
     edges = np.append(np.arange(0, n, _BLOCK, dtype=np.int64), n)
     counts = np.zeros((edges.size - 1, kernels.N_SPLITTERS + 1), dtype=np.int64)
@@ -275,7 +275,7 @@ def _splitters(
 
 
 def _combined(sums: NDArray[Any], tied: NDArray[Any], ties: int, counted: bool) -> float:
-    """From buckets and the splitters between them to one AUC; in integers if rows are counted."""
+    """AUC from buckets and the splitters between them; in integers if rows are counted."""
     if counted:
         sums, tied = sums.astype(np.int64), tied.astype(np.int64)
     greater: Any = 0

@@ -1,4 +1,4 @@
-"""What a comparison of systems found: differences, intervals and p-values, as a table."""
+"""Result of a comparison of systems: differences, intervals and p-values, as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Contrast:
     Parameters
     ----------
     measure, a, b : str
-        What is measured, and the two systems.
+        The measure, and the two systems.
     mean_a, mean_b : float
         Means over the queries in which both are defined.
     difference : float
@@ -57,7 +57,7 @@ class Contrast:
 
 
 class Comparison:
-    """What `compare` found: contrasts, in the order of measures and systems.
+    """Result of `compare`: contrasts, in the order of measures and systems.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Comparison:
         return self.contrasts[i]
 
     def differences(self, contrast: int = 0) -> Floats:
-        """Differences of the queries that a contrast is about.
+        """Differences of the queries of a contrast.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class Comparison:
         return (b - a)[~(np.isnan(a) | np.isnan(b))]
 
     def queries(self, contrast: int = 0) -> NDArray[Any]:
-        """Ids of the queries that a contrast is about.
+        """Ids of the queries of a contrast.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Comparison:
         return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=3)
 
     def _narrow_table(self) -> Table:
-        """The same in two lines a contrast, which fit into a terminal."""
+        """Table with two lines per contrast, which fits a terminal."""
         headings = ("measure", "a\nb", "mean", f"b - a\n{self._level}", "p\nHolm")
         rows = [
             (
@@ -207,7 +207,7 @@ class Comparison:
 
 
 def paired(a: Evaluation, b: Evaluation, measure: str) -> tuple[Floats, Floats]:
-    """Values of the two in the queries they have in common, in the order of the first."""
+    """Values of both systems in their common queries, in the order of the first."""
     place = {query: i for i, query in enumerate(b.qid.tolist())}
     both = [(i, place[query]) for i, query in enumerate(a.qid.tolist()) if query in place]
     if not both:

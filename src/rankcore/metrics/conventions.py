@@ -1,4 +1,4 @@
-"""What a measure means where the tools disagree: one object that says it, and the tools' own."""
+"""Conventions of measures where tools disagree, and the named conventions of each tool."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _CHOICES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
-    """Choices that decide what a ranking measure is worth.
+    """Choices that define a ranking measure.
 
     Parameters
     ----------
     gain : {"exp2", "linear"}, sequence of floats, or callable
-        What a label is worth to DCG: ``2**y - 1``, ``y``, entry ``y`` of a table, or what the
-        callable makes of the array of labels (float64, shape (n,), to the same shape).
+        Gain of a label in DCG: ``2**y - 1``, ``y``, entry ``y`` of a table, or the
+        callable applied to the array of labels (float64, shape (n,), to the same shape).
     discount : {"log2", "letor"}
-        What position ``i`` divides it by: ``log2(1 + i)``; or 1 for the first two positions and
+        Divisor of the gain at position ``i``: ``log2(1 + i)``; or 1 for the first two positions and
         ``log2(i)`` from the third on.
     ties : {"average", "first", "last", "optimistic", "pessimistic"}
         Documents of equal score: the expectation over all their orders, the order of the rows,
@@ -59,18 +59,18 @@ class Convention:
     short_precision : {"value", "zero"}
         P@k of a query of fewer than ``k`` documents: what the formula gives, or 0.
     precision_divisor : {"k", "available"}
-        What P@k divides by: ``k``, or the smaller of ``k`` and the number of documents.
+        Divisor of P@k: ``k``, or the smaller of ``k`` and the number of documents.
     ap_divisor : {"relevant", "reachable", "found"}
-        What AP@k divides by: all relevant documents, the smaller of their number and ``k``, or
+        Divisor of AP@k: all relevant documents, the smaller of their number and ``k``, or
         those within the first ``k`` (only with ties in the order of the rows or its reverse).
     ap_ties : {"expected", "together"}
-        What averaged ties are to AP: the expectation over their orders, or all at the position of
+        AP of tied documents: the expectation over their orders, or all at the position of
         the last of them, as a threshold on the scores would have it.
     recall_points : {"rounded", "up"}
-        How many of R relevant documents are a share of them, to interpolated precision:
+        Number of documents for a recall x of R relevant ones, in interpolated precision:
         ``x * R`` rounded to the nearest, or ``x * R + .9`` rounded down.
     persistence : float
-        The chance that a user of rank-biased precision goes on to the next document.
+        Probability that a user of rank-biased precision views the next document.
     single_precision : bool
         Whether scores are compared as float32, in which near ones tie.
 
@@ -160,7 +160,7 @@ def _is_finite(value: Any) -> bool:
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         return False
     number: Any = value
-    return bool(abs(number) <= float(np.finfo(np.float64).max))  # an integer may be greater
+    return bool(abs(number) <= float(np.finfo(np.float64).max))  # an integer may be larger
 
 
 _XGBOOST = Convention(
@@ -179,7 +179,7 @@ CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
     {
         # ndcg_score, dcg_score; average precision as average_precision_score for each query.
         "sklearn": Convention(gain="linear", single="raise", ap_ties="together"),
-        # The greatest document id first among equals: pass docid=. The newest version.
+        # Descending document ids among equal scores: pass docid=. The newest version.
         "trec_eval": _TREC,
         "trec": _TREC,
         "trec_eval-10": _TREC,
@@ -197,7 +197,7 @@ CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
 
 
 def resolve(convention: str | Convention | None, **choices: Any) -> Convention:
-    """Convention with some choices made otherwise.
+    """Copy of a convention with some choices replaced.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From labels, scores and query ids to the values of measures, query by query."""
+"""Values of measures, query by query, from labels, scores and query ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GAINED = {"dcg", "ndcg", *_IDEAL}
 _CUT_BY_DEFAULT = {"ndcg", "average_precision"}
 # Binary measures that need no relevant document to be defined.
 _DEFINED = {"precision", "hit"}
-# Those that tell a document that nobody judged from one that was judged not to be relevant.
+# Measures that distinguish unjudged documents from those judged not relevant.
 OF_JUDGMENTS = {
     "judged",
     "unjudged",
@@ -66,15 +66,15 @@ def measure_queries(
 ) -> Floats:
     """Values of measures for every query; each query is sorted once.
 
-    Once more if some measures tell apart what nobody judged, and some are not.
+    Twice if only some of the measures distinguish unjudged documents.
 
     Parameters
     ----------
     data : Judged
     measures : sequence of Measure
-        What to measure.
+        Measures to compute.
     convention : Convention
-        What holds where a measure does not say otherwise.
+        Defaults that a measure may override.
     rows : ndarray of int64, shape (n,), optional
         The rows query by query, those of each in the order that breaks ties (`rows_by_id`).
     retrieved, unjudged, n_jobs
@@ -122,7 +122,7 @@ def measure_queries(
 
 @dataclass(frozen=True)
 class _Task:
-    """What is measured: rows, and how they are read."""
+    """Input of an evaluation: rows, and how they are read."""
 
     scores: Floats
     labels: Floats
@@ -144,7 +144,7 @@ def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 
 def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
-    """Values of measures as the kernel knows them."""
+    """Values of the measures in the kernel's terms."""
     convention, queries = task.convention, task.queries
     gains = _given_gains(measures, convention, task.labels)
     sizes = np.diff(queries.bounds)
@@ -177,7 +177,7 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 
 def _named_gains(gains: Sequence[tuple[float, float]], labels: Floats) -> Floats:
-    """What labels are worth where some have gains of their own."""
+    """Labels with the custom gains of some of them."""
     worth = labels.copy()
     for label, gain in gains:
         worth[labels == label] = gain
@@ -266,7 +266,7 @@ def _given_gains(
 
 
 def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
-    """The measures as the kernel reads them."""
+    """The measures in the kernel's form."""
     plan = np.zeros(len(measures), dtype=_MEASURE)
     for row, m in zip(plan, measures, strict=True):
         gain = m.gain or (convention.gain if isinstance(convention.gain, str) else "given")
@@ -296,7 +296,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
 
 
 def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
-    """What the positions divide by, turned over, as far down as DCG looks."""
+    """Reciprocal discounts of the positions, down to the maximum depth of DCG."""
     depth = max([m.k or longest for m in measures if m.kind in _GAINED], default=0)
     position = np.arange(1, min(depth, longest) + 1, dtype=np.float64)
     if name == "letor":
@@ -339,7 +339,7 @@ def _settle(
     queries: Queries,
     sizes: NDArray[np.int64],
 ) -> None:
-    """Put in what the convention says of queries without relevant documents, or of one document."""
+    """Apply the convention for queries without relevant documents, or with one document."""
     empty = convention.empty if measure.empty is None else measure.empty
     undefined = np.isnan(values)
     if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:

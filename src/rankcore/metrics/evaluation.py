@@ -41,7 +41,7 @@ _OF_PAIRS = {"auc", *_COUNTED}
 
 
 class Evaluation(Mapping[str, float]):
-    """What `evaluate` found: a mapping from the names that were asked for to means over queries.
+    """Result of `evaluate`: a mapping from the names given to means over queries.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class Evaluation(Mapping[str, float]):
     qid : ndarray, shape (n_queries,)
         The queries, in order of first appearance.
     convention : Convention
-        What the measures mean.
+        Convention of the measures.
     weights : ndarray, shape (n_queries,), optional
         Weights of the queries in the means.
     over : dict of str to {"mean", "geometric", "sum"}, optional
-        What is made of the values of the queries, where it is not their mean.
+        Aggregate over queries, for measures whose aggregate is not the mean.
 
     Attributes
     ----------
@@ -153,9 +153,9 @@ def evaluate(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, greater for more relevant; any finite numbers.
+        True labels, higher for more relevant; any finite numbers.
     y_score : array-like of numbers, shape (n,)
-        Scores, greater for higher in the ranking; finite. Compared as float64.
+        Scores, higher for a better rank; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. None: all rows are one query.
     metrics : str or iterable of str
@@ -168,7 +168,7 @@ def evaluate(
         trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. A name says what is measured; the
         convention says how it is counted.
     convention : str or Convention, optional
-        What gains, ties, queries without relevant documents and more are taken to mean:
+        Convention of gains, ties, queries without relevant documents and more:
         ``"sklearn"``, ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``,
         ``"xgboost"``, ``"xgboost-"``, ``"letor3"``, ``"letor4"``, ``"ranx"``, or one of your own.
         None: `Convention` ``()``.
@@ -176,7 +176,7 @@ def evaluate(
         Non-negative weights of the queries in the means, in order of first appearance.
     docid : array-like, shape (n,), optional
         Document ids. Where the convention breaks ties by the order of rows, it does so by the
-        order of these instead: trec_eval puts the greatest first.
+        order of these instead: trec_eval sorts them in descending order.
     retrieved : array-like of bool, shape (n,), optional
         False for a document that was judged but is not in the ranking: it counts among the
         relevant ones, and in the ideal order, but is never found. Its score is not looked at.

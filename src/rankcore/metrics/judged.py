@@ -1,4 +1,4 @@
-"""Labels, scores and queries of rows: checked once, and handed down."""
+"""Labels, scores and queries of rows, checked once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Judged:
     queries: Queries
 
     def sorted(self, rows: NDArray[np.int64] | None, n_jobs: int | None) -> Judged:
-        """The same, each query by descending score: no kernel that follows has to sort them.
+        """Copy with each query sorted by descending score, so that no later kernel sorts.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ def judged(y_true: Any, y_score: Any, qid: Any) -> Judged:
 
 
 def check_lengths(labels: NDArray[Any], scores: NDArray[Any]) -> None:
-    """Raise ValueError unless there are as many labels as scores, and some."""
+    """Raise ValueError unless labels and scores have the same length, above 0."""
     if labels.size != scores.size:
         raise ValueError(
             f"y_true and y_score must have the same length; found {labels.size} and {scores.size}"

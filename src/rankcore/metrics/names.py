@@ -132,33 +132,33 @@ _FORM = re.compile(
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of one query, and where it differs from the convention it is taken under.
+    """A measure, and its deviations from the convention.
 
     Parameters
     ----------
     kind : str
-        What it is, such as ``"ndcg"``.
+        Its kind, such as ``"ndcg"``.
     k : int, optional
         Positions it looks at; None for all.
     rel : float, optional
         The smallest label that is relevant.
     gain : str, optional
-        What a label is worth to DCG.
+        Gain of a label in DCG.
     empty : float, optional
         Its value for a query in which nothing is relevant.
     Z, m : int, optional
         The parameters of the Phi family.
     x : float, optional
-        The parameter of RBP (persistence), ERR (greatest label), F (weight of recall), of
+        The parameter of RBP (persistence), ERR (maximum label), F (weight of recall), of
         interpolated precision (recall) and of precision at a multiple of R.
     levels : tuple of float, optional
         Several of them, over which the measure is averaged.
     weights : tuple of four floats, optional
-        What utility adds up.
+        Terms of utility.
     gains : tuple of (float, float), optional
-        What some labels are worth to DCG; others are worth what they are.
+        Gains of some labels in DCG; others are their own gains.
     over : {"mean", "geometric", "sum"}
-        What is made of the queries' values.
+        Aggregate over queries.
     """
 
     kind: str
@@ -176,7 +176,7 @@ class Measure:
 
 
 def parse(name: str) -> list[tuple[str, Measure]]:
-    """Read the name of a measure.
+    """Parse the name of a measure.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     Returns
     -------
     list of (str, Measure)
-        One pair, named as it was asked for; of a list of cut-offs one pair each, named as
+        One pair, named as given; for a list of cut-offs one pair each, named as
         trec_eval names them; of a set of measures of trec_eval, such as ``"official"``, all.
 
     Raises
@@ -237,7 +237,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     stem, mark = name.strip()[: form.start("mark")], form["mark"]
     if len(cuts) == 1 and mark != ".":
         return [(name, replace(measure, k=cuts[0]))]
-    mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 asks for what is called P_5
+    mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 is another spelling of P_5
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
 
 
@@ -257,7 +257,7 @@ def _cut(name: str, text: str) -> int:
 
 
 def _with_number(measure: Measure, name: str, key: str, value: Any) -> Measure:
-    """Take in a parameter that is a number."""
+    """Add a numeric parameter."""
     low, high = _NUMBERS[measure.kind, key]
     try:
         x = float(value)
@@ -269,12 +269,12 @@ def _with_number(measure: Measure, name: str, key: str, value: Any) -> Measure:
 
 
 def greater_is_better(name: str) -> bool:
-    """Whether a measure is no loss.
+    """Whether higher values of a measure are better.
 
     Parameters
     ----------
     name : str
-        As `parse` takes it; what is no name of a measure is taken for one that is no loss.
+        As `parse` takes it; other strings count as measures for which higher is better.
 
     Returns
     -------
@@ -289,7 +289,7 @@ def greater_is_better(name: str) -> bool:
 
 
 def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
-    """Take in what ir-measures writes in parentheses: ``rel=2``, ``dcg='exp-log2'``."""
+    """Add parameters in parentheses, as in ir-measures: ``rel=2``, ``dcg='exp-log2'``."""
     for argument in (text or "").split(","):
         if not argument.strip():
             continue

@@ -83,7 +83,7 @@ def accuracy_within(
     """
     if not d >= 0:
         raise ValueError(f"d must be at least 0, found {d!r}")
-    d = min(d, float(np.finfo(np.float64).max))  # no distance is greater
+    d = min(d, float(np.finfo(np.float64).max))  # no distance is larger
     truth, guess = _ranks(y_true, y_pred, labels)
     within = _distance(truth, guess) <= d
     return weighted_mean(within, row_weights(sample_weight, within.size))
@@ -214,7 +214,7 @@ def confusion_by_rank(
     normalize: str | None = None,
     sample_weight: Any = None,
 ) -> Floats:
-    """How often each rank was predicted as each: near the diagonal is nearly right.
+    """Confusion matrix of ranks, lowest rank first.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def confusion_by_rank(
     return np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
 
 
-# Measures of predicted ranks by name, and whether greater is better.
+# Measures of predicted ranks by name, and whether higher is better.
 ORDINAL: dict[str, tuple[Callable[..., float], bool]] = {
     "rank_loss": (rank_loss, False),
     "macro_rank_loss": (macro_rank_loss, False),
@@ -351,7 +351,7 @@ def _as_numbers(name: str, x: NDArray[Any]) -> Floats:
 
 
 def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
-    """The labels that there are, lowest first."""
+    """The distinct labels, lowest first."""
     if labels is None:
         return np.union1d(_as_numbers("y_true", truth), _as_numbers("y_pred", guess))
     refuse_mask(labels, "labels")
@@ -367,7 +367,7 @@ def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArr
 
 
 def places_of(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
-    """Where among the known labels each label is."""
+    """Index of each label among the known labels."""
     sorter = np.argsort(known, kind="stable")
     place = np.searchsorted(known, x, sorter=sorter)
     found = sorter[np.minimum(place, known.size - 1)]

@@ -1,4 +1,4 @@
-"""Measures of pairs of rows: how many, and by how much, are not in the order of their labels."""
+"""Measures of pairs of rows in the wrong order: their number, or by how much."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def pairwise_misranking(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, greater for better, of any number of levels; finite.
+        True labels, higher for better, of any number of levels; finite.
     y_score : array-like of numbers, shape (n,)
-        Scores, greater for higher in the ranking; finite. Compared as float64.
+        Scores, higher for a better rank; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order; pairs are within queries. None: all
         rows are one query.
     ties : {"error", "half", "correct"}
-        What a pair of equal scores counts.
+        Credit for a pair of equal scores.
     pooled : bool
         Whether the result is the share among the pairs of all queries, in which a query counts as
         much as it has pairs, instead of the mean over queries.
@@ -169,7 +169,7 @@ def margin_loss(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, greater for better: all pairs with different labels are compared. Not looked
+        True labels, higher for better: all pairs with different labels are compared. Not looked
         at, and may be None, if there are ``pairs``.
     y_score : array-like of numbers, shape (n,)
         Scores; finite.
@@ -227,7 +227,7 @@ def margin_loss(
 def run_kernel(
     kernel: Callable[..., tuple[int, int]], data: Judged, n_jobs: int | None, *arguments: Any
 ) -> None:
-    """Run a kernel over all queries, and turn what it found wrong into an exception."""
+    """Run a kernel over all queries; raise an exception for the error it reports."""
     queries = data.queries
 
     def run(first: int, last: int) -> None:
@@ -269,7 +269,7 @@ class PairCounts:
     apart: NDArray[np.int64]
 
     def errors(self, ties: str) -> Floats:
-        """Pairs in the wrong order, and what those of one score count."""
+        """Pairs in the wrong order, plus the credit for pairs of equal scores."""
         return np.asarray(self.discordant + 0.5 * _TIES[ties] * self.tied)
 
     def misranking(self, ties: str = "error") -> Floats:

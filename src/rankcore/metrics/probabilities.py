@@ -1,4 +1,4 @@
-"""How good probabilities of ranks are: ranked probability, Brier and logarithmic scores."""
+"""Scores of predicted probabilities of ranks: ranked probability, Brier and logarithmic scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures as scikit-learn's searches and cross-validation want them."""
+"""Measures in the form of scikit-learn's searches and cross-validation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rankcore.metrics.ordinal import ORDINAL
 class RankingScorer:
     """Scores an estimator by a ranking measure of its scores, query by query.
 
-    Made by `make_scorer`. It asks for ``qid``, which scikit-learn hands on to scorers when
+    Made by `make_scorer`. It requests ``qid``, which scikit-learn passes to scorers when
     metadata routing is on, sliced as the rows are.
 
     Parameters
@@ -28,14 +28,14 @@ class RankingScorer:
     metric : str
         Name of the measure.
     convention : Convention or str, optional
-        What it means.
+        Its convention.
     """
 
     metric: str
     convention: str | Convention | None = None
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn is to pass on: the queries.
+        """Routing request for ``qid``.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class RankingScorer:
         return value if greater_is_better(self.metric) else -value
 
     def _accept_sample_weight(self) -> bool:
-        """Scikit-learn asks this of scorers when metadata routing is off."""
+        """Signature that scikit-learn expects of scorers without metadata routing."""
         return False
 
 
@@ -133,7 +133,7 @@ def _requests_qid(estimator: Any) -> bool:
 
 
 def make_scorer(metric: str, *, convention: str | Convention | None = None) -> Callable[..., float]:
-    """A scorer for scikit-learn's ``scoring=``.
+    """Make a scorer for scikit-learn's ``scoring=``.
 
     Parameters
     ----------
@@ -142,21 +142,21 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
         ``"rank_loss"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
         ``"quadratic_weighted_kappa"``, ``"accuracy_within"``.
     convention : str or Convention, optional
-        What a ranking measure means.
+        Convention of a ranking measure.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y)``, with ``qid=`` for ranking measures. Greater is better:
-        losses are negated, and may be asked for as ``"neg_rank_loss"`` or ``"neg_misranking"``
-        too.
+        ``scorer(estimator, X, y)``, with ``qid=`` for ranking measures. Higher is better:
+        losses are negated, and are also known as ``"neg_rank_loss"`` or ``"neg_misranking"``
+        as names.
 
     Raises
     ------
     TypeError
-        For what is no name.
+        If a name is not a string.
     ValueError
-        For an unknown name, several cut-offs in one, or ``"neg_"`` before what is no loss.
+        For an unknown name, several cut-offs in one, or ``"neg_"`` without a loss.
 
     Notes
     -----
@@ -187,7 +187,7 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
 
         function, is_no_loss = ORDINAL[name]
         if is_no_loss and name != metric:
-            raise ValueError(f"{name} is no loss, and greater is better already: ask for {name!r}")
+            raise ValueError(f"{name} is not a loss; use {name!r}")
         return sklearn_scorer(function, greater_is_better=is_no_loss)
     if not greater_is_better(name):
         metric = name

@@ -1,4 +1,4 @@
-"""Results as tables for people: text, Rich and HTML."""
+"""Results as readable tables: text, Rich and HTML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def p_text(p_value: float) -> str:
-    """A p-value with four digits, or that it is less.
+    """Format a p-value with four digits, or as below the smallest such.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Table:
     rows : sequence of sequence of str
         As many entries each as there are headings.
     caption : str
-        What the numbers mean.
+        Explanation of the numbers.
     n_names : int
     """
 
@@ -55,7 +55,7 @@ class Table:
         return "\n".join([*padded, self.caption])
 
     def rich(self) -> Any:
-        """The same for Rich consoles; names are folded where there is no room, numbers never.
+        """Table for Rich consoles; names wrap where space is short, numbers do not.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class Table:
         return table
 
     def html(self) -> str:
-        """The same for notebooks.
+        """Table as HTML, for notebooks.
 
         Returns
         -------

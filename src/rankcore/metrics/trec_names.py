@@ -1,4 +1,4 @@
-"""How trec_eval names measures: sets of them, parameters behind a point, cut-offs it has itself.
+"""Names of measures in trec_eval: sets of them, parameters after a point, its own cut-offs.
 
 Names are compared without regard to case.
 """
@@ -73,7 +73,7 @@ Parsed = list[tuple[str, str, dict[str, Any]]]
 
 
 def parse(name: str) -> Parsed | None:
-    """Read a name that has a meaning to trec_eval alone.
+    """Parse a name that only trec_eval uses.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def parse(name: str) -> Parsed | None:
     Returns
     -------
     list of (str, str, dict), or None
-        What trec_eval prints, the kind of the measure, and what is set of it; None for a name
-        that is no such one.
+        Name that trec_eval prints, kind of the measure, and its parameters; None for a name
+        that is not one of these.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Ranking loss that weighs a pair in the wrong order by where its rows belong."""
+"""Ranking loss that weighs pairs in the wrong order by positions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def weighted_ranking_loss(
     query_weight: Any = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
-    """Weight of the pairs that scores put in the wrong order, over the number of all pairs.
+    """Weight of the pairs in the wrong order, divided by the number of all pairs.
 
     The loss L_w of Ailon and Mohri (2010): the sum of ``w(i, j)`` over pairs of rows in the wrong
     order, ``i`` and ``j`` being their positions in the order of the labels, times
@@ -51,13 +51,13 @@ def weighted_ranking_loss(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, greater for better; finite. A row's position is one more than there are rows
-        with greater labels, so that equal labels share one: a pair of them never counts.
+        True labels, higher for better; finite. A row's position is one more than there are rows
+        with higher labels, so that equal labels share one: a pair of them never counts.
     y_score : array-like of numbers, shape (n,)
-        Scores, greater for higher in the ranking; finite. Equal scores stand in the order of the
+        Scores, higher for a better rank; finite. Equal scores stand in the order of the
         rows.
     w : str, (str, int), array-like of shape (m, m), or callable
-        How much a pair weighs whose rows belong at positions i < j:
+        Weight of a pair whose rows have positions i < j by label:
 
         - ``"unit"``: 1;
         - ``("top_k", k)``: 1 if i <= k;

@@ -1,4 +1,4 @@
-"""What predictions cost: losses of pairs of ranks, and the quotient behind kappa."""
+"""Costs of predictions: losses of pairs of ranks, and the ratio behind kappa."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rankcore._core.numbers import Floats
 
 
 def expected_costs(loss: str, probabilities: Floats) -> Floats:
-    """What a prediction (column) costs where a rank is true (row)."""
+    """Cost of a prediction (column) for a true rank (row)."""
     ranks = np.arange(probabilities.shape[1], dtype=np.float64)
     distance = np.abs(ranks[:, None] - ranks)
     if loss == "absolute":

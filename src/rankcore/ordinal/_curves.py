@@ -1,4 +1,4 @@
-"""From a latent score to the probability of each rank: cumulative logits or isotonic curves."""
+"""Probabilities of ranks from a latent score: cumulative logits or isotonic curves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CumulativeLogits:
     slope: float
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Of each rank, shape (n, k)."""
+        """Probability of each rank, shape (n, k)."""
         return _table(scores, self.thresholds[None], np.empty(0), self.slope)
 
 
@@ -56,7 +56,7 @@ class IsotonicCurves:
     above: Floats
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Of each rank, shape (n, k)."""
+        """Probability of each rank, shape (n, k)."""
         return _table(scores, self.above, self.knots, 0.0)
 
 
@@ -74,7 +74,7 @@ def _table(scores: Floats, curves: Floats, knots: Floats, slope: float) -> Float
 def fit_cumulative(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> CumulativeLogits:
-    """The most likely cumulative logits, by Newton's method.
+    """Maximum-likelihood cumulative logits, by Newton's method.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def fit_cumulative(
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The logarithm of the likelihood, with its prior, as a function of thresholds and slope."""
+    """Log-likelihood with its prior, as a function of thresholds and slope."""
 
     scores: Floats
     ranks: NDArray[np.int32]
@@ -131,7 +131,7 @@ class _Likelihood:
     prior: Floats
 
     def look(self, at: Floats) -> tuple[float, Floats, Floats]:
-        """Value, gradient, and minus the matrix of second derivatives."""
+        """Value, gradient, and negated Hessian."""
         from scipy.special import expit
 
         ends = np.concatenate([[-np.inf], at[:-1], [np.inf]])
@@ -146,11 +146,11 @@ class _Likelihood:
         d = self.n_ranks - 1
 
         def by_upper(x: Floats) -> Floats:
-            """Sums of what rows give their upper threshold."""
+            """Sums over rows, by their upper threshold."""
             return np.bincount(self.ranks, w * x, minlength=d + 1)[:-1].astype(np.float64)
 
         def by_lower(x: Floats) -> Floats:
-            """The same of their lower threshold."""
+            """Sums over rows, by their lower threshold."""
             return np.bincount(self.ranks, w * x, minlength=d + 1)[1:].astype(np.float64)
 
         away = at - self.prior
@@ -171,7 +171,7 @@ class _Likelihood:
 def fit_isotonic(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> IsotonicCurves:
-    """One isotonic regression for each threshold, of whether a rank is above it.
+    """One isotonic regression per threshold, of whether a rank is above it.
 
     The regressions of events that contain each other keep their order, and rows of equal score
     have one value.
@@ -198,7 +198,7 @@ def fit_isotonic(
 
 
 def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) -> Curves:
-    """The curves of k ranks in a model file; raise ValueError if they are none."""
+    """The curves of k ranks in a model file; raise ValueError for invalid ones."""
     if "knots" not in arrays:
         thresholds = array_like(arrays, "curves", outline((1, k - 1)))[0]
         if (np.diff(thresholds) < 0).any():

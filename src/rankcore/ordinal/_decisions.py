@@ -23,7 +23,7 @@ def cumulated(tasks: np.ndarray) -> np.ndarray:
 
 
 def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """By how much each rank beats the best other rank.
+    """Margin of each rank's score over the best other rank.
 
     Scores of ranks that are cumulative sums begin with 0 for the lowest rank, whatever the row; the
     difference to the best other rank says as much about every rank.
@@ -32,7 +32,7 @@ def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     ----------
     scores : ndarray of float64, shape (n, n_ranks)
     ranks : ndarray of int, shape (n,)
-        Predicted ranks, of a greatest score or, where scores were rounded, nearly.
+        Predicted ranks: those of the maximum score, up to rounding.
 
     Returns
     -------

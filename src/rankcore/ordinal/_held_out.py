@@ -50,12 +50,12 @@ def is_frozen(model: Any) -> bool:
 
 
 def thawed(model: Any) -> Any:
-    """An estimator without its `FrozenEstimator`, if it is in one."""
+    """An estimator without a surrounding `FrozenEstimator`."""
     return model.estimator if is_frozen(model) else model
 
 
 def latent_scores(model: Any, X: Any) -> Floats:
-    """One number per row that rises with the rank.
+    """One number per row that increases with the rank.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def latent_scores(model: Any, X: Any) -> Floats:
     Returns
     -------
     ndarray of float64, shape (n_samples,)
-        What `project` returns. Of a learner without it, the mean rank by the scores of
+        Results of `project`; for a learner without it, the mean rank by the scores of
         `decision_function`, less their mean.
 
     Raises
@@ -95,12 +95,12 @@ def latent_scores(model: Any, X: Any) -> Floats:
 
 
 def moments(scores: Floats) -> tuple[float, float]:
-    """Mean and standard deviation; 1 for scores that are all the same."""
+    """Mean and standard deviation; the latter is 1 if all scores are equal."""
     return float(scores.mean()), float(scores.std()) or 1.0
 
 
 def sliceable(X: Any, rows: Rows) -> Any:
-    """Input of which some rows can be taken; sparse input as the CSR that `rows` has made of it."""
+    """Input that can be indexed by rows; sparse input as the CSR that `rows` made."""
     from scipy.sparse import csr_matrix, issparse, isspmatrix
 
     from rankcore.datasets.scaled_rows import matrix

@@ -1,4 +1,4 @@
-"""What a fitted online learner of ordered labels answers: labels, scores, figures of its passes."""
+"""Predictions of a fitted online ordinal learner: labels, scores, figures of its passes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _measured(self, rows: Rows) -> np.ndarray:
-        """What is measured against true ranks: predicted ranks, which may be real numbers."""
+        """Predicted ranks to measure against true ranks; may be real numbers."""
         return self._ranks(rows)
 
     def _summary(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
 
     @reads
     def decision_function(self, X: Any) -> np.ndarray:
-        """By how much each rank beats the best other one.
+        """Margin of each rank's score over the best other rank.
 
         Parameters
         ----------
@@ -95,14 +95,14 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
         X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
             True labels. Numbers that are not among ``classes_``, as a fold of a cross-validation
-            may lack one, take their place between them: both are ranked among all there are.
+            may lack one, are placed between them: both are ranked among all labels.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows in the mean.
 
         Returns
         -------
         float
-            At most 0, which is perfect; greater is better.
+            At most 0, which is perfect; higher is better.
         """
         check_is_fitted(self)
         rows = self._more_rows(X)

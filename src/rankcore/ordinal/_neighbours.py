@@ -8,7 +8,7 @@ from rankcore._core.numbers import Floats
 
 
 def before_each(probabilities: Floats) -> Floats:
-    """How probable a growing set is before it takes each rank in.
+    """Probability of a growing set before each rank is added.
 
     The set begins with the most probable rank (the lower one of equals), and takes in the more
     probable one of its two neighbours (the lower one of equals) until it has all.

@@ -16,12 +16,12 @@ class ProjectingClassifier(OnlineOrdinalClassifier):
     """An ordinal learner with one latent score per row. Not public: subclasses say which."""
 
     def _projected(self, rows: Rows) -> np.ndarray:
-        """What `project` returns."""
+        """Implement `project`."""
         raise NotImplementedError
 
     @reads
     def project(self, X: Any) -> np.ndarray:
-        """The latent score: one number per row, greater for higher ranks.
+        """Latent score: one number per row, higher for higher ranks.
 
         Parameters
         ----------

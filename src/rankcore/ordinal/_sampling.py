@@ -1,4 +1,4 @@
-"""Ensembles whose members sample a stream: parameters, draws, and what must hold of their mean."""
+"""Ensembles whose members sample a stream: parameters, draws, and checks of their mean."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rankcore._core.state import OnlineState
 from rankcore.ordinal._scale import scale_setting
 from rankcore.ordinal.prank import check_rule, scale_of
 
-# Times that a weight may ask a member to take a row: a table of the draws has a column for each.
+# Maximum number of times that a member takes a row: a table of the draws has a column for each.
 MOST_TIMES = 1000
 
 
 def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
-    """For each further time a member takes an example, the least 32-bit draw that means it.
+    """Minimum 32-bit draws at which a member takes an example once, twice and so on.
 
     Parameters
     ----------

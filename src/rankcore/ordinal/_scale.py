@@ -1,4 +1,4 @@
-"""The constant feature behind thresholds and intercepts, and the lengths of rows it has to suit."""
+"""Constant feature behind thresholds and intercepts, scaled to the length of rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_scale(value: Any, name: str) -> None:
 
 
 def scale_setting(value: Any) -> float | str:
-    """The parameter as it is kept with a state."""
+    """The parameter as stored with a state."""
     return value if isinstance(value, str) else float(value)
 
 
@@ -38,15 +38,15 @@ def new_scale(value: Any) -> np.ndarray:
 
 
 def fix_scale(state: OnlineState, lengths: int, mean_square: Callable[[], float]) -> None:
-    """Choose the constant by the first rows, if that is not done yet.
+    """Set the constant by the first rows, unless it is set.
 
     Parameters
     ----------
     state : OnlineState
     lengths : int
-        How many times as long as the rows it is.
+        Factor of the root mean square length of the rows.
     mean_square : callable
-        Their mean squared length.
+        Mean squared length of the rows.
     """
     scale = state.others.get("scale")
     if scale is not None and scale[0] == UNKNOWN:
@@ -54,7 +54,7 @@ def fix_scale(state: OnlineState, lengths: int, mean_square: Callable[[], float]
 
 
 def check_known_scale(state: OnlineState, setting: Any) -> None:
-    """Raise unless a state that was read has the scale that its setting says."""
+    """Raise unless a restored state has the scale of its setting."""
     scale = float(state.others["scale"][0])
     if isinstance(setting, str):
         known = 1e-200 <= scale <= 1e200 or (scale == UNKNOWN and state.t == 0)
@@ -65,7 +65,7 @@ def check_known_scale(state: OnlineState, setting: Any) -> None:
 
 
 def intercept_settings(model: Any) -> dict[str, Any]:
-    """The parameters of a learner with intercepts that are built into its arrays."""
+    """Parameters of a learner with intercepts that are built into its arrays."""
     return {
         "average": bool(model.average),
         "fit_intercept": bool(model.fit_intercept),
@@ -79,7 +79,7 @@ def new_intercept_scale(model: Any) -> np.ndarray:
 
 
 def check_intercept_scale(state: OnlineState) -> None:
-    """Raise unless a state that was read has the scale that its settings say."""
+    """Raise unless a restored state has the scale of its settings."""
     if state.settings["fit_intercept"]:
         check_known_scale(state, state.settings["intercept_scaling"])
     elif state.others["scale"][0] != 0:
@@ -87,7 +87,7 @@ def check_intercept_scale(state: OnlineState) -> None:
 
 
 def mean_square_length(rows: Rows) -> float:
-    """The power of two that is nearest to the mean squared length of the rows; 1 of empty ones.
+    """The power of two nearest to the mean squared length of the rows; 1 if all are empty.
 
     A power of two, so that it does not depend on the order of a sum, and so that thresholds that
     are multiples of it are exact.
@@ -97,7 +97,7 @@ def mean_square_length(rows: Rows) -> float:
 
 
 def square_lengths(rows: Rows) -> tuple[float, int]:
-    """A sum s and an exponent e: all values squared add up to s * 4 ** e."""
+    """A sum s and an exponent e such that the squares of all values sum to s * 4 ** e."""
     if len(rows.arrays) == 1:
         values = rows.arrays[0]
     else:

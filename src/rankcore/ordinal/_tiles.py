@@ -17,7 +17,7 @@ MAX_WIDTH = 128
 
 
 def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
-    """Zeros that begin where a line of cache does; eight lanes across two lines cost twice."""
+    """Zeros aligned to cache lines; eight lanes across two lines cost twice as much."""
     n = math.prod(shape)
     buffer = np.zeros(n + LANES - 1)
     first = -(buffer.ctypes.data // 8) % LANES
@@ -25,14 +25,14 @@ def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
 
 
 def tile_width(n_features: int, n_members: int) -> int:
-    """How many members share a tile: all that a cache holds, in fours, of about equal tiles."""
+    """Number of members in a tile: as many as fit into a cache, in fours, of about equal tiles."""
     width = max(LANES, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
     n_tiles = math.ceil(n_members / width)
     return 4 * math.ceil(n_members / n_tiles / 4)
 
 
 def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
-    """What the members predict with: weights and thresholds, in tiles."""
+    """Weights and thresholds that the members predict with, in tiles."""
     weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
     if not state.settings["average_members"]:
         return weights, thresholds
@@ -44,7 +44,7 @@ def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
-    """The means of what the members predict with, summed in the order of the members."""
+    """Means of the members' parameters, summed in the order of the members."""
     weights, thresholds = (
         array.transpose(1, 0, 2).reshape(array.shape[1], -1)[:, : state.settings["n_estimators"]]
         for array in member_parameters(state)

@@ -1,4 +1,4 @@
-"""How good an ordinal learner's predictions are, on rows it has not learned from."""
+"""Measures of an ordinal learner's predictions on held-out rows."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ OF_REALS = ("rank_loss", "macro_rank_loss", "max_rank_loss", "accuracy_within")
 
 
 def check_eval_metric(eval_metric: Any) -> None:
-    """Raise unless measures are functions or names that are known."""
+    """Raise unless measures are functions or known names."""
     if not as_metrics(eval_metric):
         raise ValueError("eval_metric must name at least one measure; found none")
     for metric in as_metrics(eval_metric):
         if not callable(metric) and not (isinstance(metric, str) and metric in MEASURES):
             raise ValueError(
                 f"eval_metric must be one or a list of {', '.join(MEASURES)}, or a function of "
-                f"true and predicted labels, greater for better; found {metric!r}"
+                f"true and predicted labels, higher for better; found {metric!r}"
             )
 
 
 def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks of labels and of classes on one scale, for labels that a model may not know.
+    """Ranks of labels and classes on one scale, also for labels that a model does not know.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, n
     -------
     ranks : ndarray of int, shape (n,)
     of_classes : ndarray of int, shape (n_classes,)
-        0 .. n_classes - 1 if all labels are classes. Numbers that are none take their place among
+        0 .. n_classes - 1 if all labels are classes. Numbers that are not labels are placed among
         them.
 
     Raises
@@ -70,7 +70,7 @@ class HeldOutLabels:
     classes : ndarray
     metrics : sequence of str or callable
     names : list of str
-        What ``history_`` calls them.
+        Their names in ``history_``.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Votes on the rank: how they are counted, and what becomes of them."""
+"""Votes on the rank: counting and decisions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def count_votes(
 
 
 class VotesRanks(ProjectingClassifier):
-    """A learner whose models vote on the rank; ``output`` says what becomes of the votes.
+    """A learner whose models vote on the rank; ``output`` selects the prediction.
 
     A subclass provides ``_voters``.
     """
@@ -82,7 +82,7 @@ class VotesRanks(ProjectingClassifier):
         return self._projected(rows) - 1 if self.output == "mean" else self._ranks(rows)
 
     def _winners(self, votes: np.ndarray) -> np.ndarray:
-        """The rank that the votes are for."""
+        """The rank selected by the votes."""
         check_option(self.output, "output", OUTPUTS)
         if self.output == "plurality":
             return votes.argmax(axis=1)

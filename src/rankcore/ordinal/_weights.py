@@ -34,10 +34,10 @@ def row_weights(
     *,
     all_rows: bool,
 ) -> np.ndarray | None:
-    """The weight of each row: that of the sample times that of its class.
+    """Weight of each row: its sample weight times its class weight.
 
-    Weights of at most 1, fractions among them, are shares, as boosting has them: with all rows at
-    hand they are multiplied so that their mean is 1. Equal shares are exactly no weights.
+    If no weight exceeds 1 and some lie strictly between 0 and 1, as in boosting, they are relative:
+    with ``all_rows`` they are divided by their mean. Weights that then are all 1 give None.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def row_weights(
     ranks : ndarray of int, shape (n,)
     classes : ndarray, shape (n_classes,)
     all_rows : bool
-        Whether these are all the rows there are.
+        Whether these are all rows of the fit, rather than a part of a stream.
 
     Returns
     -------
-    ndarray of float64, shape (n,); or None if all weigh the same
+    ndarray of float64, shape (n,); or None if all weights are 1
 
     Raises
     ------
@@ -79,16 +79,17 @@ def row_weights(
 
 @dataclass(frozen=True)
 class WeightFacts:
-    """What decides how weights of rows are taken.
+    """Summary of the weights of rows: extremes, whether fractions occur, and their sum.
 
     Attributes
     ----------
     n_rows : int
     least, greatest : float
     fractions : bool
-        Whether any is between 0 and 1.
+        Whether any weight lies strictly between 0 and 1.
     total : Fraction
-        Of weights of at most 1, without rounding: the mean of equal ones is then their value.
+        Exact sum of the weights if none exceeds 1, so that the mean of equal weights is exact;
+        otherwise 0.
     """
 
     n_rows: int
@@ -99,7 +100,7 @@ class WeightFacts:
 
     @classmethod
     def of(cls, weights: np.ndarray, counts: np.ndarray | None = None) -> WeightFacts:
-        """Of the products of sample and class weights of rows; or of classes, of these counts."""
+        """Summarise weights of rows; with ``counts``, weights of classes with so many rows."""
         if counts is None:
             n_rows, there = weights.size, weights
         else:
@@ -117,7 +118,7 @@ class WeightFacts:
 
     @classmethod
     def together(cls, parts: Sequence[WeightFacts]) -> WeightFacts:
-        """Of all rows, by those of their parts."""
+        """Combine the summaries of disjoint parts of the rows."""
         return cls(
             sum(part.n_rows for part in parts),
             min(part.least for part in parts),
@@ -127,11 +128,11 @@ class WeightFacts:
         )
 
     def all_weigh(self, value: float) -> bool:
-        """Whether all weights are a value, or there are none."""
+        """Whether all weights equal a value; True if there are no rows."""
         return self.least >= value >= self.greatest
 
     def mean_of_shares(self) -> float:
-        """What shares are divided by; 1 if these are no shares.
+        """Mean of relative weights (see `row_weights`); 1 for other weights.
 
         Raises
         ------
@@ -146,18 +147,18 @@ class WeightFacts:
 
 
 def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
-    """The weight of a row of each class, as `row_weights` finds it, if its rows are counted.
+    """Weight of the rows of each class, as from `row_weights` on all rows.
 
     Parameters
     ----------
     class_weight : "balanced" or dict of label to weight
     counts : ndarray of int, shape (n_classes,)
-        Rows of each class.
+        Number of rows of each class.
     classes : ndarray, shape (n_classes,)
 
     Returns
     -------
-    ndarray of float64, shape (n_classes,); or None if all weigh the same
+    ndarray of float64, shape (n_classes,); or None if all weights are 1
     """
     weights = weights_of_classes(class_weight, counts, classes)
     facts = WeightFacts.of(weights, counts)
@@ -166,7 +167,7 @@ def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) ->
 
 
 def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The same before shares are divided by their mean, and whether all weigh the same or not."""
+    """Weight of each class as ``class_weight`` gives it, before normalisation."""
     if isinstance(class_weight, str):
         return counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1))
     weights = np.ones(classes.size)

@@ -1,4 +1,4 @@
-"""The rivals that PRank is compared with: least squares, and ranks as mere classes."""
+"""Baselines for PRank: least squares, and ranks as unordered classes."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     Parameters
     ----------
     update : {"worst", "uniform"}, default="uniform"
-        What a mistake takes the row from: the predicted rank, or, in equal shares, every rank that
+        Ranks that lose the row on a mistake: the predicted rank or, in equal shares, each that
         scores at least as high as the true one.
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.

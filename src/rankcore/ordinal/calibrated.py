@@ -62,7 +62,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
     cv : int, splitter or iterable of splits, default=5
         The parts; of an int, stratified by label and shuffled.
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
-        What `predict` minimises in expectation: the distance in ranks, mistakes, the squared
+        Loss whose expectation `predict` minimises: the distance in ranks, mistakes, the squared
         distance, or one minus the quadratic weighted kappa of all predictions.
     random_state : int, Generator, RandomState or None, default=0
         Of the parts.
@@ -78,7 +78,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
     center_, scale_ : float
         Mean and standard deviation of the scores of the rows that ``estimator_`` has learned from.
     costs_ : ndarray of float64, shape (n_classes, n_classes)
-        What a prediction (column) costs where a rank is true (row).
+        Cost of a prediction (column) for a true rank (row).
     conformal_scores_ : ndarray of float64, shape (n,)
         Only after `conformalize`.
     n_features_in_ : int
@@ -254,14 +254,14 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_samples,)
-            What the estimator's own `project` returns; the mean rank by the scores of
+            Results of the estimator's `project`; the mean rank by the scores of
             `decision_function`, less their mean, where it has none.
         """
         check_is_fitted(self)
         return latent_scores(self.estimator_, X)
 
     def predict_cumulative_proba(self, X: Any) -> Floats:
-        """Probability of at most each rank.
+        """Probability of each rank or any lower one.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         return found
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of least expected loss; of losses that are equal to rounding, the lowest.
+        """The label of minimum expected loss; the lowest among ties up to rounding.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """How good predictions are by the loss they minimise; greater is better.
+        """Score of the predictions under the loss they minimise; higher is better.
 
         Parameters
         ----------
@@ -326,12 +326,12 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- sets with a guarantee
 
     def conformalize(self, X: Any, y: Any) -> Self:
-        """Measure on further rows how large sets of ranks must be (split conformal prediction).
+        """Calibrate the size of sets of ranks on further rows (split conformal prediction).
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Rows that `fit` has not seen, drawn as those will be that `predict_set` is asked of.
+            Rows that `fit` has not seen, from the distribution that `predict_set` is used on.
         y : array-like, shape (n_samples,)
 
         Returns
@@ -349,7 +349,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         return self
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
-        """Neighbouring ranks, among which the true one is with at least a given probability.
+        """Interval of ranks that contains the true one with at least a given probability.
 
         Parameters
         ----------
@@ -450,7 +450,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             self.estimator_ = whole
 
     def contributions(self, X: Any, background: Any = None, *, output: Any = None) -> Contributions:
-        """What each feature adds to `project`, see the estimator's own `contributions`.
+        """Contributions of features to `project`, see the estimator's own `contributions`.
 
         Parameters
         ----------
@@ -495,12 +495,12 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
 
 
 def _last(model: Any) -> Any:
-    """The learner at the end of a pipeline; the model itself if it is none."""
+    """The last step of a pipeline; other models as they are."""
     return model[-1] if hasattr(model, "steps") else model
 
 
 def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-    """How probabilities follow from a learner's score."""
+    """Curves that turn a learner's score into probabilities."""
     assert of is not None
     if of.form in ("none", "classes"):
         reason = of.facts.get("reason", "probabilities that follow from a score for each rank")

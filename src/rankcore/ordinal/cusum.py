@@ -58,7 +58,7 @@ class CuSumRank(ProjectingClassifier):
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
     tie_break : {"high", "low"}, default="high"
-        Which of equal best ranks is predicted.
+        Rule for ties between best ranks.
     decision : {"cusum", "count"}, default="cusum"
         Predict the rank of the highest score, or count the tasks of non-negative score. Training
         always uses the former.
@@ -267,9 +267,9 @@ class CuSumRank(ProjectingClassifier):
 
 
 def counted(tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of ranks by ``decision="count"``, and how many tasks have a score from 0 on.
+    """Scores of ranks by ``decision="count"``, and the number of tasks with non-negative scores.
 
-    In descending order the cumulative sums of the tasks' scores are greatest at that number.
+    In descending order the cumulative sums of the tasks' scores are maximal at that number.
     """
     return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
 

@@ -1,4 +1,4 @@
-"""Models trained apart, merged: iterative parameter mixing."""
+"""Merging of models that were trained separately: iterative parameter mixing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankcore.ordinal._base import OnlineOrdinalClassifier
 def merge(
     models: Sequence[Any], weights: Any = None, *, base: OnlineOrdinalClassifier | None = None
 ) -> Any:
-    """Mix models that learned from different shards into one.
+    """Merge models that learned from different shards into one.
 
     The parameters are averaged; PRank's thresholds are then rounded to their lattice, without which
     further training could put them out of order. What each model counted (examples, losses, the
@@ -120,7 +120,7 @@ def _check_alike(model: Any, first: Any) -> None:
 
 
 def _params(model: Any) -> dict[str, Any]:
-    """What must be equal for models to be mixed: all but how a fit is run and reported."""
+    """Parameters that models must share to be merged: all but those of running and reporting."""
     apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", *WATCHING}
     params = {name: value for name, value in model.get_params().items() if name not in apart}
     return {**params, **model._state.settings}
@@ -141,7 +141,7 @@ def mixed(
     shares: np.ndarray,
     base: OnlineState,
 ) -> OnlineState:
-    """The state of models that went on from ``base``, averaged by shares that add up to 1.
+    """State of models that continued from ``base``, averaged with weights that sum to 1.
 
     Raises
     ------

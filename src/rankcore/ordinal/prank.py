@@ -42,7 +42,7 @@ class ThresholdClassifier(ProjectingClassifier):
     @property
     @reads
     def threshold_scale_(self) -> float:
-        """What ``threshold_scale`` stands for: thresholds move in steps of its square."""
+        """The resolved ``threshold_scale``; thresholds move in steps of its square."""
         return float(np.sqrt(self._fitted_state().others["scale"][0]))
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +67,7 @@ class ThresholdClassifier(ProjectingClassifier):
 
 
 def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """How many of the ascending thresholds each score reaches."""
+    """Number of ascending thresholds that each score reaches."""
     ranks = np.empty(scores.size, dtype=np.int32)
     kernels.threshold_ranks(scores, thresholds, ranks)
     return ranks
@@ -104,10 +104,10 @@ class PRank(ThresholdClassifier):
         Stop after this many passes in a row that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
     eval_metric : str, callable or list of them, default="rank_loss"
-        What is measured on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
         ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
-        ``"accuracy_within"``, or a function of true and predicted labels, greater for better. The
-        first decides on early stopping.
+        ``"accuracy_within"``, or a function of true and predicted labels whose higher values are
+        better. The first of a list decides on early stopping.
     class_weight : "balanced" or dict of label to weight, optional
         Weights of the labels, which multiply those of the rows; "balanced" gives every label the
         same total. See Notes for what a weight is.
@@ -129,11 +129,12 @@ class PRank(ThresholdClassifier):
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only where X had string column names.
     n_iter_ : int
-        Passes made.
+        Passes made, those after the best one included.
     best_iteration_ : int
-        The pass that early stopping chose, counted from 1.
+        Number, from 1, of the pass with the best first ``eval_metric``, whose parameters the model
+        has. Only with ``early_stopping_rounds``.
     threshold_scale_ : float
-        The number that ``threshold_scale`` stands for.
+        The resolved ``threshold_scale``: the value given, or what "auto" chose.
     t_ : int
         Examples learned from, over all passes.
     history_ : dict of lists
@@ -148,9 +149,10 @@ class PRank(ThresholdClassifier):
     prediction O(non-zeros + log n_classes), the model n_features + n_classes - 1 numbers (twice
     that with ``average``). X is never copied when it is CSR or C-ordered float32 or float64.
 
-    If some unit vector of weights and thresholds separates the data with margin g and no row is
-    longer than R, the total rank loss over any number of passes is at most
-    ``((n_classes - 1) * R**2 + 1) / g**2``.
+    Let s be ``threshold_scale_`` and R the length of the longest row. If weights w and thresholds b
+    with ``|w|**2 + |b / s|**2 = 1`` separate the data with margin g, the total rank loss over any
+    number of passes is at most ``((n_classes - 1) * R**2 + s**2) / g**2``, see
+    `rankcore.bounds.prank_mistake_bound`.
 
     A weight says how often a row is visited, in passes of their own draws for what is left of an
     integer: fitting with integer weights is fitting with repeated rows. Integer steps are what
@@ -283,7 +285,7 @@ def check_lattice(
         With ``steps``, ``thresholds`` and, where there are averages, ``steps_sums``.
     scale : float
     examples, mistakes : int, or ndarray of int64
-        That were counted, at most `MOST_COUNTED`, of the one learner or of each.
+        Counts, at most `MOST_COUNTED`, of the one learner or of each.
     axis : int, default=-1
         On which the thresholds of one learner are.
 
@@ -295,7 +297,7 @@ def check_lattice(
     """
     steps, sums = others["steps"], others.get("steps_sums")
     # A mistake moves a threshold by one step at most. Sums of merged models lie within twice those
-    # of one; as float64, whose rounding keeps what is not greater.
+    # of one; as float64, whose rounding preserves `<=`.
     most = 2.0 * examples * mistakes
     if (
         (steps > mistakes).any()

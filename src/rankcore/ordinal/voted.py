@@ -80,7 +80,7 @@ class VotedPRank(VotesRanks):
     Parameters
     ----------
     output : {"round", "mean", "median", "plurality"}, default="round"
-        What is predicted: the mean of the votes rounded (halves up), the real mean, the smallest
+        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest
         rank with half of the votes at or below it, or the rank of most votes (of equals the
         lowest).
     count_init : {1, 0}, default=1

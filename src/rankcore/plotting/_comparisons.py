@@ -23,7 +23,7 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
     Parameters
     ----------
     comparison : Comparison
-        What `rankcore.metrics.compare` found.
+        Result of `rankcore.metrics.compare`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: new axes.
 
@@ -90,9 +90,9 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
     Parameters
     ----------
     comparison : Comparison
-        What `rankcore.metrics.compare` found.
+        Result of `rankcore.metrics.compare`.
     contrast : int
-        Which of its contrasts.
+        Index of a contrast.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: new axes.
 

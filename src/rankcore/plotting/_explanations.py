@@ -26,9 +26,9 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Any = None) -> Any:
     Parameters
     ----------
     why : PairExplanation
-        What `rankcore.explain.pair` found.
+        Result of `rankcore.explain.pair`.
     max_features : int
-        Those that add most are drawn one by one, the others together.
+        Number of features with the largest contributions to draw; the others are summed.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: new axes.
 
@@ -101,9 +101,9 @@ def plot_query(
     Parameters
     ----------
     found : QueryExplanation
-        What `rankcore.explain.query` found.
+        Result of `rankcore.explain.query`.
     max_features : int
-        Those that part the top most from the rest are drawn.
+        Number of features to draw, by their effect on the top.
     max_documents : int
         The first ones are drawn.
     ax : matplotlib.axes.Axes, optional
@@ -172,9 +172,9 @@ def plot_rank(why: Any, *, max_features: int = 10, ax: Any = None) -> Any:
     Parameters
     ----------
     why : RankExplanation
-        What `rankcore.explain.rank` found.
+        Result of `rankcore.explain.rank`.
     max_features : int
-        Those that add most are drawn one by one, the others together.
+        Number of features with the largest contributions to draw; the others are summed.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: new axes.
 

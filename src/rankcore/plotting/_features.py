@@ -131,7 +131,7 @@ def plot_contributions(
     features : list of int or str, optional
         None: those whose contributions vary most over the rows; unused ones are left out.
     max_features : int
-        How many are chosen.
+        Number of features chosen.
     axes : array of matplotlib.axes.Axes, optional
         Where to draw, at least as many as there are features; None: new axes in rows of three.
 
@@ -204,10 +204,10 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Any = None) -> A
     Parameters
     ----------
     found : GlobalImportance, PermutationImportance or estimator
-        What `rankcore.explain.global_importance` or `permutation_importance` found, or a fitted
+        Result of `rankcore.explain.global_importance` or `permutation_importance`, or a fitted
         model with ``feature_importances_``.
     max_features : int
-        How many are drawn; unused ones are left out.
+        Number of features drawn; unused ones are left out.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: new axes.
 
@@ -291,14 +291,14 @@ def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
 
 @styled
 def plot_weights(model: Any, *, max_features: int = 15, ax: Any = None) -> Any:
-    """Draw the greatest weights of a linear model: of its direction, or rank by rank.
+    """Draw the largest weights of a linear model: of its direction, or rank by rank.
 
     Parameters
     ----------
     model : estimator
         Fitted, with ``coef_``; also at the end of a pipeline or the best of a search.
     max_features : int
-        Features are chosen by their greatest absolute weight.
+        Features are chosen by their maximum absolute weight.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: new axes.
 

@@ -51,7 +51,7 @@ def diverging() -> Any:
 
 
 def learner_of(model: Any) -> Any:
-    """What is at the end of a pipeline, the best of a search."""
+    """The last step of a pipeline, or the best model of a search."""
     learner = getattr(model, "best_estimator_", model)
     return learner.steps[-1][1] if hasattr(learner, "steps") else learner
 
@@ -78,7 +78,7 @@ def names_of(learner: Any, n_features: int) -> list[str]:
 
 
 def largest(sizes: NDArray[np.float64], most: int) -> list[int]:
-    """Where the largest absolute sizes are, those of 0 left out."""
+    """Indices of the largest absolute sizes, zeros left out."""
     order = np.argsort(-np.abs(sizes), kind="stable")[:most]
     return [j for j in order.tolist() if sizes[j] != 0]
 

@@ -1,4 +1,4 @@
-"""What the rankers share: rows in queries, scores, and how good a ranking is."""
+"""Shared base of the rankers: rows in queries, scores, and the quality of a ranking."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Ranker(Specified, BaseEstimator):
     _largest_query: int
 
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
-        """What `predict` returns."""
+        """Implement `predict`."""
         raise NotImplementedError
 
     # scikit-learn hands these on by itself, with metadata routing.
@@ -127,13 +127,13 @@ class Ranker(Specified, BaseEstimator):
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None
     ) -> float:
-        """NDCG at 10 of the scores, averaged over queries; greater is better.
+        """NDCG at 10 of the scores, averaged over queries; higher is better.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like of numbers, shape (n_samples,)
-            True labels, greater for more relevant.
+            True labels, higher for more relevant.
         sample_weight : array-like, optional
             Weights of the queries in the mean: shape (n_queries,), in order of first appearance;
             or of the rows, shape (n_samples,), of which a query weighs the mean.
@@ -194,7 +194,7 @@ class Ranker(Specified, BaseEstimator):
         tags.target_tags.required = True
         # What scikit-learn knows that gives each row a real number; its tools look at `predict`.
         tags.estimator_type = "regressor"
-        # The score is not on the scale of the labels, which R^2 asks for.
+        # The score is not on the scale of the labels, which R^2 requires.
         tags.regressor_tags = RegressorTags(poor_score=True)
         return tags
 

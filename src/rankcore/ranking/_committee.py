@@ -1,4 +1,4 @@
-"""Hypotheses that decide together, and their votes on ranks."""
+"""Committees of hypotheses, and their votes on ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankcore._ext.rows import Rows, project
 
 
 class Committee(NamedTuple):
-    """Hypotheses that decide together.
+    """A committee of hypotheses.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Committee(NamedTuple):
 
 
 def votes(successes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each member counts: its successes, or alike if there are none at all."""
+    """Weight of each member in the vote: its successes, or equal weights if all are 0."""
     return successes if successes.any() else np.ones_like(successes)
 
 
@@ -42,7 +42,7 @@ def borda(
     rows : Rows
     members : ndarray of float64, shape (n_members, n_features)
     successes : ndarray of float64, shape (n_members,)
-        What each one's vote counts.
+        Weight of each member's vote.
     queries : Queries
 
     Returns

@@ -1,4 +1,4 @@
-"""How a pairwise perceptron gets at the scores of the pairs that it compares."""
+"""Scores of the pairs that a pairwise perceptron compares, by Gram matrices or on demand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bind_pairs(
     passes: int,
     memory_limit: int,
 ) -> PairData:
-    """Hand the pairs to the kernel.
+    """Passes the pairs to the kernel.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def bind_pairs(
     seed : int
     solver : {"auto", "gram", "packed", "lazy", "plain"}
     passes : int
-        How often each query will be visited.
+        Number of visits of each query.
     memory_limit : int
         Bytes of Gram matrices to keep from pass to pass. Nothing but time depends on it.
 
@@ -84,7 +84,7 @@ def _ways(
     passes: int,
     lexicographic: bool,
 ) -> NDArray[np.uint8]:
-    """The way of least work for each query; the same on every machine."""
+    """The cheapest solver for each query; the same on every machine."""
     dense = rows.columns is None
     if solver == "packed" and not dense:
         solver = "lazy"

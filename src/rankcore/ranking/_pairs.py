@@ -1,4 +1,4 @@
-"""Which pairs of rows a learner compares, query by query."""
+"""Pairs of rows that a learner compares, query by query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_PAIRS = 2**50
 
 @dataclass(frozen=True)
 class Pairing:
-    """The pairs of the queries that have any.
+    """The pairs of the queries that have at least one.
 
     Attributes
     ----------
@@ -40,7 +40,9 @@ class Pairing:
     weights : ndarray of float64, shape (n_queries,)
         Sums of the weights of the pairs.
     queries : ndarray of int64, shape (n_queries,)
-        Which query of the input each is.
+        Index of each query in the input, whose queries without pairs are left out.
+    query_weights : ndarray of float64, shape (n_queries,), or None
+        Weight of each query, which multiplies its steps; None if all are 1.
     """
 
     docs: NDArray[np.int64]
@@ -54,7 +56,7 @@ class Pairing:
     query_weights: NDArray[np.float64] | None = None
 
     def weigh(self, query_weights: NDArray[np.float64]) -> Pairing:
-        """Weigh the queries, one weight for each of the input."""
+        """Set ``query_weights``, given one weight per query of the input."""
         return replace(self, query_weights=query_weights[self.queries])
 
     def visited(self) -> NDArray[np.int64]:
@@ -215,7 +217,7 @@ def check_useful(pairing: Pairing, n_rows: int) -> None:
 
 
 def warn_of_pairs(n_pairs: int) -> None:
-    """Warn of a query whose pairs take a learner that visits each of them very long."""
+    """Warn of a query whose number of pairs makes visiting each very slow."""
     if n_pairs > MANY_PAIRS:
         warn(
             f"a query has {n_pairs:.2g} pairs, and each pass visits all of them: the time grows "
@@ -231,7 +233,7 @@ def _places(queries: Queries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
-    """How many documents of its query are below each, and where its level and its query end."""
+    """Number of lower documents in the query, and ends of level and query, for each document."""
     n = labels.size
     change = np.ones(n + 1, dtype=bool)
     change[1:-1] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])
@@ -242,7 +244,7 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
 
 
 def _suffix_sums(values: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
-    """Sums of the values from each on to where its part stops, without differences.
+    """Sums of the values from each to the end of its part, without differences.
 
     A difference of running sums would round the weights of a query by those of all queries before
     it. Each pass doubles the length that has been added up: O(n log n) for parts of n values.
@@ -306,7 +308,7 @@ def pair_by_list(
     row_weights: NDArray[np.float64] | None,
     balanced: bool = False,
 ) -> Pairing:
-    """Pairs that were given, query by query and in the order given.
+    """Listed pairs, query by query and in the given order.
 
     Parameters
     ----------

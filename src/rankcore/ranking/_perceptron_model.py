@@ -1,4 +1,4 @@
-"""What a fitted pairwise perceptron answers, by its variant, and how it is saved."""
+"""Predictions of a fitted pairwise perceptron for each variant, and its model file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PerceptronModel(Ranker):
         raise NotImplementedError
 
     def _check_answer(self) -> None:
-        """Check the parameters that a fitted model answers by, which may have been set since."""
+        """Check the parameters used in predictions, which may have been set since the fit."""
         check_option(self.variant, "variant", VARIANTS)
         check_option(self.combine, "combine", ("score", "rank"))
         if self.variant == "voted" and self.combine == "score":
@@ -86,7 +86,7 @@ class PerceptronModel(Ranker):
     @property
     @reads
     def committee_(self) -> Committee:
-        """Hypotheses that decide, best first."""
+        """Members of the committee, best first."""
         state = self._fitted_state()
         self._check_answer()
         size = self.committee_size if self.variant != "voted" else None

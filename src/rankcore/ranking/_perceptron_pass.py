@@ -28,7 +28,7 @@ def run_pass(
     epoch: int,
     n_epochs: int,
 ) -> None:
-    """Visit queries in the order of a sequence, and note the figures in the log.
+    """Visit queries in the given order, and log the figures.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def run_pass(
     sequence : ndarray of int64
         Queries of the pairing.
     quality : callable or None
-        What a hypothesis that would join the committee is chosen by.
+        Criterion for members of the committee.
     epoch, n_epochs : int
         For progress.
 

@@ -1,4 +1,4 @@
-"""What a pairwise perceptron knows: its weights, their sums, and the hypotheses it keeps."""
+"""State of a pairwise perceptron: its weights, their sums, and the hypotheses it keeps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ROOM, ROOM_VALUES = 1024, 2**17
 
 @dataclass
 class PairwiseState(LearnerState):
-    """All that is saved, resumed and scored with.
+    """Mutable state that is saved, resumed and scored with.
 
     Attributes
     ----------
     weights, sums : ndarray of float64, shape (n_features,)
-        The present hypothesis, and what its average is made of.
+        Current hypothesis, and the sums of its average.
     clock : ndarray of float64, shape (3,)
         Successes of the present hypothesis and of all, but for those of the present unit; the unit.
     counts : ndarray of int64, shape (6,)
@@ -56,7 +56,7 @@ class PairwiseState(LearnerState):
 
     @classmethod
     def new(cls, n_features: int, seed: int, settings: dict[str, Any]) -> Self:
-        """A state that has seen nothing."""
+        """The initial state."""
         every = None
         if settings["capacity"] is None:
             room = max(1, min(ROOM, ROOM_VALUES // n_features))
@@ -76,7 +76,7 @@ class PairwiseState(LearnerState):
     def bar(self) -> float:
         """Successes that a hypothesis must exceed to be offered a place.
 
-        Those of the last member that successes would choose: so few are asked for their quality.
+        The successes of the weakest member chosen by successes, so that only few are measured.
         """
         capacity = self.settings["capacity"]
         if capacity is None:
@@ -90,7 +90,7 @@ class PairwiseState(LearnerState):
         successes: float,
         quality: Callable[[Any], float] | None,
     ) -> None:
-        """Give a hypothesis a free place, or that of the least member if it is better.
+        """Give a hypothesis a free place, or that of the worst member if it is better.
 
         Of equal members the youngest is the least, and equal to it is not better.
         """
@@ -136,7 +136,7 @@ class PairwiseState(LearnerState):
     # ---------------------------------------------------------------- copies
 
     def parameters(self) -> tuple[Any, ...]:
-        """What learning changes, as it is now. Members and hypotheses are only ever added."""
+        """Snapshot of the mutable state. Members and hypotheses are only ever appended."""
         own = [array.copy() for array in (self.weights, self.sums, self.clock, self.counts)]
         return (*own, self.members, self.longest, self.every)
 
@@ -146,7 +146,7 @@ class PairwiseState(LearnerState):
         self.weights[:], self.sums[:], self.clock[:], self.counts[:] = weights, sums, clock, counts
 
     def snapshot(self) -> Callable[[], None]:
-        """A function that puts the present state back."""
+        """A function that restores the current state."""
         saved, put_back_log = self.parameters(), self.keep_log()
 
         def restore() -> None:
@@ -158,7 +158,7 @@ class PairwiseState(LearnerState):
     # ---------------------------------------------------------------- files
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All but settings and seed, as arrays of a model file."""
+        """All but settings and seed, as arrays for a model file."""
         arrays: dict[str, NDArray[Any]] = {
             "weights": self.weights,
             "sums": self.sums,
@@ -251,12 +251,12 @@ class PairwiseState(LearnerState):
         return self.weights - self.sums / total if total > 0 else self.weights.copy()
 
     def best(self, size: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The best hypotheses, the present one included, best first: weights and successes.
+        """The best hypotheses and the current one, in descending order: weights and successes.
 
         Parameters
         ----------
         size : int or None
-            How many; None for all that are kept.
+            Number of members; None for all that are kept.
         """
         now = self.present()
         if self.every is not None:
@@ -282,5 +282,5 @@ class PairwiseState(LearnerState):
 
 
 def _order(member: tuple[Any, float, int, float]) -> tuple[float, int]:
-    """Greater for a better member; of equal ones, for the earlier."""
+    """Sort key, higher for better members and, among ties, for earlier ones."""
     return member[3], -member[2]

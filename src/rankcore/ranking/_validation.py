@@ -17,7 +17,7 @@ from rankcore.metrics.names import greater_is_better
 
 @dataclass(frozen=True)
 class Validation:
-    """Rows that are held out, and what is measured on them.
+    """Held-out rows, and the measures on them.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Validation:
         Made once: no measure groups the rows again.
     metrics : list of str or callable
     names : list of str
-        What ``history_`` calls them.
+        Their names in ``history_``.
     """
 
     rows: Rows
@@ -42,7 +42,7 @@ class Validation:
 
     @property
     def directions(self) -> list[bool]:
-        """Whether each measure is to grow."""
+        """Whether higher is better, for each measure."""
         return [merit(metric, 1.0) > 0 for metric in self.metrics]
 
     def measure(self, scores: NDArray[np.float64]) -> list[float]:
@@ -54,12 +54,12 @@ class Validation:
 
 
 def merit(metric: Any, value: Any) -> Any:
-    """What values of a metric are worth: greater is better, so a loss is negated.
+    """Values of a metric as merits, where higher is better: losses are negated.
 
     Parameters
     ----------
     metric : str or callable
-        A function is greater for better.
+        Higher values of a function are better.
     value : float or ndarray
 
     Returns
@@ -109,7 +109,7 @@ def check_metric(metric: Any, name: str) -> None:
     ----------
     metric : object
     name : str
-        What error messages call it.
+        Its name in error messages.
     """
     if isinstance(metric, list | tuple) and name == "eval_metric" and metric:
         for one in metric:

@@ -50,7 +50,7 @@ class KernelStructuredState(StructuredState):
     n_features: int
 
     def copy(self) -> KernelStructuredState:
-        """The same again, to go on from."""
+        """A copy to continue from."""
         log = [list(figures) for figures in self.log]
         others = {name: array.copy() for name, array in self.others.items()}
         return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log, others=others)
@@ -69,7 +69,7 @@ class KernelExamples(Examples):
 class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     """The structured perceptron with a kernel: outputs made of atoms, each scored by a sum.
 
-    What `StructuredPerceptron` does in the space that a kernel spans. The score of an atom, a part
+    `StructuredPerceptron` in the feature space of a kernel. The score of an atom, a part
     of the input with a label, is the sum over the parts of earlier examples of their kernel values
     times their signed counts for the label. A mistake adds 1 to the count of every atom of the true
     output, and takes 1 from that of every atom of the predicted one.
@@ -103,7 +103,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     coef_ : ndarray of float64, shape (n_parameters,)
         Weights of plain features.
     gamma_ : float
-        What ``gamma`` stands for.
+        The resolved ``gamma``.
     n_features_in_ : int
         Columns of the parts.
     n_iter_, t_, history_, loss_curve_
@@ -117,7 +117,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     copies the model once per call. The model is the same to the bit however a stream is cut into
     calls, its parts dense or CSR, on every CPU.
 
-    `save` does not take this learner, whose task is code of yours: use pickle.
+    `save` does not take this learner, whose task is user code: use pickle.
 
     References
     ----------
@@ -318,7 +318,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         first: int,
         slot_of: Array | None,
     ) -> tuple[KernelAtomsState, Array | None]:
-        """A block of rows, made ready to score and learn; their own kernel values, if given."""
+        """A block of rows to score and learn, with the kernel values among them, if given."""
         arrays, values, among = state.others, None, None
         filled = start < stop  # else there are no parts to score
         if filled:
@@ -411,7 +411,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
 
 
 def stacked(task: KernelTask, inputs: Any) -> tuple[Rows | None, Array, int]:
-    """Parts of all inputs one below the other, checked; where each input's end; and columns."""
+    """Parts of all inputs in one matrix, checked; the end of each input; and the columns."""
     name = type(task).__name__
     found: list[Any] = []
     for x in inputs:

@@ -89,7 +89,7 @@ class CuSumTask(_OrdinalTask):
     n_ranks : int
         At least 2.
     tie_break : {"high", "low"}, default="high"
-        Which of equal best ranks is predicted.
+        Rule for ties between best ranks.
     fit_intercept : bool, default=True
         Whether each step between ranks has a threshold: the weight of a feature that is always -1.
 

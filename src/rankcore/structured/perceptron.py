@@ -1,4 +1,4 @@
-"""The structured perceptron: it learns to predict anything that a task can score and search."""
+"""The structured perceptron, which learns any output that a task can score and search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["StructuredPerceptron"]
 
 
 class StructuredPerceptron(StructuredLearner):
-    """Learn to predict what a `Task` describes: sequences, trees, matchings, ranks.
+    """Structured perceptron for the outputs of a `Task`: sequences, trees, matchings, ranks.
 
     The model scores an output by the inner product of its parameters with the task's features, and
     predicts the best. A mistake moves the parameters towards the features of the true output and
@@ -68,7 +68,7 @@ class StructuredPerceptron(StructuredLearner):
     squared difference of their features is at most R**2 times its loss, the total loss of
     "perceptron" and "pa" is at most ``R**2 / d**2``.
 
-    `save` does not take this learner, whose task is code of yours: use pickle.
+    `save` does not take this learner, whose task is user code: use pickle.
 
     References
     ----------
@@ -121,7 +121,7 @@ class StructuredPerceptron(StructuredLearner):
             yield self._learn(state, examples.inputs[i], examples.outputs[i])
 
     def _learn(self, state: StructuredState, x: Any, y: Any) -> float:
-        """Predict, then learn; the loss of the prediction."""
+        """Predict, then learn; return the loss of the prediction."""
         weights = read_only(state.arrays[0])
         loss, rival, rival_loss = self._rival(y, partial(self.task.argmax, weights, x))
         if rival_loss == 0:

@@ -1,4 +1,4 @@
-"""What structured perceptrons learn: the protocols of a task, and of one with a kernel."""
+"""Protocols of a structured task, and of one with a kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair: TypeAlias = tuple[Array, Array]  # indices and values of a sparse vector
 
 @runtime_checkable
 class Task(Protocol):
-    """What `StructuredPerceptron` requires: four functions, and a loss.
+    """Protocol of a task for `StructuredPerceptron`: four functions and a loss.
 
     Any object with these five methods will do. A subclass need only say ``n_parameters``,
     ``candidates`` and ``features``; let it be a frozen dataclass, which can be compared and cloned.
@@ -42,22 +42,22 @@ class Task(Protocol):
 
     @abstractmethod
     def n_parameters(self, X: Any) -> int:
-        """Count the parameters for a sequence of inputs: the same for all that one model meets."""
+        """Number of parameters, the same for all inputs of a model."""
 
     @abstractmethod
     def candidates(self, x: Any) -> Iterable[Any]:
-        """List the outputs that x can have."""
+        """Possible outputs of x."""
 
     @abstractmethod
     def features(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Describe x with output y: the indices and the values of the features present.
+        """Indices and values of the features of input x with output y.
 
         A sparse pair, because there may be millions of parameters and an update should cost only
         the features it moves. Values of a repeated index add up, so parts may simply be listed.
         """
 
     def argmax(self, weights: Array, x: Any, y: Any = None, margin: float = 0.0) -> Any:
-        """Find the output z of the greatest ``weights . features(x, z) + margin * loss(y, z)``.
+        """Find the output z that maximises ``weights . features(x, z) + margin * loss(y, z)``.
 
         With a margin, the true output y wins ties; without one, y is not to be looked at. Here: try
         all candidates, of equal ones the first. The weights are read-only.
@@ -70,13 +70,13 @@ class Task(Protocol):
         return _best(self, x, y, margin, score)
 
     def loss(self, y: Any, z: Any) -> float:
-        """Say what it costs to predict z for y: nothing if it is right. Here 1, unless equal."""
+        """Loss of predicting z for y, 0 if z is correct. The default is 1 unless equal."""
         return float(y != z)
 
 
 @runtime_checkable
 class KernelTask(Protocol):
-    """What `KernelStructuredPerceptron` requires: an output is a set of atoms.
+    """Protocol of a task for `KernelStructuredPerceptron`, whose outputs are sets of atoms.
 
     An input has parts, each described by a vector. An atom is a part with a label, as a word with
     its tag; an output consists of atoms, and is scored by the sum of theirs. The kernel compares
@@ -106,32 +106,32 @@ class KernelTask(Protocol):
 
     @abstractmethod
     def n_labels(self, X: Any) -> int:
-        """Count the labels for a sequence of inputs: the same for all that one model meets."""
+        """Number of labels, the same for all inputs of a model."""
 
     @abstractmethod
     def parts(self, x: Any) -> Any:
-        """Describe the parts of x: a matrix with a row per part, an array or sparse.
+        """Parts of x: a matrix with one row per part, an array or sparse.
 
         All matrices have the same columns. An input may be without parts.
         """
 
     @abstractmethod
     def candidates(self, x: Any) -> Iterable[Any]:
-        """List the outputs that x can have."""
+        """Possible outputs of x."""
 
     @abstractmethod
     def atoms(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """List the atoms of x with output y: the numbers of their parts, and of their labels.
+        """Atoms of x with output y: indices of their parts, and of their labels.
 
         An atom that is listed twice counts twice.
         """
 
     def n_parameters(self, X: Any) -> int:
-        """Count the parameters of plain features. Here there are none."""
+        """Number of parameters of plain features; 0 by default."""
         return 0
 
     def features(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Describe x with output y without the kernel, as `Task.features` does. Here: not at all.
+        """Plain features of x with output y, as `Task.features`; none by default.
 
         Returns the indices and the values of the features present.
         """
@@ -140,7 +140,7 @@ class KernelTask(Protocol):
     def argmax(
         self, scores: Array, weights: Array, x: Any, y: Any = None, margin: float = 0.0
     ) -> Any:
-        """Find the output z of the greatest score plus ``margin * loss(y, z)``.
+        """Find the output z with the maximum score plus ``margin * loss(y, z)``.
 
         ``scores[part, label]`` is the score of an atom, ``weights`` are the parameters of plain
         features. With a margin, the true output y wins ties; without one, y is not to be looked at.
@@ -157,14 +157,14 @@ class KernelTask(Protocol):
         return _best(self, x, y, margin, score)
 
     def loss(self, y: Any, z: Any) -> float:
-        """Say what it costs to predict z for y: nothing if it is right. Here 1, unless equal."""
+        """Loss of predicting z for y, 0 if z is correct. The default is 1 unless equal."""
         return float(y != z)
 
 
 def _best(
     task: Task | KernelTask, x: Any, y: Any, margin: float, score: Callable[[Any], float]
 ) -> Any:
-    """The candidate of the greatest score plus margin times loss."""
+    """The candidate with the maximum score plus margin times loss."""
     best: tuple[float, bool] | None = None
     winner = None
     for z in task.candidates(x):
@@ -179,7 +179,7 @@ def _best(
 
 
 def atoms_of(task: KernelTask, x: Any, y: Any, shape: tuple[int, ...]) -> Pair:
-    """The task's atoms, checked, for a number of parts and of labels."""
+    """Validate a task's atoms against the numbers of parts and labels."""
     found = task.atoms(x, y)
     try:
         parts, labels = (np.asarray(numbers) for numbers in found)
@@ -205,7 +205,7 @@ def atoms_of(task: KernelTask, x: Any, y: Any, shape: tuple[int, ...]) -> Pair:
 
 
 def features_of(task: Task | KernelTask, x: Any, y: Any, n_parameters: int) -> Pair:
-    """The task's features, checked."""
+    """Validate a task's features."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinity is found out below
         found = task.features(x, y)
     try:

@@ -65,7 +65,7 @@ def cv(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn from all parts but one, measure on that one, in turn."""
+    """Cross-validate: fit on all parts but one and measure on that one, in turn."""
     import numpy as np
 
     from rankcore.metrics.names import parse
@@ -119,7 +119,7 @@ def cv(
 def split(
     y: np.ndarray, qid: np.ndarray | None, folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to learn from and rows left out; queries stay whole, labels have their shares."""
+    """Rows to learn from and rows left out; queries stay whole, labels are stratified."""
     import warnings
 
     import numpy as np
@@ -173,7 +173,7 @@ def measured(
     ranker: bool,
     classes: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """What a fitted learner makes of rows: ranking measures, or those of predicted labels."""
+    """Measures of a fitted learner on rows: ranking measures, or those of predicted labels."""
     from rankcore._core.inputs import encode
     from rankcore.metrics import accuracy_within, rank_loss
     from rankcore.metrics.evaluation import DEFAULT_MEASURES, evaluate

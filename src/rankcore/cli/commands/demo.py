@@ -1,4 +1,4 @@
-"""``rankcore demo``: the learners compared on data that needs no file."""
+"""``rankcore demo``: a comparison of the learners on data that needs no file."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def _print_runs(report: Any, compared: bool, per_query: bool, as_json: bool) -> 
 def _print_ordinal(
     models: dict[str, tuple[Any, Any]], y: np.ndarray, data: str, as_json: bool
 ) -> None:
-    """Print measures of the predictions beside those of the best constant answer."""
+    """Print measures of the predictions and of the best constant prediction."""
     import numpy as np
 
     from rankcore._core.inputs import encode

@@ -1,4 +1,4 @@
-"""``rankcore explain``: what decided a query, a pair, a rank, or scores as a whole."""
+"""``rankcore explain``: explanations of a query, a pair, a rank, or scores as a whole."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def explain(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain a model: without options, how much each feature moves scores."""
+    """Explain a model; without options, the importance of each feature."""
     wanted = [name for name, one in (("--pair", pair), ("--row", row), ("--metric", metric)) if one]
     if len(wanted) > 1 or (query is not None and wanted and wanted != ["--pair"]):
         wanted = ["--query"] * (query is not None) + wanted
-        raise ValueError(f"{' and '.join(wanted)} ask for different explanations: give one of them")
+        raise ValueError(f"{' and '.join(wanted)} request different explanations: give one of them")
     try:
         columns = Columns(label, qid)
         found = _explained(model, data, query, pair, row, metric, top, zero_based, columns, quiet)
@@ -157,7 +157,7 @@ def _explained(
 
 
 def _place(name: str, called: Any, data: str) -> int:
-    """Where an example is, by its name."""
+    """Position of an example, by its name."""
     import numpy as np
 
     from rankcore.cli.svmlight import title

@@ -53,7 +53,7 @@ def export(
     zero_based: ZeroBasedOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Export a model, and compare what the other program makes of rows."""
+    """Export a model, and compare the outputs of the other program on rows."""
     import rankcore
     from rankcore.cli import svmlight
     from rankcore.exporters.checking import CHECKED

@@ -1,4 +1,4 @@
-"""``rankcore info``: what a model file holds."""
+"""``rankcore info``: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LARGEST = 10
 
 
 def info(model: ModelArgument, as_json: JsonOption = False) -> None:
-    """Print a model's learner, parameters and what it has learned."""
+    """Print a model's learner, parameters and figures of its fit."""
     import numpy as np
 
     import rankcore

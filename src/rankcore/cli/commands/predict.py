@@ -67,7 +67,7 @@ def predict(
     if run is not None and (output is not None or scores or probabilities or with_input):
         raise ValueError("--run writes queries, documents and scores: no other output beside it")
     if scores and probabilities:
-        raise ValueError("--scores and --probabilities are two outputs: ask for one")
+        raise ValueError("--scores and --probabilities are two outputs: give one of them")
     if with_input and data == "-":
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
     ((learned, X),), _, qid, ids = load_both(
@@ -114,7 +114,7 @@ def _joined(numbers: list[float]) -> str:
 def _write_run(
     path: Path, learned: Any, X: Any, qid: np.ndarray, ids: np.ndarray | None, tag: str
 ) -> None:
-    """Write what a model makes of queries as a TREC run."""
+    """Write the scores of queries as a TREC run."""
     import numpy as np
 
     from rankcore.datasets import Run, write_run

@@ -1,4 +1,4 @@
-"""``rankcore tune``: draw parameters until the time is up, keep the best model."""
+"""``rankcore tune``: random search within a time limit; saves the best model."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def tune(
 
 
 def _one(metric: str | None) -> str | None:
-    """The measure that is asked for, as results name it."""
+    """The selected measure, as results name it."""
     from rankcore.metrics.names import parse
 
     if metric is None or metric == "rank_loss":
@@ -188,7 +188,7 @@ def _draws(
 
 @dataclass
 class _Task:
-    """How a trial is measured: by held-out rows, or by cross-validation."""
+    """Measurement of trials on held-out rows or by cross-validation."""
 
     data: Data
     held_out: Data | None

@@ -1,4 +1,4 @@
-"""What the ordinal learners in dual form share: their state, its file, and passes by blocks."""
+"""Shared base of the ordinal learners in dual form: state, model file, and passes by blocks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     # A support vector is known by the number of its row.
     _in_windows = False
 
-    # ---------------------------------------------------------------- what a subclass says
+    # ---------------------------------------------------------------- hooks of a subclass
 
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         """Arrays of the rule itself, made by ``zeros``, and the number of outputs."""
@@ -80,7 +80,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     def _resize(
         self, arrays: _pool.Arrays, n_features: int, saved: Mapping[str, np.ndarray]
     ) -> None:
-        """Give outlines of arrays the types and sizes that those of a model file must have."""
+        """Give outlines of arrays the dtypes and shapes required of a model file."""
         shapes = getattr(saved, "shapes", None)
 
         def shape(name: str) -> tuple[int, ...]:
@@ -164,7 +164,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         return facts, arrays | {f"others.{name}": array for name, array in trimmed.items()}
 
     def _rule(self) -> dict[str, str | int]:
-        """What is made of the outputs, for `Scoring`."""
+        """Decision rule of the outputs, for `Scoring`."""
         return {"rule": "thresholds"}
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:

@@ -1,4 +1,4 @@
-"""What all learners in dual form have: a kernel, a budget, support vectors, scoring by blocks."""
+"""Shared base of all learners in dual form: kernel, budget, support vectors, scoring by blocks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCORED_ROWS = 1024
 class DualLearner:
     """A learner in dual form. Not public.
 
-    What it knows is a state with ``settings``, in which are those of ``_kernel_settings``, and
+    Its state has ``settings``, which include those of ``_kernel_settings``, and
     ``others``, the arrays of ``_pool``. A class with this base provides ``_fitted_state`` and
     ``_output_lists``.
     """
@@ -109,7 +109,7 @@ class DualLearner:
             arrays["gamma"][0] = resolve_gamma(self.gamma, rows)
 
     def _slots_of(self, arrays: _pool.Arrays, rows: Rows, first: int) -> np.ndarray:
-        """For each of the rows from number ``first`` on its slot, or -1."""
+        """Slot of each row from number ``first`` on, or -1."""
         slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
         n = int(arrays["book"][_pool.N_SUPPORT])
         known = arrays["support"][:n] - first  # those of earlier calls are below 0
@@ -233,7 +233,7 @@ class DualLearner:
     @property
     @reads
     def dual_coef_(self) -> np.ndarray:
-        """Coefficients of the support vectors that are predicted with, (n_outputs, n_support)."""
+        """Coefficients of the support vectors in predictions, (n_outputs, n_support)."""
         state = self._fitted_state()
         slots, coefs, sizes = self._output_lists(state)
         lists = {"book": state.others["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
@@ -242,5 +242,5 @@ class DualLearner:
     @property
     @reads
     def gamma_(self) -> float:
-        """The number that ``gamma`` stands for; 0 if the kernel has none."""
+        """The resolved ``gamma``; 0 if the kernel has none."""
         return float(self._fitted_state().others["gamma"][0])

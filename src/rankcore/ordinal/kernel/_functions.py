@@ -32,7 +32,7 @@ def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> None:
 
 
 def resolve_gamma(gamma: float | str, rows: Rows) -> float:
-    """The number that ``gamma`` stands for on these rows, as in scikit-learn's ``SVC``."""
+    """Resolve ``gamma`` on these rows, as in scikit-learn's ``SVC``."""
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "auto":

@@ -78,7 +78,7 @@ def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) 
 
 
 def add_vectors(arrays: Arrays, rows: Rows) -> None:
-    """Make the pool hold vectors of the form of these rows, or of a wider type."""
+    """Set the form and dtype of the pool's vectors to those of these rows, or a wider dtype."""
     dtype = rows.arrays[0].dtype
     capacity = arrays["support"].size
     if "vectors" in arrays:
@@ -94,7 +94,7 @@ def add_vectors(arrays: Arrays, rows: Rows) -> None:
 
 
 def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None) -> None:
-    """Room for as many of these rows to become support vectors as may."""
+    """Reserve room for the maximum number of these rows that can become support vectors."""
     n, capacity = int(arrays["book"][N_SUPPORT]), arrays["support"].size
     wanted = n + which.size if budget is None else min(n + which.size, budget)
     if wanted > capacity:
@@ -143,7 +143,7 @@ def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tidy_values(arrays: Arrays, coming: int) -> None:
-    """Room for values of sparse support vectors; those of removed ones go when it ends."""
+    """Reserve room for values of sparse support vectors; when it is full, drop removed ones."""
     room = arrays["vectors"].size
     if int(arrays["book"][STORED]) + coming <= room:
         return
@@ -185,7 +185,7 @@ def trimmed(arrays: Arrays) -> Arrays:
 
 
 def roomy(arrays: Arrays) -> Arrays:
-    """Saved arrays, with room for an entry where there was none: kernels take no empty array.
+    """Saved arrays, with one entry of room in empty ones, which kernels do not take.
 
     Slots get theirs when a row is to become a support vector.
     """

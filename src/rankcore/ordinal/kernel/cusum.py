@@ -27,9 +27,9 @@ __all__ = ["KernelCuSumRank"]
 
 
 class KernelCuSumRank(KernelClassifier):
-    """CuSum Rank with a kernel: a curved task for each step between ranks.
+    """CuSum Rank with a kernel: a non-linear task for each step between ranks.
 
-    What `CuSumRank` does in the space that a kernel spans. A row ranked wrongly becomes a support
+    `CuSumRank` in the feature space of a kernel. A row ranked wrongly becomes a support
     vector of the tasks between its true rank and the rival.
 
     Parameters

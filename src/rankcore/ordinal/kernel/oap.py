@@ -25,7 +25,7 @@ __all__ = ["KernelOAPBPM"]
 class KernelOAPBPM(KernelThresholdClassifier):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
-    What `OAPBPM` does in the space that a kernel spans. The members share one pool of support
+    `OAPBPM` in the feature space of a kernel. The members share one pool of support
     vectors, so that the kernel values of an example are computed once for all of them.
 
     Parameters

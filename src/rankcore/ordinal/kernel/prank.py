@@ -48,9 +48,9 @@ class KernelThresholdClassifier(KernelClassifier):
 
 
 class KernelPRank(KernelThresholdClassifier):
-    """PRank with a kernel: a curved direction, ordered thresholds, online.
+    """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
-    What `PRank` does in the space that a kernel spans. A row ranked wrongly becomes a support
+    `PRank` in the feature space of a kernel. A row ranked wrongly becomes a support
     vector, whose coefficient is the sum of the threshold steps; the projection of a row is the sum
     of coefficients times kernel values.
 
@@ -80,11 +80,11 @@ class KernelPRank(KernelThresholdClassifier):
         The most support vectors to keep. By default all are kept: memory grows with the mistakes.
     budget_policy : {"oldest", "random", "smallest", "forgetron", "norma", "projectron"}, \
 default="oldest"
-        Which support vector leaves when one is too many: the oldest; one drawn by lot [3]_; the one
+        Support vector to remove beyond the budget: the oldest; a random one [3]_; the one
         of least ``|coefficient| * sqrt(K(x, x))``; the oldest, after all were shrunk as much as the
-        Forgetron's bound requires [4]_; the oldest, where all shrink by ``decay`` at every example
-        [5]_; or none: a row near the span of the others, or one too many, adds to their
-        coefficients what it is in this span [6]_. No policy touches the thresholds.
+        Forgetron's bound requires [4]_; the oldest, while all shrink by ``decay`` at every example
+        [5]_; or none: a row near the span of the others, or beyond the budget, adds to their
+        coefficients its projection onto this span [6]_. No policy changes the thresholds.
     decay : float, default=0.01
         Part of each coefficient that "norma" takes away per example.
     projection_tol : float, default=1e-6
@@ -109,7 +109,7 @@ default="oldest"
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending and finite (a copy).
     gamma_ : float
-        What ``gamma`` stands for.
+        The resolved ``gamma``.
     n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `PRank`.
 
@@ -239,7 +239,7 @@ default="oldest"
 
 
 def mean_lists(state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All lists of a state, averaged if it averages; kept until the next example."""
+    """All lists of a state, averaged if ``average``; cached until the next example."""
     others = state.others
     if "coefs_sums" not in others:
         return others["slots"], others["coefs"], others["sizes"]

@@ -82,9 +82,9 @@ class RankSVM(Ranker):
         Steps of Newton's method, at most; it takes 4 to 10 as a rule, the hinge some more.
     warm_start : bool, default=False
         Whether ``fit`` begins at the model there is. With a kernel the rows must be the same.
-    eval_metric : str or callable, default="ndcg@10"
-        What is measured on the ``eval_set`` after each step: a name that
-        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid.
+    eval_metric : str, callable or list of them, default="ndcg@10"
+        Measures on the ``eval_set`` after each step: names that `rankcore.metrics.evaluate` knows,
+        or functions of labels, scores and qid.
     memory_limit : int, default=2**31
         Bytes that the kernel matrix may take, 8 per pair of rows; beyond them ``fit`` raises.
     n_jobs : int, optional

@@ -65,7 +65,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def restore(model: Any, spec: ModelSpec) -> None:
-    """Make an estimator of parameters the fitted one that a spec describes.
+    """Restore a fitted estimator from a spec.
 
     Raises
     ------

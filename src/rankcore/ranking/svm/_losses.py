@@ -1,4 +1,4 @@
-"""Margin losses over all pairs, in threads: what every solver asks for."""
+"""Margin losses over all pairs, in threads, as every solver needs them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Terms:
 
     @classmethod
     def smooth_hinge(cls, C: float, width: float) -> Terms:
-        """``C * max(0, 1 - d)`` with its kink rounded off: a parabola for 1 - width < d < 1.
+        """``C * max(0, 1 - d)``, smoothed by a parabola for 1 - width < d < 1.
 
         It is ``C * (max(0, 1 - d)^2 - max(0, 1 - width - d)^2) / (2 * width)``, and less than the
         hinge by ``C * width / 2`` at most.
@@ -53,7 +53,7 @@ class Terms:
         return cls(np.array([1.0, 1.0 - width]), np.array([factor, -factor]))
 
     def same(self, other: Terms) -> bool:
-        """Whether it is the same loss."""
+        """Whether another loss is equal."""
         return np.array_equal(self.margins, other.margins) and np.array_equal(
             self.factors, other.factors
         )
@@ -72,9 +72,9 @@ class Evaluation:
     sums : ndarray of float64, shape (n_margins, 2)
         Sums of (m - d) and (m - d)^2 over the pairs with d < m.
     pulled : ndarray of float64, shape (n_features,), or None
-        ``slopes`` times rows, if there were rows and they were asked for.
+        ``slopes`` times rows, if there were rows and it was requested.
     by_query : ndarray of float64, shape (n_queries, n_margins, 2), or None
-        What ``sums`` are the sums of.
+        Terms of ``sums``, query by query.
     """
 
     terms: Terms
@@ -101,7 +101,7 @@ class PairLosses:
     n_jobs : int
         Threads that share the queries.
     rows : Rows, optional
-        What will be evaluated. Sums of rows take no more room than an eighth of their values.
+        Rows that will be scored. Sums of rows take at most an eighth of the memory of their values.
 
     Raises
     ------
@@ -158,7 +158,7 @@ class PairLosses:
         end_threads(self._pool)
 
     def forget_order(self) -> None:
-        """Sort the next scores from the beginning.
+        """Sort the next scores without the order of the last ones.
 
         Sums are then a function of the scores alone: equal scores keep the order that they had in
         the last evaluation, and it decides how sums are rounded.
@@ -240,7 +240,7 @@ class PairLosses:
         at : Evaluation
             The last one that was made with these terms or scores.
         z : ndarray of float64, shape (n_docs,)
-            What to multiply; needed without rows.
+            Vector to multiply; required without rows.
         rows : Rows
         weights : ndarray of float64, shape (n_features,)
             Or rows times these.
@@ -251,7 +251,7 @@ class PairLosses:
         -------
         z, product : ndarray of float64, shape (n_docs,)
         pulled : ndarray of float64, shape (n_features,), or None
-            ``product`` times rows, if it was asked for.
+            ``product`` times rows, if requested.
         """
         if z is None:
             z = np.empty(self.n_docs)
@@ -332,7 +332,7 @@ class PairLosses:
         return None if rows is None else np.zeros((len(self._parts), rows.n_features))
 
     def _run(self, run: Callable[[int, int, int], None]) -> None:
-        """Run a function on every part, which is a number and a range of queries."""
+        """Run a function on every part, given its number and its range of queries."""
         self._each(lambda k: run(k, *self._parts[k]), len(self._parts))
 
     def _each(self, run: Callable[[int], None], n: int) -> None:
@@ -344,7 +344,7 @@ class PairLosses:
 
 
 def overflow() -> ValueError:
-    """What to raise where sums are beyond float64."""
+    """The error for sums beyond float64."""
     return ValueError(
         "the scores overflowed: X, C or the sample weights are too large; scale X, for example "
         "with sklearn.preprocessing.StandardScaler"
@@ -352,7 +352,7 @@ def overflow() -> ValueError:
 
 
 def _levels(pairing: Pairing) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Each document's level within its query, from 0 on, and how many levels there are."""
+    """Level of each document within its query, from 0, and the number of levels."""
     n_docs, n_queries = pairing.docs.size, pairing.n_pairs.size
     if pairing.listed is not None:
         return np.zeros(n_docs, dtype=np.uint32), np.ones(n_queries, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Fitted ranking SVMs: what gives rows their scores."""
+"""Fitted ranking SVMs, which score rows."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Kernel:
 
 
 def resolve_gamma(gamma: str | float, X: Any) -> float:
-    """The number that "scale" (1 / (n_features * variance)) or "auto" (1 / n_features) is for X.
+    """Resolve "scale" (1 / (n_features * variance)) or "auto" (1 / n_features) for X.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class LinearModel:
     weights: Floats
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """How it answers, see `Scoring`."""
+        """Scoring form, see `Scoring`."""
         return Scoring("linear", {"weights": self.weights})
 
     def score(self, rows: Rows) -> Floats:
@@ -195,7 +195,7 @@ class KernelModel:
         return scores
 
     def _score_compiled(self, rows: Rows, scores: Floats) -> None:
-        """Write scores, by the kernels that C scores with, some rows at a time."""
+        """Write scores, by the kernels that the C interface uses, some rows at a time."""
         n, vectors, csr = self.support.size, self.vectors, (None, None, None)
         if n == 0:
             return
@@ -228,7 +228,7 @@ class KernelModel:
             )
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """How it answers, of the arrays of a model file."""
+        """Scoring form of the arrays of a model file."""
         if self.vectors is None:
             return no_scoring("the kernel is precomputed: a row is no row of features")
         parts: dict[str, NDArray[Any]] = {
@@ -262,5 +262,5 @@ class KernelModel:
         return np.bincount(of, squares, minlength=counts.size).astype(np.float64)
 
     def weights(self) -> Floats:
-        """The weights of features that the linear kernel amounts to."""
+        """Weights of features equivalent to the linear kernel."""
         return np.asarray(self.vectors.T @ self.coefficients, dtype=np.float64)

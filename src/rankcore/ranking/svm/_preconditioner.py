@@ -1,4 +1,4 @@
-"""What preconditions a linear ranking SVM: second derivatives of a sample of the queries."""
+"""Preconditioner of a linear ranking SVM: second derivatives of a sample of the queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_VALUES = 2**23
 
 
 class Sample:
-    """The queries that are looked at.
+    """Samples of queries for the preconditioner.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Sample:
 
 
 def inverse(matrix: NDArray[np.float64], factor: float) -> Solve:
-    """What multiplies by the inverse of the second derivatives of the objective.
+    """Inverse of the objective's approximate second derivatives, as an operator.
 
     Parameters
     ----------

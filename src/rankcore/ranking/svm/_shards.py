@@ -1,6 +1,6 @@
 """A linear ranking SVM whose queries are in shards: the same model for any shards, to the bit.
 
-What a shard answers is a function of its queries and of the weights it is asked about. Losses are
+The sums of a shard depend only on its queries and on the weights given. Losses are
 summed as fractions, exactly. Gradients and products with second derivatives are summed by feature
 as 64-bit integers: products of a slope and a value, times a power of two that follows from the
 weights alone, rounded. So sums over shards depend neither on how many there are nor on their order.
@@ -39,12 +39,12 @@ ROWS = 2**14
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a shard before the first evaluation.
+    """Facts of a shard that are needed before the first evaluation.
 
     Attributes
     ----------
     largest : ndarray of float64, shape (n_features,)
-        The greatest magnitude of each feature in rows that have pairs.
+        Maximum magnitude of each feature in rows that have pairs.
     weight : Fraction
         Of all pairs.
     sizes : ndarray of int64
@@ -61,7 +61,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Slopes:
-    """What a shard says of a loss, or several shards together.
+    """Sums of a loss over one shard or several.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def added_slopes(parts: Sequence[Slopes]) -> Slopes:
 
 
 def added_words(parts: Sequence[Words]) -> Words:
-    """The same of second derivatives."""
+    """Sum the words of second derivatives over shards."""
     return np.asarray(np.sum(parts, axis=0))
 
 
@@ -124,7 +124,7 @@ class PairShard:
         return sum(array.nbytes for array in self._rows.arrays) + 100 * self._losses.n_docs
 
     def facts(self) -> Facts:
-        """What is to be known first."""
+        """Compute the facts for the first evaluation."""
         values, docs = as_matrix(self._rows), self._pairing.docs
         largest = np.zeros(self._rows.n_features)
         # Of the rows that are compared alone: in which shard the others are is to have no part.
@@ -156,7 +156,7 @@ class PairShard:
             return self._pull(product, exponents)
 
     def matrix(self, weights: Floats, terms: Terms) -> tuple[Floats, float]:
-        """All second derivatives of the loss by the weights, and the weight of all pairs."""
+        """Matrix of second derivatives of the loss in the weights, and the weight of all pairs."""
         # A sum of BLAS may depend on the number of its threads.
         with (
             self._lock,
@@ -168,7 +168,7 @@ class PairShard:
             return found, float(self._losses.weights.sum())
 
     def take(self, queries: NDArray[np.int64]) -> tuple[Any, Pairing]:
-        """Some of the queries, ascending: their rows, and their pairs of these."""
+        """A sample of the queries, ascending: their rows and pairs."""
         pairing, sizes = self._pairing, np.diff(self._pairing.bounds)
         kept = np.zeros(sizes.size, dtype=bool)
         kept[queries] = True
@@ -207,7 +207,7 @@ class PairShard:
 
 
 def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairShard:
-    """A shard of what was taken from others."""
+    """Build a shard from rows taken from others."""
     from scipy.sparse import issparse, vstack
 
     blocks = [X for X, _ in parts]
@@ -229,7 +229,7 @@ def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairSh
 
 
 class SharedSpace:
-    """Weights of features, where no scores are: elements stand for the scores that they give.
+    """Weights of features, where scores are not at hand; elements represent the scores they give.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ class SharedSpace:
         return p, np.ldexp(words.astype(np.float64), -exponents)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """As that of `FeatureSpace`, of the same queries."""
+        """As `FeatureSpace`'s, for the same queries."""
         sample = self._sample.draw(products)
         if sample is None:
             return None
@@ -314,11 +314,11 @@ class SharedSpace:
         return inverse(matrix.copy(), self._weight / sampled)
 
     def _reach(self, w: Floats) -> float:
-        """No less than the magnitude of any score that weights give."""
+        """Upper bound on the magnitude of the scores."""
         return float(np.abs(w) @ self._largest)
 
     def _steepest(self, w: Floats, terms: Terms) -> float:
-        """No less than the slope of the loss of any pair, of weight 1, by its difference."""
+        """Upper bound on the slope of the loss of a pair of weight 1."""
         factor = 2.0 * float(np.abs(terms.factors).max())
         if terms.margins.size == 2:  # two parabolas of opposite sign
             return factor * float(terms.margins[0] - terms.margins[1])

@@ -1,4 +1,4 @@
-"""Where ranking SVMs live: weights of features, or coefficients of documents."""
+"""Spaces of ranking SVMs: weights of features, or coefficients of documents."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FeatureSpace:
         return z, pulled
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """The inverse of second derivatives that are estimated from a sample of the queries."""
+        """Approximate inverse of the second derivatives, from a sample of the queries."""
         sample = self._sample.draw(products)
         if sample is None:
             return None
@@ -92,7 +92,7 @@ class KernelSpace:
         return np.zeros((2, self._kernel.shape[0]))
 
     def element(self, coefficients: Floats) -> Floats:
-        """The element of some coefficients."""
+        """Element with given coefficients."""
         return np.stack([coefficients, self._kernel @ coefficients])
 
     def dot(self, u: Floats, v: Floats) -> float:
@@ -120,5 +120,5 @@ class KernelSpace:
         return p[1], self.element(product)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """None: the kernel matrix is what costs time, and a good inverse needs all of it."""
+        """None: products with the kernel matrix dominate, and a good inverse needs all of it."""
         return None
