@@ -310,6 +310,11 @@ def test_bad_arguments(client, rows):
         rd.PRank().fit(dX, dy, n_shards=0)
     with pytest.raises(TypeError, match="X must be a dask array"):
         rd.PRank().fit(X, dy)
+    for fit in (rd.PRank().fit, rd.OAPBPM().fit):
+        with pytest.raises(TypeError, match="client must be a distributed.Client; found 'tcp://x'"):
+            fit(dX, dy, client="tcp://x")
+    with pytest.raises(TypeError, match="client must be a distributed.Client; found False"):
+        rd.evaluate(dy, dy, qid=dy, client=False)
     with pytest.raises(TypeError, match="leave y and qid out"):
         rd.PRank().fit("rows.txt", dy)
     with pytest.raises(ValueError, match="X has 4 blocks and y 1"):

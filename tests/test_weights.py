@@ -376,3 +376,16 @@ def test_equal_weights_of_rankers_are_exactly_no_weights(learner):
         else:  # equal within each query
             by_query = np.array([weight, 0.3, 2.0, 0.7, 1.0])[qid]
             np.testing.assert_array_equal(scores(sample_weight=by_query), plain)
+
+
+@pytest.mark.parametrize(
+    ("learner", "told"),
+    [(rc.RankBoost(3), "weights of some pairs vanish beside"), (rc.RankSVM(), "weights are too")],
+    ids=["RankBoost", "RankSVM"],
+)
+def test_a_weight_above_0_never_leaves_a_row_out(learner, told):
+    X = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    y, qid = [1, 0, 1, 0], [0, 0, 1, 1]
+    # Each pair of the first query weighs less than float64 holds: 0 would be a query without pairs.
+    with pytest.raises(ValueError, match=told):
+        learner.fit(X, y, qid=qid, sample_weight=[5e-324, 1.0, 1.0, 1.0])

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+# The least number above 0.
+LEAST = math.ulp(0.0)
+
 
 def refuse_mask(values: Any, name: str) -> None:
     """Raise TypeError for a masked array: NumPy drops its mask on the way to an ordinary one."""
@@ -189,7 +192,8 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
     -------
     ndarray of float64, shape (n,)
         The weights times a power of two, which is exact but for weights less than 1e-300 of the
-        maximum. 1 and 0 where those that are not 0 are equal, so that sums of products are exact.
+        maximum; none but 0 becomes 0, for rows of weight 0 are left out. 1 and 0 where those that
+        are not 0 are equal, so that sums of products are exact.
     """
     if groups is None:
         return scaled_from(weights, *extremes(weights))
@@ -197,7 +201,7 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
     greatest, least = np.zeros(n_groups), np.full(n_groups, np.inf)
     np.maximum.at(greatest, groups, weights)
     np.minimum.at(least, groups, np.where(weights > 0, weights, np.inf))
-    found = np.ldexp(weights, -np.frexp(greatest)[1][groups])
+    found = _times_power(weights, -np.frexp(greatest)[1][groups])
     equal = (least == greatest)[groups]
     found[equal] = weights[equal] > 0
     return found
@@ -213,7 +217,14 @@ def scaled_from(weights: Floats, least: float, greatest: float) -> Floats:
     """As `scaled` for some of the weights, given the `extremes` of all."""
     if least == greatest:
         return (weights > 0).astype(np.float64)
-    return np.ldexp(weights, -math.frexp(greatest)[1])
+    return _times_power(weights, -math.frexp(greatest)[1])
+
+
+def _times_power(weights: Floats, powers: int | NDArray[np.integer[Any]]) -> Floats:
+    """Weights times powers of two; the least float64 where that rounds to 0."""
+    found: Floats = np.ldexp(weights, powers)
+    found[(found == 0) & (weights > 0)] = LEAST
+    return found
 
 
 def exact_sum(values: Floats) -> Fraction:

@@ -23,9 +23,9 @@ __all__ = [
     "KilledWorker",
     "count_of",
     "delayed",
+    "engine_of",
     "failures_allowed",
     "fetch",
-    "get_client",
     "get_worker",
     "is_delayed",
     "n_threads_of",
@@ -37,6 +37,18 @@ __all__ = [
 # Without types.
 delayed: Any = _delayed
 _protocol: Any = protocol
+
+
+def engine_of(client: Any) -> Any:
+    """A client that was given, or the one in use; raise TypeError if it is none."""
+    if client is None:
+        return get_client()
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"client must be a distributed.Client; found {client!r}: pass one, as in "
+            'client=distributed.Client("tcp://127.0.0.1:8786")'
+        )
+    return client
 
 
 def n_threads_of(client: Any) -> int:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Self
 
 from rankcore._core.concurrency import learns
-from rankcore.dask._engine import Client, count_of, get_client
+from rankcore.dask._engine import Client, count_of, engine_of
 from rankcore.dask._estimators import DistributedClassifier
 from rankcore.dask._members import fit_members
 
@@ -48,7 +48,7 @@ class DistributedEnsemble(DistributedClassifier):
         RuntimeError
             If workers are lost again and again.
         """
-        engine: Any = client or get_client()
+        engine = engine_of(client)
         n_blocks = count_of(n_blocks, "n_blocks", engine)
         learn = partial(fit_members, classes=classes, n_blocks=n_blocks)
         files = n_features, zero_based

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import check_flag, check_option
-from rankcore.dask._engine import Client, count_of, delayed, get_client, release
+from rankcore.dask._engine import Client, count_of, delayed, engine_of, release
 from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, look, pieces_of, shards_of, without_columns
@@ -60,7 +60,7 @@ class Distributed:
         sample_weight: Any = None,
     ) -> Self:
         check_flag(regroup, "regroup")
-        engine: Any = client or get_client()
+        engine = engine_of(client)
         n_shards = count_of(n_shards, "n_shards", engine)
         model, token = self._unfitted(), token_hex(4)
         model._check_params()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.queries import group_rows
-from rankcore.dask._engine import Client, count_of, get_client, release
+from rankcore.dask._engine import Client, count_of, engine_of, release
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, pieces_of, shards_of
 from rankcore.metrics.conventions import Convention
@@ -60,7 +60,7 @@ def evaluate(
     ValueError
         If a query has rows in two shards, or on bad input.
     """
-    engine: Any = client or get_client()
+    engine = engine_of(client)
     n_shards = count_of(n_shards, "n_shards", engine)
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     pieces = pieces_of(y_score, y_true, qid, n_shards, None, False)

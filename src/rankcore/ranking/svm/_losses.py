@@ -68,6 +68,8 @@ class Evaluation:
     terms : Terms
     scores, slopes, curvatures : ndarray of float64, shape (n_docs,)
         Scores, first derivatives, and the diagonal of the second ones.
+    trace : float
+        The sum of that diagonal.
     loss : float
     sums : ndarray of float64, shape (n_margins, 2)
         Sums of (m - d) and (m - d)^2 over the pairs with d < m.
@@ -81,6 +83,7 @@ class Evaluation:
     scores: Floats
     slopes: Floats
     curvatures: Floats
+    trace: float
     loss: float
     sums: Floats
     pulled: Floats | None
@@ -220,9 +223,11 @@ class PairLosses:
         total = sums.sum(axis=0)
         loss = float(terms.factors @ total[:, 1])
         pulled = None if parts is None else parts.sum(axis=0)
-        if not np.isfinite(loss) or (pulled is not None and not np.isfinite(pulled).all()):
+        trace = float(curvatures.sum())
+        usable = np.isfinite(loss) and np.isfinite(trace)
+        if not usable or (pulled is not None and not np.isfinite(pulled).all()):
             raise overflow()
-        return Evaluation(terms, scores, slopes, curvatures, loss, total, pulled, sums)
+        return Evaluation(terms, scores, slopes, curvatures, trace, loss, total, pulled, sums)
 
     def curve(
         self,

@@ -5,8 +5,10 @@ that half the squared length of its gradient is no less than what it lies above 
 exactly the gap to the dual objective at the dual variables that follow from the scores, for the
 squared hinge: alpha = 2 C max(0, 1 - d) for each pair. For the hinge, the method minimises it with
 its kink rounded off, and alpha is the slope of the rounded loss: a feasible point of the dual of
-the hinge itself, whose gap shrinks with the square of the rounding's width as long as pairs are
-dense around the margin. The width follows the gap.
+the hinge itself. Its gap is half the squared length of the gradient of the rounded objective, plus
+C u (1 - u / width), u = 1 - d, for each pair where the loss is rounded (0 < u < width). As u is
+unknown and a difference of sums would cancel, C width / 4 stands for it: such pairs are counted by
+the second derivatives, exactly. The width follows the gap.
 """
 
 from __future__ import annotations
@@ -182,7 +184,8 @@ def newton_steps(
         length = space.dot(w, w)
         if hinge:
             objective = 0.5 * length + C * float(at.sums[0, 0])
-            dual = max(dual, _dual_of_hinge(space, C, w - gradient, at, width))
+            # Of the trace each pair that is rounded has 2 C / width.
+            dual = max(dual, objective - 0.5 * square - 0.125 * width**2 * at.trace)
         else:
             objective = 0.5 * length + at.loss
         if objective < lowest:
@@ -215,17 +218,6 @@ def newton_steps(
         stuck, moved = t == 0.0, True
         if not stuck:
             w = w + t * p
-
-
-def _dual_of_hinge(space: Space, C: float, v: Floats, at: Evaluation, width: float) -> float:
-    """The dual objective of the hinge where its variables are the slopes of the rounded hinge.
-
-    ``v`` is the element that they add up to. Less what rounding may have added: the sum of the
-    variables is a difference that is multiplied by 1 / width.
-    """
-    first, second = float(at.sums[0, 0]), float(at.sums[1, 0])
-    doubt = 8.0 * float(np.finfo(np.float64).eps) * (first + second)
-    return C * (first - second - doubt) / width - 0.5 * space.dot(v, v)
 
 
 def _direction(

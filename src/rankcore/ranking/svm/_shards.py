@@ -67,18 +67,22 @@ class Slopes:
     ----------
     sums : tuple of Fraction
         Sums of (m - d) and (m - d)^2 for each margin m, one after the other.
+    trace : Fraction
+        The sum of the diagonal of the second derivatives.
     pulled : ndarray of int64, shape (n_features,)
         Slopes times rows.
     """
 
     sums: tuple[Fraction, ...]
+    trace: Fraction
     pulled: Words
 
 
 def added_slopes(parts: Sequence[Slopes]) -> Slopes:
     """The sums of several shards; in any order, the same."""
     sums = tuple(sum(some, Fraction()) for some in zip(*(p.sums for p in parts), strict=True))
-    return Slopes(sums, np.sum([part.pulled for part in parts], axis=0))
+    trace = sum((part.trace for part in parts), Fraction())
+    return Slopes(sums, trace, np.sum([part.pulled for part in parts], axis=0))
 
 
 def added_words(parts: Sequence[Words]) -> Words:
@@ -145,7 +149,8 @@ class PairShard:
             assert at.by_query is not None
             by_margin = at.by_query.reshape(self._losses.n_queries, 2 * terms.margins.size)
             sums = tuple(exact_sum(one) for one in by_margin.T)
-            return Slopes(sums, self._pull(at.slopes, exponents))
+            trace = exact_sum(at.curvatures)
+            return Slopes(sums, trace, self._pull(at.slopes, exponents))
 
     def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
         """Second derivatives of the loss at weights times p, as `slopes`."""
@@ -291,7 +296,8 @@ class SharedSpace:
         sums = np.array([float(one) for one in found.sums]).reshape(-1, 2)
         loss = float(terms.factors @ sums[:, 1])
         pulled = np.ldexp(found.pulled.astype(np.float64), -exponents)
-        at = Evaluation(terms, scores, pulled, np.empty(0), loss, sums, pulled)
+        trace = float(found.trace)
+        at = Evaluation(terms, scores, pulled, np.empty(0), trace, loss, sums, pulled)
         self._last = scores.copy(), at
         return at
 
