@@ -178,7 +178,7 @@ def report() -> Iterator[str]:
         f"on {wins[rivals[1]]} of {counted[rivals[1]]}. The last column is of processor time."
     )
     yield ""
-    yield f"| sets of ranks, {COVERAGE:.0%} asked | coverage | ranks in a set |"
+    yield f"| sets of ranks, target {COVERAGE:.0%} | coverage | ranks in a set |"
     yield "|---|---|---|"
     for title, share, size, _ in covered:
         yield f"| {title} | {share:.1%} | {size:.2f} |"

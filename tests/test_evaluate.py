@@ -134,7 +134,7 @@ def test_names_that_are_none(name, message):
 
 
 def test_metrics_are_names():
-    with pytest.raises(TypeError, match="asked for by name, found 10"):
+    with pytest.raises(TypeError, match="must be given by name; found 10"):
         evaluate(Y, S, metrics=[10])
     with pytest.raises(ValueError, match="metrics is empty"):
         evaluate(Y, S, metrics=[])

@@ -457,7 +457,7 @@ def measure(
         raise ValueError("a query has more than 4294967295 documents")
     for i in range(measures.shape[0]):
         if measures[i].k < 0 or (measures[i].gain == GIVEN and gains is None):
-            raise ValueError("a measure asks for what is not there")
+            raise ValueError("a measure requires data that are missing")
         if _takes_gains(measures[i].kind):
             deepest = max(deepest, min(measures[i].k, longest))
     if discounts.shape[0] < deepest:

@@ -202,7 +202,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     [('P_5', 'precision', 5), ('P_10', 'precision', 10)]
     """
     if not isinstance(name, str):
-        raise TypeError(f"a measure is asked for by name, found {name!r}")
+        raise TypeError(f"a measure must be given by name; found {name!r}")
     if name.strip() in trec_names.SETS:
         members = trec_names.SETS[name.strip()]
         return [one for member in members if member != trec_names.STRING for one in parse(member)]
