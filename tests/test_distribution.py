@@ -185,6 +185,7 @@ def test_wheel_contents(wheel):
         "rankcore/cmake/CMakeLists.txt",
         "rankcore/pkgconfig/rankcore.pc",
         "rankcore/plotting/rankcore.mplstyle",
+        "rankcore/_ext/__init__.pyi",
         "rankcore/_ext/rows.pyi",
     } <= set(sizes)
     compiled = {Path(name).name.partition(".")[0] for name in sizes if name.endswith(BINARY)}
