@@ -9,7 +9,7 @@ import numpy as np
 
 
 def measure_names(metrics: Sequence[Any], taken: Iterable[str], n_sets: int) -> list[list[str]]:
-    """What ``history_`` calls measures, given as names or as functions, on each held-out set.
+    """Names in ``history_`` of measures, given as names or functions, on each held-out set.
 
     Parameters
     ----------

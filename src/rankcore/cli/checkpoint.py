@@ -119,7 +119,7 @@ class Checkpoint:
         self._last, self.saved = monotonic(), True
 
     def _read(self) -> dict[str, Any]:
-        """What the position says; raise ValueError unless a train wrote it."""
+        """The position of an earlier run; raise ValueError unless ``train`` wrote it."""
         try:
             if not _is_folder(self.folder) or not stat.S_ISREG(self._position.lstat().st_mode):
                 raise ValueError("it must be a directory with files, and neither pipes nor links")

@@ -89,7 +89,7 @@ class ShardActor:
 
 
 async def _ask(worker: Any, node: Node, *args: Any) -> Sums:
-    """What the actor of another worker answers."""
+    """The answer of an actor on another worker."""
     try:
         comm = await asyncio.wait_for(worker.rpc.connect(node.address), CONNECTED)
         worker.rpc.reuse(node.address, comm)

@@ -80,8 +80,8 @@ class Group:
     def __init__(self, run: Run, group: int) -> None:
         run.wait(run.shards)
         shards = self._divided(run)
-        whats = [f"actor-{group}-{number}" for number in range(len(shards))]
-        self.root = tree_of(list(zip(shards, map(run.key, whats), strict=True)))
+        keys = [f"actor-{group}-{number}" for number in range(len(shards))]
+        self.root = tree_of(list(zip(shards, map(run.key, keys), strict=True)))
         self._nodes = {node.key: node for node in _nodes(self.root)}
         self.actors = [
             run.submit(
@@ -92,7 +92,7 @@ class Group:
                 workers=[address],
                 actor=True,
             )
-            for what, (address, some) in zip(whats, shards.items(), strict=True)
+            for what, (address, some) in zip(keys, shards.items(), strict=True)
         ]
         run.wait(self.actors, self.check)
 

@@ -65,11 +65,11 @@ class Run:
         return list(futures)
 
     def key(self, what: str) -> str:
-        """What Dask calls a task."""
+        """The key of a task."""
         return f"{self.name}-{what}-{self.token}"
 
     def of_shards(self, what: str) -> list[str]:
-        """What tasks of each shard are called."""
+        """Names of tasks, one for each shard."""
         return [f"{what}-shard-{number}" for number in self.numbers]
 
     def gather(self, futures: Sequence[Any], look: Look | None = None) -> list[Any]:
