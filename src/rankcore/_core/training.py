@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from time import monotonic
@@ -142,7 +142,8 @@ class Trainer:
         learner, monitor = self._learner, self._monitor
         fitted, first = learner.fitted, self._position.epoch
         verbose = fitted.verbose
-        with self._held_between_passes():
+        # A fit that can be resumed holds Ctrl-C between two passes, until the next begins.
+        with nullcontext() if self._pauses is None else signals_held():
             for number in range(first, learner.n_iterations + 1):
                 if number > first:
                     self._position = Position(number, 0, self._position.seed)
@@ -224,12 +225,6 @@ class Trainer:
         here = self._last + (self._done - self._last) * now.done // max(now.total, 1)
         done = min(here, total)
         return Progress(now.epoch, now.n_epochs, done, total, now.value, now.measure, "bytes")
-
-    @contextmanager
-    def _held_between_passes(self) -> Iterator[None]:
-        """Hold Ctrl-C between two passes of a fit that can be resumed, until the next begins."""
-        with nullcontext() if self._pauses is None else signals_held():
-            yield
 
     def _save(self, interrupted: bool) -> None:
         if self._pauses is None:
