@@ -16,7 +16,7 @@ C_FILES := $(wildcard src/rankcore/include/*.[ch] src/rankcore/_ext/*.h examples
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum kernel kernel_budgets rivals ensemble mixing \
 	persistence pairwise pairwise_fits boosting tree_grower tree_boosting focus \
 	pair_loss ranksvm decimals letor letor_batches letor_writer trec measures concordance \
-	pair_measures contributions calibrated hostile model_file concurrency random_state)
+	pair_measures contributions calibrated hostile model_file model_file_limits concurrency random_state)
 # The first release of scikit-learn that is supported has wheels for these interpreters.
 OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
 	$(HOME)/.pyenv/versions/3.1[12].*/bin/python; do \

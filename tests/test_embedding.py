@@ -987,7 +987,7 @@ def declared_in_c(*names: str) -> tuple[dict[str, list[str]], set[str], set[str]
     for name, body in re.findall(r"^typedef struct (\w+) \{(.*?)^\} \1;", text, re.M | re.S):
         lines = [line.strip() for line in body.split(";") if line.strip()]
         structs[name] = [
-            re.search(r"\(\*(\w+)\)|(\w+)(?:\[\d+\])?$", line).group(1, 2) for line in lines
+            re.search(r"\(\*(\w+)\)|(\w+)(?:\[\w+\])?$", line).group(1, 2) for line in lines
         ]
         structs[name] = [pointer or field for pointer, field in structs[name]]
     return structs, constants, functions

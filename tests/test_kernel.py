@@ -1,5 +1,6 @@
 """Kernel learners: values, parity, primal and dual, blocks and streams."""
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -336,3 +337,23 @@ def test_threads_do_not_change_a_bit(n_jobs, monkeypatch):
     expected = model.project(X)
     monkeypatch.setattr(_dual, "SCORED_ROWS", 16)
     assert_array_equal(model.set_params(n_jobs=n_jobs).project(X), expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gamma_is_found_without_a_copy_of_the_data(form, dtype):
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random((2000, 1000)) < 0.5, rng.normal(2.0, 1.0, (2000, 1000)), 0.0)
+    X, y = form(values.astype(dtype)), rng.integers(0, 3, 2000)
+    learner = rc.KernelPRank(kernel="rbf", budget=5, max_iter=1, random_state=0)
+    learner.fit(X[:20], y[:20])
+    tracemalloc.start()
+    try:
+        learner.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    stored = X.nbytes if form is np.asarray else X.data.nbytes
+    assert peak < stored / 2  # a copy in float64 is one or two times as large
+    expected = 1.0 / (1000 * values.astype(dtype).astype(np.float64).var())
+    assert learner.gamma_ == pytest.approx(expected, rel=1e-12)

@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 
 # The least number above 0.
 LEAST = math.ulp(0.0)
+# Values whose variance is summed at a time.
+BLOCK = 2**16
 
 
 def refuse_mask(values: Any, name: str) -> None:
@@ -238,6 +240,29 @@ def exact_sum(values: Floats) -> Fraction:
         n = (int((some >> 27).sum()) << 27) + int((some & (2**27 - 1)).sum())
         total += Fraction(n) * Fraction(2) ** (exponent - 53)
     return total
+
+
+def variance(values: NDArray[Any], size: int) -> float:
+    """Variance of so many numbers, all but the values 0; a block at a time, without a copy of all.
+
+    Parameters
+    ----------
+    values : ndarray of float32 or float64, shape (n,) or (n, m)
+    size : int
+        No less than there are values.
+
+    Returns
+    -------
+    float
+        Not finite if it is beyond float64.
+    """
+    mean = float(values.sum(dtype=np.float64)) / size
+    step = max(1, BLOCK // max(1, values[:1].size))
+    total = (size - values.size) * mean * mean
+    for first in range(0, len(values), step):
+        block = values[first : first + step].astype(np.float64) - mean
+        total += float(np.square(block, out=block).sum())
+    return total / size
 
 
 def weighted_mean(values: NDArray[Any], weights: Floats | None) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_scalar
 
+from rankcore._core.numbers import variance
 from rankcore._core.params import check_option, check_real
 from rankcore._ext.rows import Rows
 
@@ -37,17 +38,12 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
         return float(gamma)
     if gamma == "auto":
         return 1.0 / rows.n_features
-    values = rows.arrays[0]
     with np.errstate(over="ignore", invalid="ignore"):
-        if rows.columns is None:
-            variance = float(values.var(dtype=np.float64))
-        else:
-            values = values[: rows.n_values].astype(np.float64, copy=False)
-            n = rows.n_rows * rows.n_features
-            variance = float(values @ values / n - (values.sum() / n) ** 2)
-    if not np.isfinite(variance):
+        stored = rows.arrays[0] if rows.columns is None else rows.arrays[0][: rows.n_values]
+        found = variance(stored, rows.n_rows * rows.n_features)
+    if not np.isfinite(found):
         raise ValueError("gamma='scale' requires the variance of X; it overflowed: scale X")
-    return 1.0 / (rows.n_features * variance) if variance > 0 else 1.0
+    return 1.0 / (rows.n_features * found) if found > 0 else 1.0
 
 
 def some_rows(rows: Rows, which: Any) -> Any:

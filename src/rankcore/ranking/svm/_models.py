@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import variance
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows, project
@@ -128,16 +129,12 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     if gamma != "scale":
         return float(gamma)
     with np.errstate(over="ignore", invalid="ignore"):
-        if hasattr(X, "tocsr"):
-            mean = X.mean(dtype=np.float64)
-            variance = float(X.astype(np.float64).power(2).mean() - mean**2)
-        else:
-            variance = float(X.var(dtype=np.float64))
-    if not np.isfinite(variance):
+        found = variance(X.data if hasattr(X, "tocsr") else X, X.shape[0] * X.shape[1])
+    if not np.isfinite(found):
         raise ValueError(
             'the variance of X overflowed: scale X, or pass gamma another than "scale"'
         )
-    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    return 1.0 / (X.shape[1] * found) if found > 0 else 1.0
 
 
 @dataclass(frozen=True)

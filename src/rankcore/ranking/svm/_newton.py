@@ -6,9 +6,9 @@ exactly the gap to the dual objective at the dual variables that follow from the
 squared hinge: alpha = 2 C max(0, 1 - d) for each pair. For the hinge, the method minimises it with
 its kink rounded off, and alpha is the slope of the rounded loss: a feasible point of the dual of
 the hinge itself. Its gap is half the squared length of the gradient of the rounded objective, plus
-C u (1 - u / width), u = 1 - d, for each pair where the loss is rounded (0 < u < width). As u is
-unknown and a difference of sums would cancel, C width / 4 stands for it: such pairs are counted by
-the second derivatives, exactly. The width follows the gap.
+C u (1 - u / width), u = 1 - d, for each pair where the loss is rounded (0 < u < width). A sum of
+these would be a difference that cancels, so that C width / 4 stands for each: second derivatives
+count such pairs. The width follows the gap.
 """
 
 from __future__ import annotations
