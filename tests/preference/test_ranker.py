@@ -108,13 +108,16 @@ def test_calls_are_made_side_by_side(form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("budget", [0, 1, 17, 60, 100])
-def test_the_budget_holds_with_failures(form, concurrency, budget):
+@pytest.mark.parametrize("method", ["quicksort", "rating"])
+def test_the_budget_holds_with_failures(form, concurrency, budget, method):
     failing = np.random.default_rng(budget).random(200) < 0.2
     judge = Judge(fails=lambda n: failing[n] and form in ("one", "async"))
     ranker = PreferenceRanker(
         FORMS[form](judge),
         max_calls=budget,
         concurrency=concurrency,
+        method=method,
+        repeats=1,
         retry=STUBBORN,
         random_state=0,
     )
@@ -128,7 +131,9 @@ def test_the_budget_holds_with_failures(form, concurrency, budget):
 
 def test_pairs_are_paid_for_as_a_whole():
     judge = Judge()
-    ranker = PreferenceRanker(judge, max_calls=25, repeats=3, both_orders=True, random_state=0)
+    ranker = PreferenceRanker(
+        judge, method="quicksort", max_calls=25, repeats=3, both_orders=True, random_state=0
+    )
     ranker.rank(ITEMS)
     assert ranker.n_calls_ == len(judge.asked) == 24
     assert set(Counter(frozenset(pair) for pair in judge.asked).values()) == {6}
@@ -392,6 +397,12 @@ def test_one_seed_is_one_order():
         ({"top_k": 0}, ValueError, "top_k must be an integer from 1"),
         ({"max_calls": -1}, ValueError, "max_calls must be an integer from 0"),
         ({"repeats": 1.5}, ValueError, "repeats must be an integer from 1"),
+        ({"batch": 0}, ValueError, "batch must be an integer from 1"),
+        ({"noise": 0.7}, ValueError, "noise must be None or a number from 0 to 0.5; found 0.7"),
+        ({"noise": "low"}, ValueError, "noise must be None or a number"),
+        ({"confidence": float("nan")}, ValueError, "confidence must be None or a number"),
+        ({"method": "rating", "prior": [1.0]}, ValueError, "one number for each of 40 items"),
+        ({"method": "rating", "prior": [np.nan] * 40}, ValueError, "prior must be finite"),
         ({"concurrency": True}, ValueError, "concurrency must be an integer"),
         ({"opponents": 3}, ValueError, "opponents must be even"),
         ({"retry": 3}, TypeError, "retry must be None or a Retry; found 3"),

@@ -5,12 +5,14 @@ The preference may be a model, a person, or a language model: slow, costly, nois
 
 from rankcore.preference.asking import PreferenceError, RankingProgress, Retry
 from rankcore.preference.forms import Batch, Indexed, from_scores
+from rankcore.preference.games import rate
 from rankcore.preference.journal import Journal
 from rankcore.preference.learned import PairwisePreference
 from rankcore.preference.losses import WeightAxioms, check_weight, order_loss, preference_loss
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
 from rankcore.preference.plan import CallPlan, call_plan
 from rankcore.preference.ranker import PreferenceRanker
+from rankcore.preference.ratings import Ratings
 from rankcore.preference.regret import Regret, preference_regret, ranking_regret
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "PreferenceError",
     "PreferenceRanker",
     "RankingProgress",
+    "Ratings",
     "Regret",
     "Retry",
     "WeightAxioms",
@@ -33,5 +36,6 @@ __all__ = [
     "preference_regret",
     "quicksort_rank",
     "ranking_regret",
+    "rate",
     "sort_by_degree",
 ]

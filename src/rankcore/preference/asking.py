@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from rankcore.preference.forms import Degrees, Indexed, Places, as_degrees
 from rankcore.preference.journal import OpenJournal
 
-# Key of the item that was shown first, that of the other, number of the repeat.
-AnswerKey = tuple[Hashable, Hashable, int]
+# Items in the order in which they are shown, by position, and the number of the repeat.
+Call = tuple[int, ...]
+# The same, by key.
+AnswerKey = tuple[Hashable, ...]
 
 
 class PreferenceError(RuntimeError):
@@ -30,7 +32,7 @@ class PreferenceError(RuntimeError):
         How often it was tried.
     """
 
-    def __init__(self, pair: tuple[Any, Any], attempts: int, what: str):
+    def __init__(self, pair: tuple[Any, ...], attempts: int, what: str):
         super().__init__(
             f"the preference failed {attempts} time{'s' * (attempts != 1)} on the pair "
             f"{pair!r}: {what}. The answers so far are kept: rank again to go on"
@@ -146,7 +148,7 @@ class RankingProgress:
 class Request:
     """Calls that go out together: one, or as many as a `Batch` takes."""
 
-    calls: tuple[tuple[int, int, int], ...]  # item shown first, the other, number of the repeat
+    calls: tuple[Call, ...]
 
 
 @dataclass
@@ -186,7 +188,7 @@ class Ledger:
             Most calls in a request. None: all in one.
         """
         left = None if self.max_calls is None else self.max_calls - self.n_calls
-        calls: list[tuple[int, int, int]] = []
+        calls: list[Call] = []
         seen: set[AnswerKey] = set()
         for u, v in zip(i.tolist(), j.tolist(), strict=True):
             new = []
@@ -203,10 +205,32 @@ class Ledger:
                 break
             calls += [call for call, _ in new]
             seen.update(key for _, key in new)
+        return self._sent(calls, size)
+
+    def open_calls(self, calls: list[Call], size: int | None) -> list[Request]:
+        """Those of some calls that were not answered before, as far as the budget goes."""
+        new: list[Call] = []
+        for call in calls:
+            key = self._key(call)
+            if key not in self.answers:
+                if self.max_calls is not None and self.n_calls + len(new) >= self.max_calls:
+                    break
+                new.append(call)
+            elif key not in self._fresh:
+                self.n_reused += 1
+                self._fresh.add(key)
+        return self._sent(new, size)
+
+    def _sent(self, calls: list[Call], size: int | None) -> list[Request]:
+        """The requests of a round."""
         self.n_rounds += bool(calls)
         self._round = (0, len(calls))
         size = size or max(1, len(calls))
         return [Request(tuple(calls[k : k + size])) for k in range(0, len(calls), size)]
+
+    def answer(self, call: Call) -> float | None:
+        """The answer to a call; None if there is none."""
+        return self.answers.get(self._key(call))
 
     def degrees(self, i: Places, j: Places) -> NDArray[np.float64]:
         """Degrees of pairs: means over repeats and orders, and NaN where an answer is missing."""
@@ -279,7 +303,7 @@ class Ledger:
         self.answers.update(found)
         self._fresh.update(found)
         if self.journal is not None:
-            rows = [(str(u), str(v), repeat, d) for (u, v, repeat), d in found.items()]
+            rows = [(str(u), str(v), int(str(r)), d) for (u, v, r), d in found.items()]
             self.journal.record(rows, len(request.calls))
         self._round = (self._round[0] + len(found), self._round[1])
 
@@ -302,34 +326,33 @@ class Ledger:
         if self.journal is not None:
             self.journal.record([], len(request.calls))
 
-    def pair(self, request: Request) -> tuple[Any, Any]:
+    def pair(self, request: Request) -> tuple[Any, ...]:
         """The items of the first call."""
-        first, second, _ = request.calls[0]
-        return self.items[first], self.items[second]
+        return tuple(self.items[k] for k in request.calls[0][:-1])
 
-    def pairs(self, request: Request) -> list[tuple[Any, Any]]:
+    def pairs(self, request: Request) -> list[tuple[Any, ...]]:
         """The items of all calls."""
-        return [(self.items[first], self.items[second]) for first, second, _ in request.calls]
+        return [tuple(self.items[k] for k in call[:-1]) for call in request.calls]
 
-    def _calls_of(self, u: int, v: int) -> list[tuple[int, int, int]]:
+    def _calls_of(self, u: int, v: int) -> list[Call]:
         if self.keys[u] == self.keys[v]:
             return []  # one item, given twice: there is nothing to ask
-        calls = [(u, v, repeat) for repeat in range(self.repeats)]
+        calls: list[Call] = [(u, v, repeat) for repeat in range(self.repeats)]
         if self.both_orders:
             calls += [(v, u, repeat) for repeat in range(self.repeats)]
         return calls
 
-    def _key(self, call: tuple[int, int, int]) -> AnswerKey:
-        return (self.keys[call[0]], self.keys[call[1]], call[2])
+    def _key(self, call: Call) -> AnswerKey:
+        return (*(self.keys[k] for k in call[:-1]), call[-1])
 
-    def _known(self, call: tuple[int, int, int]) -> float | None:
+    def _known(self, call: Call) -> float | None:
         """The answer to a call; if one order is enough, that in the other order is as good."""
         key = self._find(call)
         if key is None:
             return None
         return self.answers[key] if key == self._key(call) else 1.0 - self.answers[key]
 
-    def _find(self, call: tuple[int, int, int]) -> AnswerKey | None:
+    def _find(self, call: Call) -> AnswerKey | None:
         key = self._key(call)
         if key in self.answers:
             return key

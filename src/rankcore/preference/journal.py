@@ -113,7 +113,7 @@ class OpenJournal:
             raise self._wrong("the number of calls", "an integer from 0 on", calls)
         return calls
 
-    def answers(self) -> dict[tuple[Hashable, Hashable, int], float]:
+    def answers(self) -> dict[tuple[Hashable, ...], float]:
         """All answers of the run: by keys of the two items and number of the repeat, the degree."""
         with self._naming("read"):
             rows = self._file.execute(

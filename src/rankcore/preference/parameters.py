@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -24,17 +24,23 @@ def check_parameters(ranker: Any) -> None:
     ValueError, TypeError
         Says what is required and what was found.
     """
-    if ranker.method != "auto" and ranker.method not in METHODS:
-        raise ValueError(f"method must be one of {['auto', *METHODS]}; found {ranker.method!r}")
+    methods = ["auto", "rating", *METHODS]
+    if ranker.method not in methods:
+        raise ValueError(f"method must be one of {methods}; found {ranker.method!r}")
     if ranker.decide not in ("majority", "sample"):
         raise ValueError(f'decide must be "majority" or "sample"; found {ranker.decide!r}')
-    least = {"top_k": 1, "max_calls": 0, "repeats": 1, "opponents": 2, "concurrency": 1}
+    least = {"top_k": 1, "max_calls": 0, "repeats": 1, "opponents": 2, "concurrency": 1, "batch": 1}
     for name, value in least.items():
         found = getattr(ranker, name)
-        if found is None and name in ("top_k", "max_calls"):
+        if found is None and name in ("top_k", "max_calls", "repeats", "batch"):
             continue
         if not isinstance(found, Integral) or isinstance(found, bool) or found < value:
             raise ValueError(f"{name} must be an integer from {value} on; found {found!r}")
+    for name, most in (("noise", 0.5), ("confidence", 1.0)):
+        found = getattr(ranker, name)
+        real = isinstance(found, Real) and not isinstance(found, bool)
+        if found is not None and not (real and 0 <= found <= most):
+            raise ValueError(f"{name} must be None or a number from 0 to {most}; found {found!r}")
     if ranker.retry is not None and not isinstance(ranker.retry, Retry):
         raise TypeError(f"retry must be None or a Retry; found {ranker.retry!r}")
     for name in ("key", "progress"):

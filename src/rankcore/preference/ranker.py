@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Hashable
 from contextlib import closing
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,19 @@ from rankcore.preference.forms import (
     in_order,
     is_async,
 )
+from rankcore.preference.games import ratings_of_pairs
 from rankcore.preference.journal import Journal, OpenJournal, check_keys, lasting_key, memory_key
 from rankcore.preference.parameters import check_parameters
 from rankcore.preference.plan import call_plan
 from rankcore.preference.quicksort import QuickSort
-from rankcore.preference.running import Method, Run
+from rankcore.preference.rating import Rating, prior_scores
+from rankcore.preference.ratings import Ratings
+from rankcore.preference.running import CallRun, Method, Run
 from rankcore.preference.sending import send_all, send_all_async
 from rankcore.preference.sequential import Heap, Insertion, Sliding
+
+# Above this many items "auto" does not fit ratings: time grows with their cube.
+_RATED = 2000
 
 
 class PreferenceRanker(Documented, BaseEstimator):
@@ -42,16 +49,20 @@ class PreferenceRanker(Documented, BaseEstimator):
         item v. It may be ``async``. A `Batch` takes lists of pairs, an `Indexed` computes from
         positions, a matrix has the degree in row u and column v.
     method : str
-        "auto": "halving" if there is a ``top_k``, else "quicksort". Or "quicksort", "degree",
-        "halving", "insertion", "heap" or "sliding"; `call_plan` says what each costs and promises.
+        "auto": "halving" if there is a ``top_k``; else "rating" if ``max_calls`` or ``noise`` is
+        given; else "quicksort", as for ``noise=0`` and for more than 2,000 items. Or "rating",
+        "quicksort", "degree", "halving", "insertion", "heap" or "sliding"; `call_plan` says what
+        each but "rating" costs and promises, `plan` what order to expect for a budget.
     top_k : int, optional
         How many items to find, at least 1. None: all.
     max_calls : int, optional
         Most calls of the preference for a pair, those that fail included; with a journal, since the
         journal's run began. None: no limit.
-    repeats : int
+    repeats : int, optional
         How often a pair is asked; the answers are averaged. It helps against a preference that
-        answers otherwise each time, not against one that is always wrong.
+        answers otherwise each time, not against one that is always wrong. With "rating", how often
+        at most. None: once; with "rating" as often as it tells most, unless the preference is found
+        to repeat itself.
     both_orders : bool
         Whether a pair is also asked the other way round, and the answers averaged:
         (g(u, v) + 1 - g(v, u)) / 2. It takes away the preference for what is shown first.
@@ -60,6 +71,18 @@ class PreferenceRanker(Documented, BaseEstimator):
         drawing with it as the probability, as the theorems on degrees have it.
     opponents : int
         For "halving": comparisons of an item in a round, even.
+    noise : float, optional
+        About what share of the answers is wrong, from 0 to 1/2, for the choice of "auto".
+    confidence : float, optional
+        For "rating": stop when the first ``top_k`` are the right ones with this probability, or
+        without ``top_k`` when this share of the pairs is expected in the right order. None: spend
+        ``max_calls``; without one, 0.95.
+    prior : array-like of shape (n,), callable or estimator, optional
+        For "rating": scores known before, as those of a fitted ranker for items that are rows of
+        features. A function, or the ``predict`` of an estimator, is called with the items. How far
+        they are trusted is learned from the answers.
+    batch : int, optional
+        For "rating": pairs in a round. None: a quarter of the items.
     cache : bool
         Whether answers are kept and not asked for again, by this ranker.
     key : callable, optional
@@ -107,6 +130,9 @@ class PreferenceRanker(Documented, BaseEstimator):
         Their degrees: how much the first should precede the second.
     items_ : sequence
         The items.
+    ratings_ : Ratings
+        A Bradley-Terry fit of the answers, whatever the method; `ranking_`, `scores_`,
+        `standard_errors_`, `place_interval_` and `probability_of_top` are read from it.
 
     Notes
     -----
@@ -145,10 +171,14 @@ class PreferenceRanker(Documented, BaseEstimator):
         method: str = "auto",
         top_k: int | None = None,
         max_calls: int | None = None,
-        repeats: int = 1,
+        repeats: int | None = None,
         both_orders: bool = False,
         decide: str = "majority",
         opponents: int = 8,
+        noise: float | None = None,
+        confidence: float | None = None,
+        prior: Any = None,
+        batch: int | None = None,
         cache: bool = True,
         key: Callable[[Any], Hashable] | None = None,
         journal: str | os.PathLike[str] | Journal | None = None,
@@ -165,6 +195,10 @@ class PreferenceRanker(Documented, BaseEstimator):
         self.both_orders = both_orders
         self.decide = decide
         self.opponents = opponents
+        self.noise = noise
+        self.confidence = confidence
+        self.prior = prior
+        self.batch = batch
         self.cache = cache
         self.key = key
         self.journal = journal
@@ -172,6 +206,44 @@ class PreferenceRanker(Documented, BaseEstimator):
         self.retry = retry
         self.progress = progress
         self.random_state = random_state
+
+    @cached_property
+    def ratings_(self) -> Ratings:
+        """A Bradley-Terry fit of the answers."""
+        return ratings_of_pairs(self.order_.size, self.pairs_, self.degrees_)
+
+    @property
+    def ranking_(self) -> Places:
+        """Positions of the items in the order found; another name of `order_`."""
+        return self.order_
+
+    @property
+    def scores_(self) -> NDArray[np.float64]:
+        """Strengths of the items."""
+        return self.ratings_.scores
+
+    @property
+    def standard_errors_(self) -> NDArray[np.float64]:
+        """Standard errors of the strengths."""
+        return self.ratings_.standard_errors
+
+    @property
+    def place_interval_(self) -> Places:
+        """First and last place of each item, 1 for the strongest, at a credibility of 90%."""
+        return self.ratings_.place_interval()
+
+    def probability_of_top(self, k: int) -> NDArray[np.float64]:
+        """Probability of each item to be one of the k strongest.
+
+        Parameters
+        ----------
+        k : int
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+        """
+        return self.ratings_.probability_of_top(k)
 
     def rank(self, items: Any) -> Any:
         """Put items in order.
@@ -199,7 +271,7 @@ class PreferenceRanker(Documented, BaseEstimator):
             For an ``async`` preference inside of an event loop: await `arank` there.
         """
         items = as_items(items)
-        return self._rank(items, *self._method(len(items)))
+        return self._rank(items, *self._method(items))
 
     async def arank(self, items: Any) -> Any:
         """Put items in order, inside of an event loop; as `rank`.
@@ -215,7 +287,7 @@ class PreferenceRanker(Documented, BaseEstimator):
         list or ndarray
         """
         items = as_items(items)
-        return await self._arank(items, *self._method(len(items)))
+        return await self._arank(items, *self._method(items))
 
     def extend(self, more: Any) -> Any:
         """Insert more items into the order found, one after the other by binary search.
@@ -245,7 +317,7 @@ class PreferenceRanker(Documented, BaseEstimator):
         )
         return self._rank(items, method, expected)
 
-    def _rank(self, items: Any, method: Method, expected: float) -> Any:
+    def _rank(self, items: Any, method: Method | Rating, expected: float) -> Any:
         run = self._run(items, method, expected)
         try:
             computed = as_indexed(self.preference, len(items))
@@ -261,7 +333,7 @@ class PreferenceRanker(Documented, BaseEstimator):
             self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
 
-    async def _arank(self, items: Any, method: Method, expected: float) -> Any:
+    async def _arank(self, items: Any, method: Method | Rating, expected: float) -> Any:
         run = self._run(items, method, expected)
         try:
             computed = as_indexed(self.preference, len(items))
@@ -273,7 +345,7 @@ class PreferenceRanker(Documented, BaseEstimator):
             self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
 
-    async def _send_rounds(self, run: Run) -> None:
+    async def _send_rounds(self, run: Run | CallRun) -> None:
         in_threads = not is_async(self.preference)
         for requests in run.requests(self._size()):
             await send_all_async(
@@ -284,12 +356,12 @@ class PreferenceRanker(Documented, BaseEstimator):
         """Most calls in a request."""
         return self.preference.size if isinstance(self.preference, Batch) else 1
 
-    def _method(self, n: int) -> tuple[Method, float]:
+    def _method(self, items: Any) -> tuple[Method | Rating, float]:
         """The method, and how many pairs it is expected to ask."""
         check_parameters(self)
-        name, k = self.method, self.top_k
-        if name == "auto":
-            name = "quicksort" if k is None else "halving"
+        name, k, n = self._method_name(len(items)), self.top_k, len(items)
+        if name == "rating":
+            return self._rating(items)
         expected = call_plan(n, k, opponents=self.opponents)[name].calls if n else 0.0
         if name == "insertion":
             return Insertion(n, top_k=k), expected
@@ -304,6 +376,45 @@ class PreferenceRanker(Documented, BaseEstimator):
             return Halving(n, rng, top_k=k, opponents=self.opponents), expected
         sizes = np.array([n], dtype=np.intp)
         return QuickSort(sizes, rng, top_k=k, sample=self.decide == "sample"), expected
+
+    def _method_name(self, n: int) -> str:
+        """The method, once "auto" has chosen."""
+        if self.method != "auto":
+            return self.method
+        if self.top_k is not None:
+            return "halving"
+        asked = as_indexed(self.preference, n) is None
+        noisy = self.noise is not None or (self.max_calls is not None and asked)
+        return "rating" if noisy and self.noise != 0 and n <= _RATED else "quicksort"
+
+    def _rating(self, items: Any) -> tuple[Rating, float]:
+        n = len(items)
+        keys = self._keys(items)
+        first: dict[Hashable, int] = {}
+        same = [first.setdefault(key, k) for k, key in enumerate(keys)] or range(n)
+        limit = self.max_calls
+        if limit is None:
+            limit = max(n * (n - 1) // 2, 20 * n)
+        certain = 0.95 if self.max_calls is None else None
+        method = Rating(
+            np.array(same, dtype=np.intp),
+            np.random.default_rng(self._seed()),
+            top_k=self.top_k,
+            confidence=self.confidence or certain,
+            repeats=self.repeats,
+            both_orders=self.both_orders,
+            prior=prior_scores(self.prior, items),
+            batch=self.batch,
+            limit=None if self.max_calls is not None else limit,
+        )
+        return method, float(limit)
+
+    def _keys(self, items: Any) -> list[Hashable]:
+        """Keys of the items, of a preference that is asked."""
+        if as_indexed(self.preference, len(items)) is not None:
+            return []
+        key = self.key or (memory_key if self.journal is None else lasting_key)
+        return [key(item) for item in items]
 
     def _seed(self) -> Any:
         """The random state; if there is none, one that stays the same for this ranker."""
@@ -324,7 +435,7 @@ class PreferenceRanker(Documented, BaseEstimator):
         assert journal is not None
         return journal if isinstance(journal, Journal) else Journal(journal)
 
-    def _run(self, items: Any, method: Method, expected: float) -> Run:
+    def _run(self, items: Any, method: Method | Rating, expected: float) -> Run | CallRun:
         """A ranking that knows what was answered before."""
         asked = (self.preference, None if self.journal is None else repr(self._journal()))
         before = self.__dict__.get("_asked", (None, None))
@@ -333,26 +444,27 @@ class PreferenceRanker(Documented, BaseEstimator):
             self._answers: dict[AnswerKey, float] = {}
             self._kept: list[Any] = []
         journal = None
-        keys: list[Hashable] = []
-        if as_indexed(self.preference, len(items)) is None:
-            key = self.key or (memory_key if self.journal is None else lasting_key)
-            keys = [key(item) for item in items]
-            if self.journal is not None:
-                journal = self._open_journal(keys)
-            else:
-                self._kept.append(items)  # keys may be the addresses of these objects
+        keys = self._keys(items)
+        if keys and self.journal is not None:
+            journal = self._open_journal(keys)
+        elif keys:
+            self._kept.append(items)  # keys may be the addresses of these objects
+        repeats = self.repeats or 1
         ledger = Ledger(
             items=items,
             keys=keys,
             answers=self._answers,
-            repeats=self.repeats,
+            repeats=repeats,
             both_orders=self.both_orders,
             max_calls=self.max_calls,
             retry=self.retry or Retry(),
             journal=journal,
             progress=self.progress,
-            expected_calls=expected * (self.repeats << self.both_orders),
+            expected_calls=expected,
         )
+        if isinstance(method, Rating):
+            return CallRun(method, ledger)
+        ledger.expected_calls *= repeats << self.both_orders
         return Run(method, ledger)
 
     def _open_journal(self, keys: list[Any]) -> OpenJournal:
@@ -362,7 +474,7 @@ class PreferenceRanker(Documented, BaseEstimator):
         try:
             journal.seed(str(self._new_seed()))
             written = journal.answers()
-            about = {key for first, second, _ in written for key in (first, second)}
+            about = {key for answer in written for key in answer[:2]}
             if keys and about and about.isdisjoint(keys):
                 raise ValueError(
                     f"{self._journal()!r} has answers about other items, none about these "
@@ -370,9 +482,9 @@ class PreferenceRanker(Documented, BaseEstimator):
                 )
             # Answers that a full disk, for one, kept out of it.
             missing = [
-                (str(first), str(second), repeat, degree)
-                for (first, second, repeat), degree in self._answers.items()
-                if (first, second, repeat) not in written
+                (str(key[0]), str(key[1]), int(str(key[2])), degree)
+                for key, degree in self._answers.items()
+                if key not in written
             ]
             if missing:
                 journal.record(missing, len(missing))
@@ -382,7 +494,7 @@ class PreferenceRanker(Documented, BaseEstimator):
         self._answers.update(written)
         return journal
 
-    def _learn(self, run: Run, items: Any) -> None:
+    def _learn(self, run: Run | CallRun, items: Any) -> None:
         """Take over what a ranking has brought, whether it was completed or not."""
         run.close()
         if run.ledger.journal is not None:
@@ -410,6 +522,10 @@ class PreferenceRanker(Documented, BaseEstimator):
             "degrees_": degrees,
             "items_": items,
         }
+        if isinstance(run.method, Rating):
+            found["ratings_"] = run.method.ratings()
+        else:
+            self.__dict__.pop("ratings_", None)  # fitted when it is looked at
         self.__dict__.update(found)
 
 
