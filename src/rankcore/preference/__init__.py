@@ -4,7 +4,7 @@ The preference may be a model, a person, or a language model: slow, costly, nois
 """
 
 from rankcore.preference.asking import PreferenceError, RankingProgress, Retry
-from rankcore.preference.forms import Batch, Indexed, from_scores
+from rankcore.preference.forms import Batch, Indexed, Judges, from_scores
 from rankcore.preference.games import rate
 from rankcore.preference.journal import Journal
 from rankcore.preference.learned import PairwisePreference
@@ -14,12 +14,16 @@ from rankcore.preference.plan import CallPlan, call_plan
 from rankcore.preference.ranker import PreferenceRanker
 from rankcore.preference.ratings import Ratings
 from rankcore.preference.regret import Regret, preference_regret, ranking_regret
+from rankcore.preference.several import Choice, Order
 
 __all__ = [
     "Batch",
     "CallPlan",
+    "Choice",
     "Indexed",
     "Journal",
+    "Judges",
+    "Order",
     "PairwisePreference",
     "PreferenceError",
     "PreferenceRanker",

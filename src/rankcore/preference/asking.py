@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rankcore.preference.forms import Degrees, Indexed, Places, as_degrees
 from rankcore.preference.journal import OpenJournal
+from rankcore.preference.several import Choice
 
 # Items in the order in which they are shown, by position, and the number of the repeat.
 Call = tuple[int, ...]
@@ -157,13 +158,14 @@ class Ledger:
 
     items: Sequence[Any]
     keys: Sequence[Hashable]
-    answers: dict[AnswerKey, float]
+    answers: dict[AnswerKey, Any]
     repeats: int
     both_orders: bool
     max_calls: int | None
     retry: Retry
     journal: OpenJournal | None = None
     progress: Callable[[RankingProgress], None] | None = None
+    several: Choice | None = None  # a judge of several items
     expected_calls: float = 0.0
     n_calls: int = 0  # with those that the journal has from earlier
     n_reused: int = 0
@@ -228,7 +230,7 @@ class Ledger:
         size = size or max(1, len(calls))
         return [Request(tuple(calls[k : k + size])) for k in range(0, len(calls), size)]
 
-    def answer(self, call: Call) -> float | None:
+    def answer(self, call: Call) -> Any:
         """The answer to a call; None if there is none."""
         return self.answers.get(self._key(call))
 
@@ -272,39 +274,60 @@ class Ledger:
         self.n_calls += len(request.calls)
         return True
 
-    def record(self, request: Request, values: Any) -> None:
-        """Check and keep the answers of a request, and report the progress."""
-        self.keep(request, values)
+    def settle(self, request: Request, attempt: int, values: Any) -> float | None:
+        """Keep the answers of a request, and report the progress.
+
+        Returns
+        -------
+        float or None
+            Seconds until the next attempt, if the answer of a judge of several items is not whole
+            and there is another one. Until then it counts as far as it goes.
+        """
+        answers, whole = self.parsed(request, values)
+        if not whole and attempt < self.retry.attempts:
+            self.answers.update(zip(map(self._key, request.calls), answers, strict=True))
+            self.lose(request)
+            return self.retry.seconds(attempt, ValueError("the answer is not whole"))
+        self.keep(request, answers)
         if self.progress is not None:
             self.progress(self._now())
+        return None
 
     def has(self, request: Request) -> bool:
         """Whether the answers of a request have been kept in this ranking."""
         return all(self._key(call) in self._fresh for call in request.calls)
 
-    def keep(self, request: Request, values: Any) -> None:
-        """Check and keep the answers of a request.
+    def parsed(self, request: Request, values: Any) -> tuple[list[Any], bool]:
+        """The answers of a request, checked, and whether they are whole.
 
         Raises
         ------
         PreferenceError
             If they are not degrees; the calls are paid for.
         """
+        if self.several is not None:
+            read = self.several.parse
+            found = [
+                read(value, len(call) - 1)
+                for call, value in zip(request.calls, values, strict=True)
+            ]
+            return [places for places, _ in found], all(whole for _, whole in found)
         try:
-            degrees = as_degrees(values, len(request.calls))
+            return as_degrees(values, len(request.calls)).astype(float).tolist(), True
         except (TypeError, ValueError) as error:
             self.lose(request)
             raise PreferenceError(self.pair(request), 1, str(error)) from error
+
+    def keep(self, request: Request, answers: list[Any]) -> None:
+        """Keep the answers of a request."""
         found = {
-            self._key(call): float(degree)
-            for call, degree in zip(request.calls, degrees, strict=True)
+            self._key(call): answer for call, answer in zip(request.calls, answers, strict=True)
         }
         # First here: a journal that cannot be written loses no answer while the process lasts.
         self.answers.update(found)
         self._fresh.update(found)
         if self.journal is not None:
-            rows = [(str(u), str(v), int(str(r)), d) for (u, v, r), d in found.items()]
-            self.journal.record(rows, len(request.calls))
+            self.journal.record(found, len(request.calls))
         self._round = (self._round[0] + len(found), self._round[1])
 
     def failed(self, request: Request, attempt: int, error: Exception) -> float:
@@ -324,7 +347,7 @@ class Ledger:
     def lose(self, request: Request) -> None:
         """Write down that calls were paid for and brought nothing."""
         if self.journal is not None:
-            self.journal.record([], len(request.calls))
+            self.journal.record({}, len(request.calls))
 
     def pair(self, request: Request) -> tuple[Any, ...]:
         """The items of the first call."""
@@ -345,7 +368,7 @@ class Ledger:
     def _key(self, call: Call) -> AnswerKey:
         return (*(self.keys[k] for k in call[:-1]), call[-1])
 
-    def _known(self, call: Call) -> float | None:
+    def _known(self, call: Call) -> Any:
         """The answer to a call; if one order is enough, that in the other order is as good."""
         key = self._find(call)
         if key is None:

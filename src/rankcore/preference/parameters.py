@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from rankcore.preference.asking import Retry
-from rankcore.preference.forms import Batch, Indexed
+from rankcore.preference.forms import Batch, Indexed, Judges
 from rankcore.preference.plan import METHODS
+from rankcore.preference.several import Choice
 
 
 def check_parameters(ranker: Any) -> None:
@@ -49,17 +50,24 @@ def check_parameters(ranker: Any) -> None:
             raise TypeError(f"{name} must be None or a function; found {found!r}")
     if ranker.opponents % 2:
         raise ValueError(f"opponents must be even; found {ranker.opponents}")
-    known = callable(ranker.preference) or isinstance(ranker.preference, Batch | Indexed)
+    asked = callable(ranker.preference) or isinstance(ranker.preference, Batch | Choice | Judges)
+    known = asked or isinstance(ranker.preference, Indexed)
     if not known and np.ndim(ranker.preference) != 2:
         raise TypeError(
-            "preference must be a function of two items, a Batch, an Indexed or a matrix; found "
+            "preference must be a function of two items, a Batch, a Choice, an Order, Judges, an "
+            "Indexed or a matrix; found "
             f"{type(ranker.preference).__name__}"
         )
-    computed = isinstance(ranker.preference, Indexed) or not (
-        callable(ranker.preference) or isinstance(ranker.preference, Batch)
-    )
-    if ranker.journal is not None and (computed or not ranker.cache):
+    if isinstance(ranker.preference, Choice):
+        if ranker.method not in ("auto", "halving", "rating"):
+            raise ValueError(
+                'a judge of several items takes method "auto", "halving" or "rating"; found '
+                f"{ranker.method!r}"
+            )
+        if ranker.both_orders or (ranker.repeats or 1) > 1:
+            raise ValueError("repeats and both_orders require a judge of pairs")
+    if ranker.journal is not None and (not asked or not ranker.cache):
         raise ValueError(
             "a journal keeps answers that are asked for: it needs cache=True, and a preference "
-            "that is a function or a Batch"
+            "that is asked, not computed"
         )

@@ -72,6 +72,11 @@ class Posterior:
         """Covariance of theta, the inverse of the second derivative; O(n^3), n^2 numbers."""
         return self._problem.covariance(self._parameters)
 
+    def precision(self) -> Floats:
+        """Diagonal of the second derivative for the strengths."""
+        p = self._problem.probabilities(self._parameters)
+        return self._problem.second(p).diagonal[: self.theta.size]
+
     def variances(self, probes: int) -> Floats:
         """Diagonal of the covariance, about the mean, where n^2 numbers are too many.
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Callable, Hashable
 from contextlib import closing
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,39 +14,29 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
 from rankcore.preference.asking import AnswerKey, Ledger, Retry
-from rankcore.preference.degree import Degree, Halving
-from rankcore.preference.forms import (
-    Batch,
-    Places,
-    as_indexed,
-    as_items,
-    in_order,
-    is_async,
-)
-from rankcore.preference.games import ratings_of_pairs
-from rankcore.preference.journal import Journal, OpenJournal, check_keys, lasting_key, memory_key
+from rankcore.preference.forms import Batch, Places, as_indexed, as_items, in_order, is_async
+from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
+from rankcore.preference.methods import make_method
 from rankcore.preference.parameters import check_parameters
 from rankcore.preference.plan import call_plan
-from rankcore.preference.quicksort import QuickSort
-from rankcore.preference.rating import Rating, prior_scores
-from rankcore.preference.ratings import Ratings
+from rankcore.preference.rating import Rating
+from rankcore.preference.results import RatedResults
 from rankcore.preference.running import CallRun, Method, Run
 from rankcore.preference.sending import send_all, send_all_async
-from rankcore.preference.sequential import Heap, Insertion, Sliding
-
-# Above this many items "auto" does not fit ratings: time grows with their cube.
-_RATED = 2000
+from rankcore.preference.sequential import Insertion
+from rankcore.preference.several import Choice
 
 
-class PreferenceRanker(Documented, BaseEstimator):
+class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     """Puts items in order by asking a preference: a model, a person, or a language model.
 
     Parameters
     ----------
-    preference : callable, Batch, Indexed, or matrix of shape (n, n)
+    preference : callable, Batch, Judges, Choice, Order, Indexed, or matrix of shape (n, n)
         ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
-        item v. It may be ``async``. A `Batch` takes lists of pairs, an `Indexed` computes from
-        positions, a matrix has the degree in row u and column v.
+        item v. It may be ``async``. A `Batch` takes lists of pairs, `Judges` are several, a
+        `Choice` names the best of k items and an `Order` puts k in order; an `Indexed` computes
+        from positions, a matrix has the degree in row u and column v.
     method : str
         "auto": "halving" if there is a ``top_k``; else "rating" if ``max_calls`` or ``noise`` is
         given; else "quicksort", as for ``noise=0`` and for more than 2,000 items. Or "rating",
@@ -207,44 +196,6 @@ class PreferenceRanker(Documented, BaseEstimator):
         self.progress = progress
         self.random_state = random_state
 
-    @cached_property
-    def ratings_(self) -> Ratings:
-        """A Bradley-Terry fit of the answers."""
-        return ratings_of_pairs(self.order_.size, self.pairs_, self.degrees_)
-
-    @property
-    def ranking_(self) -> Places:
-        """Positions of the items in the order found; another name of `order_`."""
-        return self.order_
-
-    @property
-    def scores_(self) -> NDArray[np.float64]:
-        """Strengths of the items."""
-        return self.ratings_.scores
-
-    @property
-    def standard_errors_(self) -> NDArray[np.float64]:
-        """Standard errors of the strengths."""
-        return self.ratings_.standard_errors
-
-    @property
-    def place_interval_(self) -> Places:
-        """First and last place of each item, 1 for the strongest, at a credibility of 90%."""
-        return self.ratings_.place_interval()
-
-    def probability_of_top(self, k: int) -> NDArray[np.float64]:
-        """Probability of each item to be one of the k strongest.
-
-        Parameters
-        ----------
-        k : int
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-        """
-        return self.ratings_.probability_of_top(k)
-
     def rank(self, items: Any) -> Any:
         """Put items in order.
 
@@ -357,57 +308,8 @@ class PreferenceRanker(Documented, BaseEstimator):
         return self.preference.size if isinstance(self.preference, Batch) else 1
 
     def _method(self, items: Any) -> tuple[Method | Rating, float]:
-        """The method, and how many pairs it is expected to ask."""
         check_parameters(self)
-        name, k, n = self._method_name(len(items)), self.top_k, len(items)
-        if name == "rating":
-            return self._rating(items)
-        expected = call_plan(n, k, opponents=self.opponents)[name].calls if n else 0.0
-        if name == "insertion":
-            return Insertion(n, top_k=k), expected
-        if name == "heap":
-            return Heap(n, top_k=k), expected
-        if name == "sliding":
-            return Sliding(n, top_k=k), expected
-        rng = np.random.default_rng(self._seed())
-        if name == "degree":
-            return Degree(n, rng), expected
-        if name == "halving":
-            return Halving(n, rng, top_k=k, opponents=self.opponents), expected
-        sizes = np.array([n], dtype=np.intp)
-        return QuickSort(sizes, rng, top_k=k, sample=self.decide == "sample"), expected
-
-    def _method_name(self, n: int) -> str:
-        """The method, once "auto" has chosen."""
-        if self.method != "auto":
-            return self.method
-        if self.top_k is not None:
-            return "halving"
-        asked = as_indexed(self.preference, n) is None
-        noisy = self.noise is not None or (self.max_calls is not None and asked)
-        return "rating" if noisy and self.noise != 0 and n <= _RATED else "quicksort"
-
-    def _rating(self, items: Any) -> tuple[Rating, float]:
-        n = len(items)
-        keys = self._keys(items)
-        first: dict[Hashable, int] = {}
-        same = [first.setdefault(key, k) for k, key in enumerate(keys)] or range(n)
-        limit = self.max_calls
-        if limit is None:
-            limit = max(n * (n - 1) // 2, 20 * n)
-        certain = 0.95 if self.max_calls is None else None
-        method = Rating(
-            np.array(same, dtype=np.intp),
-            np.random.default_rng(self._seed()),
-            top_k=self.top_k,
-            confidence=self.confidence or certain,
-            repeats=self.repeats,
-            both_orders=self.both_orders,
-            prior=prior_scores(self.prior, items),
-            batch=self.batch,
-            limit=None if self.max_calls is not None else limit,
-        )
-        return method, float(limit)
+        return make_method(self, items, self._keys(items), np.random.default_rng(self._seed()))
 
     def _keys(self, items: Any) -> list[Hashable]:
         """Keys of the items, of a preference that is asked."""
@@ -441,58 +343,32 @@ class PreferenceRanker(Documented, BaseEstimator):
         before = self.__dict__.get("_asked", (None, None))
         if asked[0] is not before[0] or asked[1] != before[1] or not self.cache:
             self._asked = asked
-            self._answers: dict[AnswerKey, float] = {}
+            self._answers: dict[AnswerKey, Any] = {}
             self._kept: list[Any] = []
         journal = None
         keys = self._keys(items)
         if keys and self.journal is not None:
-            journal = self._open_journal(keys)
+            several = isinstance(self.preference, Choice)
+            seed = str(self._new_seed())
+            journal = open_journal(self._journal(), keys, self._answers, several, seed)
         elif keys:
             self._kept.append(items)  # keys may be the addresses of these objects
-        repeats = self.repeats or 1
         ledger = Ledger(
             items=items,
             keys=keys,
             answers=self._answers,
-            repeats=repeats,
+            repeats=self.repeats or 1,
             both_orders=self.both_orders,
             max_calls=self.max_calls,
             retry=self.retry or Retry(),
             journal=journal,
             progress=self.progress,
+            several=self.preference if isinstance(self.preference, Choice) else None,
             expected_calls=expected,
         )
         if isinstance(method, Rating):
             return CallRun(method, ledger)
-        ledger.expected_calls *= repeats << self.both_orders
         return Run(method, ledger)
-
-    def _open_journal(self, keys: list[Any]) -> OpenJournal:
-        """The journal, which knows what this ranker knows, and the other way round."""
-        check_keys(keys)
-        journal = OpenJournal(self._journal())
-        try:
-            journal.seed(str(self._new_seed()))
-            written = journal.answers()
-            about = {key for answer in written for key in answer[:2]}
-            if keys and about and about.isdisjoint(keys):
-                raise ValueError(
-                    f"{self._journal()!r} has answers about other items, none about these "
-                    f"{len(keys)}: give each list a run of its own, Journal(path, run=...)"
-                )
-            # Answers that a full disk, for one, kept out of it.
-            missing = [
-                (str(key[0]), str(key[1]), int(str(key[2])), degree)
-                for key, degree in self._answers.items()
-                if key not in written
-            ]
-            if missing:
-                journal.record(missing, len(missing))
-        except BaseException:
-            journal.close()
-            raise
-        self._answers.update(written)
-        return journal
 
     def _learn(self, run: Run | CallRun, items: Any) -> None:
         """Take over what a ranking has brought, whether it was completed or not."""

@@ -95,10 +95,10 @@ class Rating:
             if self._limit is not None:
                 calls = calls[: self._limit - self.n_calls]
             self.n_calls += len(calls)
-            degrees = yield [
-                (int(self._distinct[u]), int(self._distinct[v]), r) for u, v, r in calls
+            answers = yield [
+                (*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls
             ]
-            self._take(calls, degrees)
+            self._take(calls, answers)
 
     def ratings(self) -> Ratings:
         """Ratings of all items by the answers so far."""
@@ -134,8 +134,8 @@ class Rating:
         """For each item, how many there are that it has no order with, itself included."""
         n = self._same.size
         met = np.zeros(self._m, dtype=bool)
-        for first, second, _ in self._calls:
-            met[[first, second]] = True
+        for call in self._calls:
+            met[list(call[:-1])] = True
         return np.where(met[self._same], 1, n)
 
     def pairs(self) -> tuple[Places, Floats]:
