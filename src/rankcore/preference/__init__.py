@@ -4,13 +4,14 @@ The preference may be a model, a person, or a language model: slow, costly, nois
 """
 
 from rankcore.preference.asking import PreferenceError, RankingProgress, Retry
+from rankcore.preference.costs import CallPlan, call_plan
 from rankcore.preference.forms import Batch, Indexed, Judges, from_scores
 from rankcore.preference.games import rate
 from rankcore.preference.journal import Journal
 from rankcore.preference.learned import PairwisePreference
 from rankcore.preference.losses import WeightAxioms, check_weight, order_loss, preference_loss
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
-from rankcore.preference.plan import CallPlan, call_plan
+from rankcore.preference.planning import Plan, plan
 from rankcore.preference.ranker import PreferenceRanker
 from rankcore.preference.ratings import Ratings
 from rankcore.preference.regret import Regret, preference_regret, ranking_regret
@@ -25,6 +26,7 @@ __all__ = [
     "Judges",
     "Order",
     "PairwisePreference",
+    "Plan",
     "PreferenceError",
     "PreferenceRanker",
     "RankingProgress",
@@ -36,6 +38,7 @@ __all__ = [
     "check_weight",
     "from_scores",
     "order_loss",
+    "plan",
     "preference_loss",
     "preference_regret",
     "quicksort_rank",

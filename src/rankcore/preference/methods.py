@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from rankcore.preference.costs import call_plan
 from rankcore.preference.degree import Degree, Halving
 from rankcore.preference.forms import Judges, as_indexed
 from rankcore.preference.groups import Groups
-from rankcore.preference.plan import call_plan
 from rankcore.preference.quicksort import QuickSort
 from rankcore.preference.rating import Rating, prior_scores
 from rankcore.preference.running import Method

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rankcore.preference.asking import Retry
+from rankcore.preference.costs import METHODS
 from rankcore.preference.forms import Batch, Indexed, Judges
-from rankcore.preference.plan import METHODS
 from rankcore.preference.several import Choice
 
 

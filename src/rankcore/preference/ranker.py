@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
 from rankcore.preference.asking import AnswerKey, Ledger, Retry
+from rankcore.preference.costs import call_plan
 from rankcore.preference.forms import Batch, Places, as_indexed, as_items, in_order, is_async
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
 from rankcore.preference.methods import make_method
 from rankcore.preference.parameters import check_parameters
-from rankcore.preference.plan import call_plan
 from rankcore.preference.rating import Rating
 from rankcore.preference.results import RatedResults
 from rankcore.preference.running import CallRun, Method, Run
