@@ -42,7 +42,7 @@ def test_the_fit_is_that_of_plain_newton_on_dense_matrices(seed, prior, monkeypa
         found = fit_choices(7, choices, scale=1.3, prior=scores)
         np.testing.assert_allclose(found.theta, theta, atol=1e-8)
         np.testing.assert_allclose([found.bias, found.slope], [bias, slope], atol=1e-8)
-        np.testing.assert_allclose(found.covariance(), covariance, atol=1e-8)
+        np.testing.assert_allclose(found.covariance, covariance, atol=1e-8)
         # A warm start ends in the same place.
         again = fit_choices(7, choices, scale=1.3, prior=scores, start=found)
         np.testing.assert_allclose(again.theta, theta, atol=1e-8)
@@ -102,6 +102,15 @@ def test_a_judge_that_repeats_itself_is_found_out():
     once = PreferenceRanker(fresh(places, 0.2, 0), method="rating", repeats=1, random_state=0)
     once.rank(np.arange(60))
     assert len(once.pairs_) == once.n_calls_ <= 60 * 59 // 2
+
+
+def test_distant_pairs_are_asked_when_all_neighbours_have_met(monkeypatch):
+    monkeypatch.setattr("rankcore.preference.rating._NEIGHBOURS", 3)
+    ranker = PreferenceRanker(
+        from_scores(np.arange(20)), method="rating", repeats=1, max_calls=1000, random_state=0
+    )
+    ranker.rank(np.arange(20))
+    assert ranker.n_calls_ == len(ranker.pairs_) == 190
 
 
 def test_auto_rates_whole_orders_of_judges_that_err_and_sorts_where_answers_are_certain():
@@ -297,3 +306,28 @@ def test_every_method_knows_its_doubt():
         before = ranker.ratings_
         ranker.rank(np.arange(20))
         assert ranker.ratings_ is not before
+
+
+def test_pictures_show_places_and_doubt():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from rankcore.plotting import plot_doubt, plot_place_intervals
+
+    places = np.random.default_rng(0).permutation(20)
+    ranker = PreferenceRanker(fresh(places, 0.1, 0), method="rating", max_calls=100, random_state=0)
+    ranker.rank(np.arange(20))
+    ax = plot_place_intervals(ranker.ratings_, top=5)
+    segments = ax.collections[0].get_segments()
+    expected = ranker.place_interval_[ranker.ranking_[:5]]
+    np.testing.assert_array_equal([segment[:, 0] for segment in segments], expected)
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        str(item) for item in ranker.ranking_[:5]
+    ]
+    line = plot_doubt(ranker).lines[0]
+    np.testing.assert_array_equal(line.get_xydata(), ranker.doubt_)
+    assert ranker.doubt_[:, 0].tolist() == list(range(5, 101, 5))
+    assert ranker.doubt_[-1, 1] < ranker.doubt_[0, 1]
+    assert ranker.doubt_[-1, 1] == ranker.ratings_.expected_inversions()
+    with pytest.raises(TypeError, match="plot_doubt requires a ranker"):
+        plot_doubt(PreferenceRanker(np.eye(2), method="degree"))
+    matplotlib.pyplot.close("all")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
@@ -51,10 +51,6 @@ class Groups(Rating):
         self._answers: list[tuple[int, ...]] = []
         self._repeat: dict[tuple[int, ...], int] = {}
 
-    def rounds(self) -> Generator[Calls, Sequence[Any], None]:
-        """Yield groups, and receive positions in them; None is no answer."""
-        yield from super().rounds()
-
     def order(self) -> Places:
         """The items, those that are left in the pool before those that were dropped."""
         ranking = super().order()
@@ -99,11 +95,6 @@ class Groups(Rating):
         assert self._start is not None
         spread = np.sqrt(1.0 / self._start.precision())
         return np.asarray(self._strengths() + spread * self._rng.standard_normal(self._m))
-
-    def _strengths(self) -> Floats:
-        self.ratings()
-        assert self._start is not None
-        return self._start.theta
 
     def _take(self, calls: Calls, answers: Sequence[Any]) -> None:
         for call, places in zip(calls, answers, strict=True):

@@ -9,6 +9,7 @@ a is the reliability of the judge, and b what it adds for being shown first (x_i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ class Posterior:
     _problem: _Problem
     _parameters: Floats
 
+    @cached_property
     def covariance(self) -> Floats:
         """Covariance of theta, the inverse of the second derivative; O(n^3), n^2 numbers."""
         return self._problem.covariance(self._parameters)

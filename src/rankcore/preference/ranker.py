@@ -122,6 +122,8 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     ratings_ : Ratings
         A Bradley-Terry fit of the answers, whatever the method; `ranking_`, `scores_`,
         `standard_errors_`, `place_interval_` and `probability_of_top` are read from it.
+    doubt_ : ndarray of float64, shape (n_rounds, 2)
+        After "rating": answers after each round, and the expected share of pairs in wrong order.
 
     Notes
     -----
@@ -400,7 +402,9 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         }
         if isinstance(run.method, Rating):
             found["ratings_"] = run.method.ratings()
+            found["doubt_"] = np.array(run.method.doubt).reshape(-1, 2)
         else:
+            self.__dict__.pop("doubt_", None)
             self.__dict__.pop("ratings_", None)  # fitted when it is looked at
         self.__dict__.update(found)
 

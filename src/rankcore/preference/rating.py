@@ -15,7 +15,7 @@ from rankcore.preference.ratings import Ratings
 SCALE = 1.5
 # Calls: the items in the order in which they are shown, and the number of the repeat.
 Calls = list[tuple[int, ...]]
-# How many neighbours in the order of the ratings an item may meet.
+# How many neighbours in the order of the ratings an item may meet, while there are such pairs.
 _NEIGHBOURS = 64
 # After so many repeats that all gave the same answer again, a judge is taken to repeat itself.
 _TRIALS = 20
@@ -83,6 +83,7 @@ class Rating:
         self._start: Posterior | None = None
         self._ratings: Ratings | None = None
         self.n_calls = 0
+        self.doubt: list[tuple[int, float]] = []
 
     def rounds(self) -> Generator[Calls, Sequence[float | None], None]:
         """Yield calls, and receive their degrees; None is no answer, and there will be no more."""
@@ -98,7 +99,10 @@ class Rating:
             answers = yield [
                 (*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls
             ]
-            self._take(calls, answers)
+            if any(answer is not None for answer in answers):
+                self._take(calls, answers)
+            if None not in answers:
+                self.doubt.append((len(self._calls), self.ratings().expected_inversions()))
 
     def ratings(self) -> Ratings:
         """Ratings of all items by the answers so far."""
@@ -194,33 +198,52 @@ class Rating:
 
     def _next(self) -> Calls:
         """The calls of the next batch."""
+        pairs = self._pick(_NEIGHBOURS)
+        if not pairs:  # all neighbours have met, as often as they may
+            pairs = self._pick(self._m)
+        calls: Calls = []
+        for pair in pairs:
+            self._ask(pair, calls)
+        return calls
+
+    def _pick(self, neighbours: int) -> list[tuple[int, int]]:
+        """The pairs that tell most, of items so many places apart at most."""
         ratings = self.ratings()
-        scores, covariance = self._fitted_scores(), ratings._posterior.covariance()
+        scores, covariance = self._strengths(), ratings._posterior.covariance
         near_order = np.lexsort((self._rng.random(self._m), -scores))
-        i, j = _neighbours(near_order)
+        i, j = _neighbours(near_order, neighbours)
         variances = np.diagonal(covariance)
         spread = np.sqrt(np.maximum(variances[i] + variances[j] - 2 * covariance[i, j], 1e-300))
         worth = ndtr(-np.abs(scores[i] - scores[j]) / spread) * spread
         if self._top_k is not None:
             worth *= self._in_top(scores, variances, i, j)
-        used = np.zeros(self._m, dtype=bool)
-        calls: Calls = []
+        some = 32 * self._batch  # nearly always enough, and sooner sorted
+        if worth.size > 2 * some:
+            few = np.argpartition(-worth, some)[:some]
+            pairs = self._disjoint(i, j, few[np.argsort(-worth[few], kind="stable")])
+            if len(pairs) == self._batch:
+                return pairs
+        return self._disjoint(i, j, np.argsort(-worth, kind="stable"))
+
+    def _disjoint(self, i: Places, j: Places, ranked: Places) -> list[tuple[int, int]]:
+        """The first pairs that share no item and may be asked."""
+        used = np.zeros(self._m, dtype=bool).tolist()
         most = self._most_repeats()
-        ranked = np.argsort(-worth, kind="stable")
+        pairs: list[tuple[int, int]] = []
         for u, v in zip(i[ranked].tolist(), j[ranked].tolist(), strict=True):
             if used[u] or used[v]:
                 continue
             pair = (u, v) if u < v else (v, u)
-            asked = self._asked.get(pair, 0)
-            if most is not None and asked >= most:
+            if most is not None and self._asked.get(pair, 0) >= most:
                 continue
             used[u] = used[v] = True
-            self._ask(pair, asked, calls)
-            if len(calls) >= self._batch:
+            pairs.append(pair)
+            if len(pairs) == self._batch:
                 break
-        return calls
+        return pairs
 
-    def _ask(self, pair: tuple[int, int], asked: int, calls: Calls) -> None:
+    def _ask(self, pair: tuple[int, int], calls: Calls) -> None:
+        asked = self._asked.get(pair, 0)
         # The second time as the first, which shows whether a judge repeats itself.
         turned = self._first_shown[pair] if asked == 1 else int(self._rng.integers(2))
         self._first_shown.setdefault(pair, turned)
@@ -236,7 +259,8 @@ class Rating:
             return self._repeats
         return 1 if self._repeats_itself() else None
 
-    def _fitted_scores(self) -> Floats:
+    def _strengths(self) -> Floats:
+        self.ratings()
         assert self._start is not None
         return self._start.theta
 
@@ -274,9 +298,9 @@ def standardised(scores: Floats) -> Floats:
     return np.asarray(centred / deviation if deviation > 0 else centred)
 
 
-def _neighbours(order: Places) -> tuple[Places, Places]:
+def _neighbours(order: Places, most: int) -> tuple[Places, Places]:
     """All pairs of items that are at most so many places apart in an order."""
-    apart = range(1, min(order.size, _NEIGHBOURS + 1))
+    apart = range(1, min(order.size, most + 1))
     i = np.concatenate([order[:-d] for d in apart])
     j = np.concatenate([order[d:] for d in apart])
     return i, j

@@ -73,7 +73,7 @@ class Ratings:
     @cached_property
     def covariance(self) -> Floats:
         """Covariance of the strengths, shape (n, n), about their mean."""
-        covariance = self._posterior.covariance()
+        covariance = self._posterior.covariance.copy()
         if self._same is not None:
             covariance = covariance[np.ix_(self._same, self._same)]
         mean = covariance.sum(axis=0) / max(1, len(covariance))
@@ -166,7 +166,7 @@ class Ratings:
     @cached_property
     def _places(self) -> NDArray[np.int32]:
         """Places in draws from the posterior, from 0; shape (draws, n)."""
-        root = np.linalg.cholesky(self._posterior.covariance())
+        root = np.linalg.cholesky(self._posterior.covariance)
         draws = np.random.default_rng(0).standard_normal((_DRAWS, len(root))) @ root.T
         draws += self._posterior.theta
         if self._same is not None:
