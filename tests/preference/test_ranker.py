@@ -232,6 +232,40 @@ def test_some_errors_are_not_worth_another_try():
     assert len(judge.asked) == 1
 
 
+def test_a_judge_that_hangs_is_asked_again():
+    asked = []
+
+    async def judge(u, v):
+        asked.append((u, v))
+        if len(asked) % 7 == 3:
+            await asyncio.Event().wait()
+        return u < v
+
+    patient = Retry(attempts=3, wait=0.0, timeout=0.02)
+    ranker = PreferenceRanker(judge, retry=patient, concurrency=4, random_state=0)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert ranker.n_calls_ == len(asked) > len(set(asked))
+
+    async def hangs(u, v):
+        await asyncio.Event().wait()
+
+    with pytest.raises(PreferenceError, match="failed 3 times .* TimeoutError"):
+        PreferenceRanker(hangs, retry=patient).rank([1, 2])
+    with pytest.raises(ValueError, match="requires an async preference"):
+        PreferenceRanker(Judge(), retry=patient).rank([1, 2])
+    with pytest.raises(ValueError, match="timeout must be positive"):
+        Retry(timeout=0)
+
+
+@pytest.mark.parametrize("answer", [float("nan"), "A", None, 1.5, [0.5, 0.5]])
+def test_wrong_answers_stop_a_rating_too(answer):
+    ranker = PreferenceRanker(lambda u, v: answer, max_calls=20, random_state=0)
+    with pytest.raises(PreferenceError, match="on the pair"):
+        ranker.rank(ITEMS)
+    assert ranker.n_calls_ == 1
+    assert sorted(ranker.order_) == list(range(40))
+
+
 def test_an_answer_that_is_none_is_raised_with_its_pair():
     ranker = PreferenceRanker(lambda u, v: 7)
     with pytest.raises(PreferenceError, match=r"on the pair .*degrees in \[0, 1\]; found 7"):

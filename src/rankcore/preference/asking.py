@@ -58,6 +58,9 @@ class Retry:
         Seconds that no wait exceeds, unless the error has a ``retry_after``.
     jitter : float
         Share of the wait that is random, from 0 to 1, so that calls do not come back together.
+    timeout : float, optional
+        Seconds after which a call counts as failed, by a `TimeoutError`; for ``async`` preferences,
+        for no other call can be broken off. None: never.
     on : tuple of exception types
         Errors after which a call is made again; others are raised at once.
 
@@ -83,6 +86,7 @@ class Retry:
     factor: float = 2.0
     longest: float = 60.0
     jitter: float = 0.5
+    timeout: float | None = None
     on: tuple[type[Exception], ...] = (Exception,)
 
     def __post_init__(self) -> None:
@@ -95,6 +99,9 @@ class Retry:
                 "wait and longest must not be negative, factor at least 1 and jitter in [0, 1]; "
                 f"found {self}"
             )
+
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be positive, or None; found {self.timeout!r}")
 
     def seconds(self, attempt: int, error: Exception) -> float:
         """How long to wait after an attempt, counted from 1, that ended in this error.

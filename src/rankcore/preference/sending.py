@@ -147,7 +147,7 @@ async def send_all_async(
 
     async def call(request: Request) -> Any:
         answer: Awaitable[Any] = asyncio.to_thread(send, request) if in_threads else send(request)
-        return as_values(await answer, preference)
+        return as_values(await asyncio.wait_for(answer, ledger.retry.timeout), preference)
 
     async def work() -> None:
         for request in coming:
