@@ -3,7 +3,7 @@
 The preference may be a model, a person, or a language model: slow, costly, noisy, inconsistent.
 """
 
-from rankcore.preference.asking import PreferenceError, RankingProgress, Retry
+from rankcore.preference.asking import RankingProgress
 from rankcore.preference.costs import CallPlan, call_plan
 from rankcore.preference.forms import Batch, Indexed, Judges, from_scores
 from rankcore.preference.games import rate
@@ -15,6 +15,7 @@ from rankcore.preference.planning import Plan, plan
 from rankcore.preference.ranker import PreferenceRanker
 from rankcore.preference.ratings import Ratings
 from rankcore.preference.regret import Regret, preference_regret, ranking_regret
+from rankcore.preference.retry import PreferenceError, Retry
 from rankcore.preference.several import Choice, Order
 
 __all__ = [

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rankcore.preference.asking import Retry
 from rankcore.preference.costs import METHODS
 from rankcore.preference.forms import Batch, Indexed, Judges, is_async
+from rankcore.preference.retry import Retry
 from rankcore.preference.several import Choice
 
 

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
-from rankcore.preference.asking import AnswerKey, Ledger, Retry
+from rankcore.preference.asking import AnswerKey, Ledger
 from rankcore.preference.costs import call_plan
 from rankcore.preference.forms import Batch, Places, as_indexed, as_items, in_order, is_async
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
 from rankcore.preference.methods import make_method
 from rankcore.preference.parameters import check_parameters
 from rankcore.preference.rating import Rating
-from rankcore.preference.results import RatedResults
+from rankcore.preference.results import RatedResults, results_of
+from rankcore.preference.retry import Retry
 from rankcore.preference.running import CallRun, Method, Run
 from rankcore.preference.sending import send_all, send_all_async
 from rankcore.preference.sequential import Insertion
@@ -377,29 +378,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         run.close()
         if run.ledger.journal is not None:
             run.ledger.journal.close()
-        order, together = run.method.order(), run.method.together()
-        pairs, degrees = run.answers()
-        n = order.size
-        place = np.empty(n, dtype=np.intp)
-        place[order] = np.arange(n)
-        upper = place[pairs[:, 0]] < place[pairs[:, 1]]
-        agreement = np.tile(np.where(upper, degrees, 1.0 - degrees), 2)
-        both = pairs.T.ravel()
-        counts = np.bincount(both, minlength=n)
-        mean = (np.bincount(both, agreement, n) + 0.5) / (counts + 1)
-        unordered = (together - 1) / max(n - 1, 1)
-        found = {
-            "order_": order,
-            "complete_": run.complete,
-            "n_calls_": run.ledger.n_calls,
-            "n_reused_": run.ledger.n_reused,
-            "n_rounds_": run.ledger.n_rounds,
-            "certainty_": (1 - unordered) * mean + unordered * 0.5,
-            "n_answers_": counts,
-            "pairs_": pairs,
-            "degrees_": degrees,
-            "items_": items,
-        }
+        found = results_of(run, items)
         if isinstance(run.method, Rating):
             found["ratings_"] = run.method.ratings()
             found["doubt_"] = np.array(run.method.doubt).reshape(-1, 2)

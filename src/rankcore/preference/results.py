@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from rankcore.preference.forms import Places
 from rankcore.preference.games import ratings_of_pairs
 from rankcore.preference.ratings import Ratings
+from rankcore.preference.running import CallRun, Run
 
 
 class RatedResults:
@@ -56,3 +58,30 @@ class RatedResults:
         ndarray of float64, shape (n,)
         """
         return self.ratings_.probability_of_top(k)
+
+
+def results_of(run: Run | CallRun, items: Any) -> dict[str, Any]:
+    """Attributes of a ranker after a ranking, whether it was completed or not."""
+    order, together = run.method.order(), run.method.together()
+    pairs, degrees = run.answers()
+    n = order.size
+    place = np.empty(n, dtype=np.intp)
+    place[order] = np.arange(n)
+    upper = place[pairs[:, 0]] < place[pairs[:, 1]]
+    agreement = np.tile(np.where(upper, degrees, 1.0 - degrees), 2)
+    both = pairs.T.ravel()
+    counts = np.bincount(both, minlength=n)
+    mean = (np.bincount(both, agreement, n) + 0.5) / (counts + 1)
+    unordered = (together - 1) / max(n - 1, 1)
+    return {
+        "order_": order,
+        "complete_": run.complete,
+        "n_calls_": run.ledger.n_calls,
+        "n_reused_": run.ledger.n_reused,
+        "n_rounds_": run.ledger.n_rounds,
+        "certainty_": (1 - unordered) * mean + unordered * 0.5,
+        "n_answers_": counts,
+        "pairs_": pairs,
+        "degrees_": degrees,
+        "items_": items,
+    }

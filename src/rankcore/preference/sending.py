@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from rankcore.preference.asking import Ledger, PreferenceError, Request
+from rankcore.preference.asking import Ledger, Request
 from rankcore.preference.forms import Batch, Judges
+from rankcore.preference.retry import PreferenceError
 from rankcore.preference.several import Choice
 
 Send = Callable[[Request], Any]
