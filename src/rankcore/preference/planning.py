@@ -1,4 +1,4 @@
-"""What order to expect for a budget, before a call is paid: by simulation."""
+"""The order, calls, time and price to expect for a budget, by simulation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankcore.preference.ranker import PreferenceRanker
 
 @dataclass(frozen=True)
 class Plan:
-    """What to expect of a ranking; means over simulations.
+    """Expected order and cost of a ranking; means over simulations.
 
     Attributes
     ----------

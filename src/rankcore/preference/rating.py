@@ -24,7 +24,7 @@ _TRIALS = 20
 class Rating:
     """Fit ratings to the answers so far, ask about the pairs that tell most, and again.
 
-    The next pair is that of greatest P(wrong order) * standard error of the difference, both of the
+    The next pair has the maximum of P(wrong order) * standard error of the difference, both of the
     posterior; no item is in two pairs of a batch. With a ``top_k`` this is multiplied by the
     probability that one of the two is among the first k.
 

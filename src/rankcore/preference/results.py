@@ -1,4 +1,4 @@
-"""What is read from the ratings of a ranking: strengths, places, and who is in the top."""
+"""Results of a ranking, and those that come from its ratings: strengths, places, the top."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Method(Protocol):
 
 
 class CallMethod(Protocol):
-    """What yields calls in batches, each with its order of presentation and repeat."""
+    """A method that yields calls in batches, each with its order of presentation and repeat."""
 
     def rounds(self) -> Generator[list[Call], Sequence[float | None], None]:
         """Yield calls, and receive their answers; None is no answer, and there will be no more."""
