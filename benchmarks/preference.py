@@ -11,8 +11,11 @@ from rankcore.preference import (
     PreferenceRanker,
     from_scores,
     quicksort_rank,
+    rate,
     sort_by_degree,
 )
+from rankcore.preference.plackett_luce import Choices, fit_choices
+from rankcore.preference.rating import Rating
 
 N = 1_000_000
 N_MATRIX = 5_000
@@ -22,7 +25,15 @@ LATENCY, CONCURRENCY = 0.05, 16
 def run(repeat: int) -> None:
     """Measure and print."""
     print(machine(), "\n")
-    show([*sorting(min(repeat, 5)), *degrees(repeat), *asking(min(repeat, 5)), *overhead(repeat)])
+    show(
+        [
+            *sorting(min(repeat, 5)),
+            *degrees(repeat),
+            *asking(min(repeat, 5)),
+            *overhead(repeat),
+            *ratings(repeat),
+        ]
+    )
 
 
 def sorting(repeat):
@@ -107,3 +118,41 @@ def overhead(repeat):
     ranker = PreferenceRanker(lambda u, v: u < v, random_state=0, cache=False)
     seconds = medians(min(repeat, 5), rank=lambda: ranker.rank(items))["rank"]
     return [("a call of a Python function", f"{1e6 * seconds / ranker.n_calls_:.1f} us", "")]
+
+
+def ratings(repeat):
+    """Refitting ratings, choosing the next pairs, and rating a large table."""
+    rng = np.random.default_rng(0)
+    n, m = 1000, 20_000
+    theta = 1.5 * rng.standard_normal(n)
+    i = rng.integers(0, n, m)
+    j = (i + rng.integers(1, n, m)) % n
+    won = rng.random(m) < 1 / (1 + np.exp(theta[j] - theta[i]))
+    items = np.column_stack([np.where(won, i, j), np.where(won, j, i)])
+    first = np.where(won, 0, 1)
+    before = fit_choices(n, Choices(items[:-64], np.ones(m - 64), first[:-64]), scale=1.5)
+    method = Rating(np.arange(n), rng, batch=64)
+    method._take([(a, b, 0) for a, b in items.tolist()], [1.0] * m)
+    method.ratings()._posterior.covariance  # noqa: B018  what choosing reads
+    large, many = 10_000, 1_000_000
+    a = rng.integers(0, large, many)
+    b = (a + rng.integers(1, large, many)) % large
+    seconds = medians(
+        min(repeat, 5),
+        refit=lambda: fit_choices(
+            n, Choices(items, np.ones(m), first), scale=1.5, start=before, tolerance=1e-6
+        ),
+        covariance=lambda: before._problem.covariance(before._parameters),
+        choose=method._next,
+        rate=lambda: rate(a, b),
+    )
+    return [
+        (
+            "refit 1,000 ratings, 20,000 answers, 64 new",
+            f"{1e3 * seconds['refit']:.0f} ms",
+            "50 ms",
+        ),
+        ("their covariance", f"{1e3 * seconds['covariance']:.0f} ms", ""),
+        ("choose the next 64 pairs", f"{1e3 * seconds['choose']:.0f} ms", "20 ms"),
+        ("rate 1,000,000 comparisons of 10,000 items", f"{seconds['rate']:.1f} s", ""),
+    ]

@@ -17,6 +17,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
 import rankcore as rc
+from rankcore.preference import Indexed
 
 FOLDER = Path(__file__).parents[1] / "docs" / "gallery"
 
@@ -56,6 +57,19 @@ def ordinal_pictures():
             n_bins=6,
         ),
     )
+
+
+def rating_pictures():
+    rng = np.random.default_rng(0)
+    places = rng.permutation(30)
+
+    def judge(i, j):
+        return (places[i] < places[j]) ^ (rng.random(i.size) < 0.15)
+
+    ranker = rc.PreferenceRanker(Indexed(judge), method="rating", max_calls=400, random_state=0)
+    ranker.rank(np.arange(30))
+    yield "place_intervals", rc.plotting.plot_place_intervals(ranker.ratings_, top=15)
+    yield "doubt", rc.plotting.plot_doubt(ranker)
 
 
 def held(model):
@@ -115,7 +129,7 @@ def main() -> None:
 
     wanted = set(sys.argv[1:])
     FOLDER.mkdir(exist_ok=True)
-    for pictures in (ordinal_pictures, ranking_pictures):
+    for pictures in (ordinal_pictures, ranking_pictures, rating_pictures):
         for name, ax in pictures():
             if not wanted or name in wanted:
                 ax.figure.savefig(FOLDER / f"{name}.png", dpi=80)

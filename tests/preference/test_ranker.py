@@ -20,7 +20,7 @@ from rankcore.preference import (
     Retry,
     from_scores,
 )
-from rankcore.preference.plan import METHODS
+from rankcore.preference.costs import METHODS
 
 AT_ONCE = Retry(attempts=4, wait=0.0)
 STUBBORN = Retry(attempts=20, wait=0.0)
@@ -108,13 +108,16 @@ def test_calls_are_made_side_by_side(form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("budget", [0, 1, 17, 60, 100])
-def test_the_budget_holds_with_failures(form, concurrency, budget):
+@pytest.mark.parametrize("method", ["quicksort", "rating"])
+def test_the_budget_holds_with_failures(form, concurrency, budget, method):
     failing = np.random.default_rng(budget).random(200) < 0.2
     judge = Judge(fails=lambda n: failing[n] and form in ("one", "async"))
     ranker = PreferenceRanker(
         FORMS[form](judge),
         max_calls=budget,
         concurrency=concurrency,
+        method=method,
+        repeats=1,
         retry=STUBBORN,
         random_state=0,
     )
@@ -128,7 +131,9 @@ def test_the_budget_holds_with_failures(form, concurrency, budget):
 
 def test_pairs_are_paid_for_as_a_whole():
     judge = Judge()
-    ranker = PreferenceRanker(judge, max_calls=25, repeats=3, both_orders=True, random_state=0)
+    ranker = PreferenceRanker(
+        judge, method="quicksort", max_calls=25, repeats=3, both_orders=True, random_state=0
+    )
     ranker.rank(ITEMS)
     assert ranker.n_calls_ == len(judge.asked) == 24
     assert set(Counter(frozenset(pair) for pair in judge.asked).values()) == {6}
@@ -236,6 +241,40 @@ def test_some_errors_are_not_worth_another_try():
     with pytest.raises(PreferenceError, match="failed 1 time on the pair"):
         ranker.rank([1, 2])
     assert len(judge.asked) == 1
+
+
+def test_a_judge_that_hangs_is_asked_again():
+    asked = []
+
+    async def judge(u, v):
+        asked.append((u, v))
+        if len(asked) % 40 == 3:
+            await asyncio.Event().wait()
+        return u < v
+
+    patient = Retry(attempts=3, wait=0.0, timeout=0.3)
+    ranker = PreferenceRanker(judge, retry=patient, concurrency=4, random_state=0)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert ranker.n_calls_ == len(asked) > len(set(asked))
+
+    async def hangs(u, v):
+        await asyncio.Event().wait()
+
+    with pytest.raises(PreferenceError, match="failed 3 times .* TimeoutError"):
+        PreferenceRanker(hangs, retry=patient).rank([1, 2])
+    with pytest.raises(ValueError, match="requires an async preference"):
+        PreferenceRanker(Judge(), retry=patient).rank([1, 2])
+    with pytest.raises(ValueError, match="timeout must be positive"):
+        Retry(timeout=0)
+
+
+@pytest.mark.parametrize("answer", [float("nan"), "A", None, 1.5, [0.5, 0.5]])
+def test_wrong_answers_stop_a_rating_too(answer):
+    ranker = PreferenceRanker(lambda u, v: answer, max_calls=20, random_state=0)
+    with pytest.raises(PreferenceError, match="on the pair"):
+        ranker.rank(ITEMS)
+    assert ranker.n_calls_ == 1
+    assert sorted(ranker.order_) == list(range(40))
 
 
 def test_an_answer_that_is_none_is_raised_with_its_pair():
@@ -403,6 +442,12 @@ def test_one_seed_is_one_order():
         ({"top_k": 0}, ValueError, "top_k must be an integer from 1"),
         ({"max_calls": -1}, ValueError, "max_calls must be an integer from 0"),
         ({"repeats": 1.5}, ValueError, "repeats must be an integer from 1"),
+        ({"batch": 0}, ValueError, "batch must be an integer from 1"),
+        ({"noise": 0.7}, ValueError, "noise must be None or a number from 0 to 0.5; found 0.7"),
+        ({"noise": "low"}, ValueError, "noise must be None or a number"),
+        ({"confidence": float("nan")}, ValueError, "confidence must be None or a number"),
+        ({"method": "rating", "prior": [1.0]}, ValueError, "one number for each of 40 items"),
+        ({"method": "rating", "prior": [np.nan] * 40}, ValueError, "prior must be finite"),
         ({"concurrency": True}, ValueError, "concurrency must be an integer"),
         ({"opponents": 3}, ValueError, "opponents must be even"),
         ({"retry": 3}, TypeError, "retry must be None or a Retry; found 3"),

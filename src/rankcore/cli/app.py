@@ -1,4 +1,4 @@
-"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, info, export, demo.
+"""The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, rate, info, ...
 
 Results go to standard output, everything else to standard error. Mistakes of the user end in one
 line and status 1 (2 for a command line that makes no sense), never in a traceback.
@@ -29,6 +29,7 @@ from rankcore.cli.commands.explain import explain
 from rankcore.cli.commands.export import export
 from rankcore.cli.commands.info import info
 from rankcore.cli.commands.predict import predict
+from rankcore.cli.commands.rate import rate
 from rankcore.cli.commands.train import train
 from rankcore.cli.commands.tune import tune
 from rankcore.cli.learning import list_of_learners
@@ -118,6 +119,7 @@ app.command(
 app.command(help="Say what decided a query, a pair of examples, a rank, or scores as a whole.")(
     guarded(explain)
 )
+app.command(help="Rate items by a table of comparisons, with standard errors.")(guarded(rate))
 app.command(help="Show what a model file holds.")(guarded(info))
 app.command(help="Write a model in the format of another program, and check it.")(guarded(export))
 app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")(

@@ -20,6 +20,7 @@ from rankcore.plotting._features import (
     plot_weights,
 )
 from rankcore.plotting._ranks import plot_confusion, plot_reliability, plot_scores_by_rank
+from rankcore.plotting._ratings import plot_doubt, plot_place_intervals
 from rankcore.plotting._style import BLUE, GREY, ORANGE, STYLE
 
 __all__ = [
@@ -31,10 +32,12 @@ __all__ = [
     "plot_confusion",
     "plot_contribution",
     "plot_contributions",
+    "plot_doubt",
     "plot_importances",
     "plot_learning_curve",
     "plot_margin_curve",
     "plot_pair",
+    "plot_place_intervals",
     "plot_query",
     "plot_query_differences",
     "plot_rank",

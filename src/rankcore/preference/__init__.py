@@ -3,25 +3,35 @@
 The preference may be a model, a person, or a language model: slow, costly, noisy, inconsistent.
 """
 
-from rankcore.preference.asking import PreferenceError, RankingProgress, Retry
-from rankcore.preference.forms import Batch, Indexed, from_scores
+from rankcore.preference.asking import RankingProgress
+from rankcore.preference.costs import CallPlan, call_plan
+from rankcore.preference.forms import Batch, Indexed, Judges, from_scores
+from rankcore.preference.games import rate
 from rankcore.preference.journal import Journal
 from rankcore.preference.learned import PairwisePreference
 from rankcore.preference.losses import WeightAxioms, check_weight, order_loss, preference_loss
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
-from rankcore.preference.plan import CallPlan, call_plan
+from rankcore.preference.planning import Plan, plan
 from rankcore.preference.ranker import PreferenceRanker
+from rankcore.preference.ratings import Ratings
 from rankcore.preference.regret import Regret, preference_regret, ranking_regret
+from rankcore.preference.retry import PreferenceError, Retry
+from rankcore.preference.several import Choice, Order
 
 __all__ = [
     "Batch",
     "CallPlan",
+    "Choice",
     "Indexed",
     "Journal",
+    "Judges",
+    "Order",
     "PairwisePreference",
+    "Plan",
     "PreferenceError",
     "PreferenceRanker",
     "RankingProgress",
+    "Ratings",
     "Regret",
     "Retry",
     "WeightAxioms",
@@ -29,9 +39,11 @@ __all__ = [
     "check_weight",
     "from_scores",
     "order_loss",
+    "plan",
     "preference_loss",
     "preference_regret",
     "quicksort_rank",
     "ranking_regret",
+    "rate",
     "sort_by_degree",
 ]

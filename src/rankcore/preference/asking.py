@@ -1,12 +1,10 @@
-"""Calls of a preference that has to be asked: budgets, retries, and answers that are kept."""
+"""Calls of a preference that has to be asked: budgets, and answers that are kept."""
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,103 +12,13 @@ from numpy.typing import NDArray
 
 from rankcore.preference.forms import Degrees, Indexed, Places, as_degrees
 from rankcore.preference.journal import OpenJournal
+from rankcore.preference.retry import PreferenceError, Retry
+from rankcore.preference.several import Choice
 
-# Key of the item that was shown first, that of the other, number of the repeat.
-AnswerKey = tuple[Hashable, Hashable, int]
-
-
-class PreferenceError(RuntimeError):
-    """A call of the preference failed for good. The error it raised is the cause of this one.
-
-    Attributes
-    ----------
-    pair : tuple
-        The two items, the one that was shown first before the other; of a batch, the first pair.
-    attempts : int
-        How often it was tried.
-    """
-
-    def __init__(self, pair: tuple[Any, Any], attempts: int, what: str):
-        super().__init__(
-            f"the preference failed {attempts} time{'s' * (attempts != 1)} on the pair "
-            f"{pair!r}: {what}. The answers so far are kept: rank again to go on"
-        )
-        self.pair = pair
-        self.attempts = attempts
-
-
-@dataclass(frozen=True)
-class Retry:
-    """When and how often a call that failed is made again.
-
-    Parameters
-    ----------
-    attempts : int
-        How often a call is made at most, at least 1.
-    wait : float
-        Seconds before the second attempt.
-    factor : float
-        By how much the wait grows from attempt to attempt.
-    longest : float
-        Seconds that no wait exceeds, unless the error has a ``retry_after``.
-    jitter : float
-        Share of the wait that is random, from 0 to 1, so that calls do not come back together.
-    on : tuple of exception types
-        Errors after which a call is made again; others are raised at once.
-
-    Raises
-    ------
-    ValueError
-        For numbers out of these ranges.
-
-    Notes
-    -----
-    An error with an attribute ``retry_after``, in seconds, waits that long instead.
-
-    Examples
-    --------
-    >>> from rankcore.preference import Retry
-    >>> retry = Retry(attempts=5, wait=0.5, jitter=0.0)
-    >>> [retry.seconds(attempt, TimeoutError()) for attempt in (1, 2, 3)]
-    [0.5, 1.0, 2.0]
-    """
-
-    attempts: int = 3
-    wait: float = 1.0
-    factor: float = 2.0
-    longest: float = 60.0
-    jitter: float = 0.5
-    on: tuple[type[Exception], ...] = (Exception,)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.attempts, Integral) or self.attempts < 1:
-            raise ValueError(f"attempts must be an integer from 1 on; found {self.attempts!r}")
-        # Asked so that NaN fails.
-        waits = self.wait >= 0 and self.factor >= 1 and self.longest >= 0
-        if not (waits and 0 <= self.jitter <= 1):
-            raise ValueError(
-                "wait and longest must not be negative, factor at least 1 and jitter in [0, 1]; "
-                f"found {self}"
-            )
-
-    def seconds(self, attempt: int, error: Exception) -> float:
-        """How long to wait after an attempt, counted from 1, that ended in this error.
-
-        Parameters
-        ----------
-        attempt : int
-        error : Exception
-
-        Returns
-        -------
-        float
-        """
-        named = getattr(error, "retry_after", None)
-        if named is not None:
-            return max(0.0, float(named))
-        wait = min(self.longest, self.wait * self.factor ** (attempt - 1))
-        # Not from the random numbers of the ranking, which must not depend on what failed.
-        return wait * (1 - self.jitter * random.random())
+# Items in the order in which they are shown, by position, and the number of the repeat.
+Call = tuple[int, ...]
+# The same, by key.
+AnswerKey = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True)
@@ -146,7 +54,7 @@ class RankingProgress:
 class Request:
     """Calls that go out together: one, or as many as a `Batch` takes."""
 
-    calls: tuple[tuple[int, int, int], ...]  # item shown first, the other, number of the repeat
+    calls: tuple[Call, ...]
 
 
 @dataclass
@@ -155,13 +63,14 @@ class Ledger:
 
     items: Sequence[Any]
     keys: Sequence[Hashable]
-    answers: dict[AnswerKey, float]
+    answers: dict[AnswerKey, Any]
     repeats: int
     both_orders: bool
     max_calls: int | None
     retry: Retry
     journal: OpenJournal | None = None
     progress: Callable[[RankingProgress], None] | None = None
+    several: Choice | None = None  # a judge of several items
     expected_calls: float = 0.0
     n_calls: int = 0  # with those that the journal has from earlier
     n_reused: int = 0
@@ -186,7 +95,7 @@ class Ledger:
             Most calls in a request. None: all in one.
         """
         left = None if self.max_calls is None else self.max_calls - self.n_calls
-        calls: list[tuple[int, int, int]] = []
+        calls: list[Call] = []
         seen: set[AnswerKey] = set()
         for u, v in zip(i.tolist(), j.tolist(), strict=True):
             new = []
@@ -203,10 +112,32 @@ class Ledger:
                 break
             calls += [call for call, _ in new]
             seen.update(key for _, key in new)
+        return self._sent(calls, size)
+
+    def open_calls(self, calls: list[Call], size: int | None) -> list[Request]:
+        """Those of some calls that were not answered before, as far as the budget goes."""
+        new: list[Call] = []
+        for call in calls:
+            key = self._key(call)
+            if key not in self.answers:
+                if self.max_calls is not None and self.n_calls + len(new) >= self.max_calls:
+                    break
+                new.append(call)
+            elif key not in self._fresh:
+                self.n_reused += 1
+                self._fresh.add(key)
+        return self._sent(new, size)
+
+    def _sent(self, calls: list[Call], size: int | None) -> list[Request]:
+        """The requests of a round."""
         self.n_rounds += bool(calls)
         self._round = (0, len(calls))
         size = size or max(1, len(calls))
         return [Request(tuple(calls[k : k + size])) for k in range(0, len(calls), size)]
+
+    def answer(self, call: Call) -> Any:
+        """The answer to a call; None if there is none."""
+        return self.answers.get(self._key(call))
 
     def degrees(self, i: Places, j: Places) -> NDArray[np.float64]:
         """Degrees of pairs: means over repeats and orders, and NaN where an answer is missing."""
@@ -248,39 +179,60 @@ class Ledger:
         self.n_calls += len(request.calls)
         return True
 
-    def record(self, request: Request, values: Any) -> None:
-        """Check and keep the answers of a request, and report the progress."""
-        self.keep(request, values)
+    def settle(self, request: Request, attempt: int, values: Any) -> float | None:
+        """Keep the answers of a request, and report the progress.
+
+        Returns
+        -------
+        float or None
+            Seconds until the next attempt, if the answer of a judge of several items is not whole
+            and there is another one. Until then it counts as far as it goes.
+        """
+        answers, whole = self.parsed(request, values)
+        if not whole and attempt < self.retry.attempts:
+            self.answers.update(zip(map(self._key, request.calls), answers, strict=True))
+            self.lose(request)
+            return self.retry.seconds(attempt, ValueError("the answer is not whole"))
+        self.keep(request, answers)
         if self.progress is not None:
             self.progress(self._now())
+        return None
 
     def has(self, request: Request) -> bool:
         """Whether the answers of a request have been kept in this ranking."""
         return all(self._key(call) in self._fresh for call in request.calls)
 
-    def keep(self, request: Request, values: Any) -> None:
-        """Check and keep the answers of a request.
+    def parsed(self, request: Request, values: Any) -> tuple[list[Any], bool]:
+        """The answers of a request, checked, and whether they are whole.
 
         Raises
         ------
         PreferenceError
             If they are not degrees; the calls are paid for.
         """
+        if self.several is not None:
+            read = self.several.parse
+            found = [
+                read(value, len(call) - 1)
+                for call, value in zip(request.calls, values, strict=True)
+            ]
+            return [places for places, _ in found], all(whole for _, whole in found)
         try:
-            degrees = as_degrees(values, len(request.calls))
+            return as_degrees(values, len(request.calls)).astype(float).tolist(), True
         except (TypeError, ValueError) as error:
             self.lose(request)
             raise PreferenceError(self.pair(request), 1, str(error)) from error
+
+    def keep(self, request: Request, answers: list[Any]) -> None:
+        """Keep the answers of a request."""
         found = {
-            self._key(call): float(degree)
-            for call, degree in zip(request.calls, degrees, strict=True)
+            self._key(call): answer for call, answer in zip(request.calls, answers, strict=True)
         }
         # First here: a journal that cannot be written loses no answer while the process lasts.
         self.answers.update(found)
         self._fresh.update(found)
         if self.journal is not None:
-            rows = [(str(u), str(v), repeat, d) for (u, v, repeat), d in found.items()]
-            self.journal.record(rows, len(request.calls))
+            self.journal.record(found, len(request.calls))
         self._round = (self._round[0] + len(found), self._round[1])
 
     def failed(self, request: Request, attempt: int, error: Exception) -> float:
@@ -300,36 +252,35 @@ class Ledger:
     def lose(self, request: Request) -> None:
         """Write down that calls were paid for and brought nothing."""
         if self.journal is not None:
-            self.journal.record([], len(request.calls))
+            self.journal.record({}, len(request.calls))
 
-    def pair(self, request: Request) -> tuple[Any, Any]:
+    def pair(self, request: Request) -> tuple[Any, ...]:
         """The items of the first call."""
-        first, second, _ = request.calls[0]
-        return self.items[first], self.items[second]
+        return tuple(self.items[k] for k in request.calls[0][:-1])
 
-    def pairs(self, request: Request) -> list[tuple[Any, Any]]:
+    def pairs(self, request: Request) -> list[tuple[Any, ...]]:
         """The items of all calls."""
-        return [(self.items[first], self.items[second]) for first, second, _ in request.calls]
+        return [tuple(self.items[k] for k in call[:-1]) for call in request.calls]
 
-    def _calls_of(self, u: int, v: int) -> list[tuple[int, int, int]]:
+    def _calls_of(self, u: int, v: int) -> list[Call]:
         if self.keys[u] == self.keys[v]:
             return []  # one item, given twice: there is nothing to ask
-        calls = [(u, v, repeat) for repeat in range(self.repeats)]
+        calls: list[Call] = [(u, v, repeat) for repeat in range(self.repeats)]
         if self.both_orders:
             calls += [(v, u, repeat) for repeat in range(self.repeats)]
         return calls
 
-    def _key(self, call: tuple[int, int, int]) -> AnswerKey:
-        return (self.keys[call[0]], self.keys[call[1]], call[2])
+    def _key(self, call: Call) -> AnswerKey:
+        return (*(self.keys[k] for k in call[:-1]), call[-1])
 
-    def _known(self, call: tuple[int, int, int]) -> float | None:
+    def _known(self, call: Call) -> Any:
         """The answer to a call; if one order is enough, that in the other order is as good."""
         key = self._find(call)
         if key is None:
             return None
         return self.answers[key] if key == self._key(call) else 1.0 - self.answers[key]
 
-    def _find(self, call: tuple[int, int, int]) -> AnswerKey | None:
+    def _find(self, call: Call) -> AnswerKey | None:
         key = self._key(call)
         if key in self.answers:
             return key

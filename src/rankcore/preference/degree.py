@@ -59,7 +59,7 @@ class Degree:
         self._unasked = n - 1 - counts
 
     def order(self) -> Places:
-        """The items, those with the greatest mean first; ties as they came."""
+        """The items, those with the largest mean first; ties as they came."""
         return np.argsort(-self._means, kind="stable")
 
     def together(self) -> Places:

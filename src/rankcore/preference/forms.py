@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore.preference.several import Choice
+
 Degrees = NDArray[Any]  # of bool, or of float64 in [0, 1]
 Places = NDArray[np.intp]
 
@@ -46,6 +48,39 @@ class Batch:
             raise ValueError(f"size must be at least 1, or None; found {size!r}")
         self.function = function
         self.size = size
+
+
+class Judges:
+    """Several judges of pairs, each call going to one of them.
+
+    With ``method="rating"`` the reliability of each is learned (`Ratings.reliability`); with other
+    methods, ``repeats`` of their number asks each of them about a pair.
+
+    Parameters
+    ----------
+    functions : list of callable
+        Each is a preference of two items; all of them ``async``, or none.
+
+    Raises
+    ------
+    TypeError
+        If there is none, one cannot be called, or only some are ``async``.
+
+    Examples
+    --------
+    >>> from rankcore.preference import Judges, PreferenceRanker
+    >>> judges = Judges([lambda u, v: u < v, lambda u, v: u < v, lambda u, v: u > v])
+    >>> ranker = PreferenceRanker(judges, method="rating", max_calls=60, random_state=0)
+    >>> ranker.rank([3, 1, 2, 5, 4])
+    [1, 2, 3, 4, 5]
+    """
+
+    def __init__(self, functions: Sequence[Callable[[Any, Any], Any]]):
+        self.functions: list[Callable[[Any, Any], Any]] = list(functions)
+        if not self.functions or not all(callable(function) for function in self.functions):
+            raise TypeError(f"Judges needs functions of two items; found {functions!r}")
+        if len({is_async(function) for function in self.functions}) > 1:
+            raise TypeError("Judges must all be async, or none of them")
 
 
 class Indexed:
@@ -145,7 +180,7 @@ def from_scores(scores: Any) -> Indexed:
 
 def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
     """A preference that is given as a matrix, its shape and type checked; None for other forms."""
-    if callable(preference) or isinstance(preference, Batch | Indexed):
+    if callable(preference) or isinstance(preference, Batch | Indexed | Choice | Judges):
         return None
     matrix = np.asarray(preference)
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
@@ -175,7 +210,9 @@ def as_indexed(preference: Any, n: int) -> Indexed | None:
 
 def is_async(preference: Any) -> bool:
     """Whether calls of the preference have to be awaited."""
-    function = preference.function if isinstance(preference, Batch) else preference
+    function = preference.function if isinstance(preference, Batch | Choice) else preference
+    if isinstance(preference, Judges):
+        function = preference.functions[0]
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004  an object whose __call__ is async
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rankcore.preference.forms import shown
 
+# Keys of items, and the number of the repeat.
+Answered = tuple[Hashable, ...]
 _TABLES = """
 create table if not exists runs (
     run text primary key, seed text not null, calls integer not null
@@ -17,6 +20,10 @@ create table if not exists runs (
 create table if not exists answers (
     run text, first text, second text, repeat integer, degree real not null,
     primary key (run, first, second, repeat)
+) without rowid;
+create table if not exists orders (
+    run text, items text, repeat integer, places text not null,
+    primary key (run, items, repeat)
 ) without rowid;
 """
 _DIGITS = 39  # of 128 bits, which a seed is drawn from
@@ -99,7 +106,7 @@ class OpenJournal:
         """The seed of the run: what is written, or else a new one, which is written."""
         with self._naming("written"):
             self._file.execute("insert or ignore into runs values (?, ?, 0)", (self._run, new))
-        (seed,) = self._runs("seed")
+        ((seed,),) = self._select("seed", "runs")
         if not (
             isinstance(seed, str) and len(seed) <= _DIGITS and seed.isascii() and seed.isdecimal()
         ):
@@ -108,42 +115,57 @@ class OpenJournal:
 
     def calls(self) -> int:
         """Calls that the run has paid for."""
-        (calls,) = self._runs("calls") or (0,)
+        ((calls,),) = self._select("calls", "runs") or [(0,)]
         if not (isinstance(calls, int) and calls >= 0):
             raise self._wrong("the number of calls", "an integer from 0 on", calls)
         return calls
 
-    def answers(self) -> dict[tuple[Hashable, Hashable, int], float]:
-        """All answers of the run: by keys of the two items and number of the repeat, the degree."""
-        with self._naming("read"):
-            rows = self._file.execute(
-                "select first, second, repeat, degree from answers where run = ?", (self._run,)
-            ).fetchall()
-        for first, second, repeat, degree in rows:
-            if not (isinstance(first, str) and isinstance(second, str)):
-                raise self._wrong("the key of an item", "a string", (first, second))
-            if not (isinstance(repeat, int) and repeat >= 0):
-                raise self._wrong("a repeat", "an integer from 0 on", repeat)
+    def answers(self) -> dict[Answered, float]:
+        """Degrees of the run, by keys of the two items and number of the repeat."""
+        found: dict[Answered, float] = {}
+        for first, second, repeat, degree in self._select(
+            "first, second, repeat, degree", "answers"
+        ):
+            self._check_call([first, second], repeat)
             if not (isinstance(degree, float) and 0 <= degree <= 1):
                 raise self._wrong("a degree", "a number in [0, 1]", degree)
-        return {(first, second, repeat): degree for first, second, repeat, degree in rows}
+            found[first, second, repeat] = degree
+        return found
 
-    def record(self, answers: list[tuple[str, str, int, float]], calls: int) -> None:
+    def orders(self) -> dict[Answered, tuple[int, ...]]:
+        """Orders of the run, by keys of the items and number of the repeat: positions in these."""
+        found: dict[Answered, tuple[int, ...]] = {}
+        for items, repeat, places in self._select("items, repeat, places", "orders"):
+            keys, order = self._list(items), self._list(places)
+            self._check_call(keys, repeat)
+            known = set(range(len(keys)))
+            if not (all(type(k) is int for k in order) and len(set(order) & known) == len(order)):
+                raise self._wrong("an order", f"different positions of {len(keys)} items", places)
+            found[(*keys, repeat)] = tuple(order)
+        return found
+
+    def record(self, answers: Mapping[Answered, Any], calls: int) -> None:
         """Write what calls have brought, all or nothing: answers, or none from calls that failed.
 
         Parameters
         ----------
-        answers : list of (str, str, int, float)
+        answers : mapping
+            Degrees or orders by keys of the items and number of the repeat.
         calls : int
             How many they were.
         """
+        degrees = [(self._run, *key, d) for key, d in answers.items() if isinstance(d, float)]
+        orders = [
+            (self._run, json.dumps(key[:-1]), key[-1], json.dumps(places))
+            for key, places in answers.items()
+            if isinstance(places, tuple)
+        ]
         with self._naming("written"):
             self._file.execute("begin immediate")
             try:
-                self._file.executemany(
-                    "insert or replace into answers values (?, ?, ?, ?, ?)",
-                    [(self._run, *answer) for answer in answers],
-                )
+                insert = "insert or replace into {} values ({})"
+                self._file.executemany(insert.format("answers", "?, ?, ?, ?, ?"), degrees)
+                self._file.executemany(insert.format("orders", "?, ?, ?, ?"), orders)
                 self._file.execute(
                     "update runs set calls = calls + ? where run = ?", (calls, self._run)
                 )
@@ -157,10 +179,26 @@ class OpenJournal:
         """Close the file."""
         self._file.close()
 
-    def _runs(self, column: str) -> Any:
+    def _select(self, columns: str, table: str) -> list[Any]:
         with self._naming("read"):
-            select = f"select {column} from runs where run = ?"
-            return self._file.execute(select, (self._run,)).fetchone()
+            select = f"select {columns} from {table} where run = ?"
+            return self._file.execute(select, (self._run,)).fetchall()
+
+    def _check_call(self, keys: list[Any], repeat: Any) -> None:
+        for key in keys:
+            if not isinstance(key, str):
+                raise self._wrong("the key of an item", "a string", key)
+        if not (isinstance(repeat, int) and repeat >= 0):
+            raise self._wrong("a repeat", "an integer from 0 on", repeat)
+
+    def _list(self, text: Any) -> list[Any]:
+        found = None
+        if isinstance(text, str):
+            with suppress(ValueError, RecursionError):  # None is refused below
+                found = json.loads(text)
+        if not isinstance(found, list):
+            raise self._wrong("the items and positions of an order", "a list in JSON", text)
+        return found
 
     def _wrong(self, what: str, required: str, found: Any) -> ValueError:
         return ValueError(
@@ -177,6 +215,45 @@ class OpenJournal:
             locked = "locked" in str(error)
             hint = "; one process at a time may write to it" if locked else ""
             raise OSError(f"the journal {self._path!r} cannot be {done}: {error}{hint}") from error
+
+
+def open_journal(
+    journal: Journal, keys: list[Any], known: dict[Answered, Any], several: bool, seed: str
+) -> OpenJournal:
+    """Open a journal that then knows what a ranker knows, and the other way round.
+
+    Parameters
+    ----------
+    journal : Journal
+    keys : list
+        Of the items that are ranked.
+    known : dict
+        Answers of this process, to which those of the journal are added.
+    several : bool
+        Whether answers are orders of several items.
+    seed : str
+        Of a new run.
+    """
+    check_keys(keys)
+    opened = OpenJournal(journal)
+    try:
+        opened.seed(seed)
+        written: dict[Answered, Any] = {**(opened.orders() if several else opened.answers())}
+        about = {key for answer in written for key in answer[:-1]}
+        if keys and about and about.isdisjoint(keys):
+            raise ValueError(
+                f"{journal!r} has answers about other items, none about these {len(keys)}: give "
+                "each list a run of its own, Journal(path, run=...)"
+            )
+        # Answers that a full disk, for one, kept out of it.
+        missing = {key: answer for key, answer in known.items() if key not in written}
+        if missing:
+            opened.record(missing, len(missing))
+    except BaseException:
+        opened.close()
+        raise
+    known.update(written)
+    return opened
 
 
 def lasting_key(item: Any) -> str:

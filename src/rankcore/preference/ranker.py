@@ -13,45 +13,46 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
-from rankcore.preference.asking import AnswerKey, Ledger, Retry
-from rankcore.preference.degree import Degree, Halving
-from rankcore.preference.forms import (
-    Batch,
-    Places,
-    as_indexed,
-    as_items,
-    in_order,
-    is_async,
-)
-from rankcore.preference.journal import Journal, OpenJournal, check_keys, lasting_key, memory_key
+from rankcore.preference.asking import AnswerKey, Ledger
+from rankcore.preference.costs import call_plan
+from rankcore.preference.forms import Batch, Places, as_indexed, as_items, in_order, is_async
+from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
+from rankcore.preference.methods import make_method
 from rankcore.preference.parameters import check_parameters
-from rankcore.preference.plan import call_plan
-from rankcore.preference.quicksort import QuickSort
-from rankcore.preference.running import Method, Run
+from rankcore.preference.rating import Rating
+from rankcore.preference.results import RatedResults, results_of
+from rankcore.preference.retry import Retry
+from rankcore.preference.running import CallRun, Method, Run
 from rankcore.preference.sending import send_all, send_all_async
-from rankcore.preference.sequential import Heap, Insertion, Sliding
+from rankcore.preference.sequential import Insertion
+from rankcore.preference.several import Choice
 
 
-class PreferenceRanker(Documented, BaseEstimator):
+class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     """Puts items in order by asking a preference: a model, a person, or a language model.
 
     Parameters
     ----------
-    preference : callable, Batch, Indexed, or matrix of shape (n, n)
+    preference : callable, Batch, Judges, Choice, Order, Indexed, or matrix of shape (n, n)
         ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
-        item v. It may be ``async``. A `Batch` takes lists of pairs, an `Indexed` computes from
-        positions, a matrix has the degree in row u and column v.
+        item v. It may be ``async``. A `Batch` takes lists of pairs, `Judges` are several, a
+        `Choice` names the best of k items and an `Order` puts k in order; an `Indexed` computes
+        from positions, a matrix has the degree in row u and column v.
     method : str
-        "auto": "halving" if there is a ``top_k``, else "quicksort". Or "quicksort", "degree",
-        "halving", "insertion", "heap" or "sliding"; `call_plan` says what each costs and promises.
+        "auto": "halving" if there is a ``top_k``; else "rating" if ``max_calls`` or ``noise`` is
+        given; else "quicksort", as for ``noise=0`` and for more than 2,000 items. Or "rating",
+        "quicksort", "degree", "halving", "insertion", "heap" or "sliding"; `call_plan` says what
+        each but "rating" costs and promises, `plan` what order to expect for a budget.
     top_k : int, optional
         How many items to find, at least 1. None: all.
     max_calls : int, optional
         Most calls of the preference for a pair, those that fail included; with a journal, since the
         journal's run began. None: no limit.
-    repeats : int
+    repeats : int, optional
         How often a pair is asked; the answers are averaged. It helps against a preference that
-        answers otherwise each time, not against one that is always wrong.
+        answers otherwise each time, not against one that is always wrong. With "rating", how often
+        at most. None: once; with "rating" as often as it tells most, unless the preference is found
+        to repeat itself.
     both_orders : bool
         Whether a pair is also asked the other way round, and the answers averaged:
         (g(u, v) + 1 - g(v, u)) / 2. It takes away the preference for what is shown first.
@@ -60,6 +61,18 @@ class PreferenceRanker(Documented, BaseEstimator):
         drawing with it as the probability, as the theorems on degrees have it.
     opponents : int
         For "halving": comparisons of an item in a round, even.
+    noise : float, optional
+        About what share of the answers is wrong, from 0 to 1/2, for the choice of "auto".
+    confidence : float, optional
+        For "rating": stop when the first ``top_k`` are the right ones with this probability, or
+        without ``top_k`` when this share of the pairs is expected in the right order. None: spend
+        ``max_calls``; without one, 0.95.
+    prior : array-like of shape (n,), callable or estimator, optional
+        For "rating": scores known before, as those of a fitted ranker for items that are rows of
+        features. A function, or the ``predict`` of an estimator, is called with the items. How far
+        they are trusted is learned from the answers.
+    batch : int, optional
+        For "rating": pairs in a round. None: a quarter of the items.
     cache : bool
         Whether answers are kept and not asked for again, by this ranker.
     key : callable, optional
@@ -107,6 +120,11 @@ class PreferenceRanker(Documented, BaseEstimator):
         Their degrees: how much the first should precede the second.
     items_ : sequence
         The items.
+    ratings_ : Ratings
+        A Bradley-Terry fit of the answers, whatever the method; `ranking_`, `scores_`,
+        `standard_errors_`, `place_interval_` and `probability_of_top` are read from it.
+    doubt_ : ndarray of float64, shape (n_rounds, 2)
+        After "rating": answers after each round, and the expected share of pairs in wrong order.
 
     Notes
     -----
@@ -145,10 +163,14 @@ class PreferenceRanker(Documented, BaseEstimator):
         method: str = "auto",
         top_k: int | None = None,
         max_calls: int | None = None,
-        repeats: int = 1,
+        repeats: int | None = None,
         both_orders: bool = False,
         decide: str = "majority",
         opponents: int = 8,
+        noise: float | None = None,
+        confidence: float | None = None,
+        prior: Any = None,
+        batch: int | None = None,
         cache: bool = True,
         key: Callable[[Any], Hashable] | None = None,
         journal: str | os.PathLike[str] | Journal | None = None,
@@ -165,6 +187,10 @@ class PreferenceRanker(Documented, BaseEstimator):
         self.both_orders = both_orders
         self.decide = decide
         self.opponents = opponents
+        self.noise = noise
+        self.confidence = confidence
+        self.prior = prior
+        self.batch = batch
         self.cache = cache
         self.key = key
         self.journal = journal
@@ -199,7 +225,7 @@ class PreferenceRanker(Documented, BaseEstimator):
             For an ``async`` preference inside of an event loop: await `arank` there.
         """
         items = as_items(items)
-        return self._rank(items, *self._method(len(items)))
+        return self._rank(items, *self._method(items))
 
     async def arank(self, items: Any) -> Any:
         """Put items in order, inside of an event loop; as `rank`.
@@ -215,7 +241,7 @@ class PreferenceRanker(Documented, BaseEstimator):
         list or ndarray
         """
         items = as_items(items)
-        return await self._arank(items, *self._method(len(items)))
+        return await self._arank(items, *self._method(items))
 
     def extend(self, more: Any) -> Any:
         """Insert more items into the order found, one after the other by binary search.
@@ -245,7 +271,7 @@ class PreferenceRanker(Documented, BaseEstimator):
         )
         return self._rank(items, method, expected)
 
-    def _rank(self, items: Any, method: Method, expected: float) -> Any:
+    def _rank(self, items: Any, method: Method | Rating, expected: float) -> Any:
         run = self._run(items, method, expected)
         try:
             computed = as_indexed(self.preference, len(items))
@@ -261,7 +287,7 @@ class PreferenceRanker(Documented, BaseEstimator):
             self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
 
-    async def _arank(self, items: Any, method: Method, expected: float) -> Any:
+    async def _arank(self, items: Any, method: Method | Rating, expected: float) -> Any:
         run = self._run(items, method, expected)
         try:
             computed = as_indexed(self.preference, len(items))
@@ -273,7 +299,7 @@ class PreferenceRanker(Documented, BaseEstimator):
             self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
 
-    async def _send_rounds(self, run: Run) -> None:
+    async def _send_rounds(self, run: Run | CallRun) -> None:
         in_threads = not is_async(self.preference)
         for requests in run.requests(self._size()):
             await send_all_async(
@@ -284,26 +310,16 @@ class PreferenceRanker(Documented, BaseEstimator):
         """Most calls in a request."""
         return self.preference.size if isinstance(self.preference, Batch) else 1
 
-    def _method(self, n: int) -> tuple[Method, float]:
-        """The method, and how many pairs it is expected to ask."""
+    def _method(self, items: Any) -> tuple[Method | Rating, float]:
         check_parameters(self)
-        name, k = self.method, self.top_k
-        if name == "auto":
-            name = "quicksort" if k is None else "halving"
-        expected = call_plan(n, k, opponents=self.opponents)[name].calls if n else 0.0
-        if name == "insertion":
-            return Insertion(n, top_k=k), expected
-        if name == "heap":
-            return Heap(n, top_k=k), expected
-        if name == "sliding":
-            return Sliding(n, top_k=k), expected
-        rng = np.random.default_rng(self._seed())
-        if name == "degree":
-            return Degree(n, rng), expected
-        if name == "halving":
-            return Halving(n, rng, top_k=k, opponents=self.opponents), expected
-        sizes = np.array([n], dtype=np.intp)
-        return QuickSort(sizes, rng, top_k=k, sample=self.decide == "sample"), expected
+        return make_method(self, items, self._keys(items), np.random.default_rng(self._seed()))
+
+    def _keys(self, items: Any) -> list[Hashable]:
+        """Keys of the items, of a preference that is asked."""
+        if as_indexed(self.preference, len(items)) is not None:
+            return []
+        key = self.key or (memory_key if self.journal is None else lasting_key)
+        return [key(item) for item in items]
 
     def _seed(self) -> Any:
         """The random state; if there is none, one that stays the same for this ranker."""
@@ -324,92 +340,51 @@ class PreferenceRanker(Documented, BaseEstimator):
         assert journal is not None
         return journal if isinstance(journal, Journal) else Journal(journal)
 
-    def _run(self, items: Any, method: Method, expected: float) -> Run:
+    def _run(self, items: Any, method: Method | Rating, expected: float) -> Run | CallRun:
         """A ranking that knows what was answered before."""
         asked = (self.preference, None if self.journal is None else repr(self._journal()))
         before = self.__dict__.get("_asked", (None, None))
         if asked[0] is not before[0] or asked[1] != before[1] or not self.cache:
             self._asked = asked
-            self._answers: dict[AnswerKey, float] = {}
+            self._answers: dict[AnswerKey, Any] = {}
             self._kept: list[Any] = []
         journal = None
-        keys: list[Hashable] = []
-        if as_indexed(self.preference, len(items)) is None:
-            key = self.key or (memory_key if self.journal is None else lasting_key)
-            keys = [key(item) for item in items]
-            if self.journal is not None:
-                journal = self._open_journal(keys)
-            else:
-                self._kept.append(items)  # keys may be the addresses of these objects
+        keys = self._keys(items)
+        if keys and self.journal is not None:
+            several = isinstance(self.preference, Choice)
+            seed = str(self._new_seed())
+            journal = open_journal(self._journal(), keys, self._answers, several, seed)
+        elif keys:
+            self._kept.append(items)  # keys may be the addresses of these objects
         ledger = Ledger(
             items=items,
             keys=keys,
             answers=self._answers,
-            repeats=self.repeats,
+            repeats=self.repeats or 1,
             both_orders=self.both_orders,
             max_calls=self.max_calls,
             retry=self.retry or Retry(),
             journal=journal,
             progress=self.progress,
-            expected_calls=expected * (self.repeats << self.both_orders),
+            several=self.preference if isinstance(self.preference, Choice) else None,
+            expected_calls=expected,
         )
+        if isinstance(method, Rating):
+            return CallRun(method, ledger)
         return Run(method, ledger)
 
-    def _open_journal(self, keys: list[Any]) -> OpenJournal:
-        """The journal, which knows what this ranker knows, and the other way round."""
-        check_keys(keys)
-        journal = OpenJournal(self._journal())
-        try:
-            journal.seed(str(self._new_seed()))
-            written = journal.answers()
-            about = {key for first, second, _ in written for key in (first, second)}
-            if keys and about and about.isdisjoint(keys):
-                raise ValueError(
-                    f"{self._journal()!r} has answers about other items, none about these "
-                    f"{len(keys)}: give each list a run of its own, Journal(path, run=...)"
-                )
-            # Answers that a full disk, for one, kept out of it.
-            missing = [
-                (str(first), str(second), repeat, degree)
-                for (first, second, repeat), degree in self._answers.items()
-                if (first, second, repeat) not in written
-            ]
-            if missing:
-                journal.record(missing, len(missing))
-        except BaseException:
-            journal.close()
-            raise
-        self._answers.update(written)
-        return journal
-
-    def _learn(self, run: Run, items: Any) -> None:
+    def _learn(self, run: Run | CallRun, items: Any) -> None:
         """Take over what a ranking has brought, whether it was completed or not."""
         run.close()
         if run.ledger.journal is not None:
             run.ledger.journal.close()
-        order, together = run.method.order(), run.method.together()
-        pairs, degrees = run.answers()
-        n = order.size
-        place = np.empty(n, dtype=np.intp)
-        place[order] = np.arange(n)
-        upper = place[pairs[:, 0]] < place[pairs[:, 1]]
-        agreement = np.tile(np.where(upper, degrees, 1.0 - degrees), 2)
-        both = pairs.T.ravel()
-        counts = np.bincount(both, minlength=n)
-        mean = (np.bincount(both, agreement, n) + 0.5) / (counts + 1)
-        unordered = (together - 1) / max(n - 1, 1)
-        found = {
-            "order_": order,
-            "complete_": run.complete,
-            "n_calls_": run.ledger.n_calls,
-            "n_reused_": run.ledger.n_reused,
-            "n_rounds_": run.ledger.n_rounds,
-            "certainty_": (1 - unordered) * mean + unordered * 0.5,
-            "n_answers_": counts,
-            "pairs_": pairs,
-            "degrees_": degrees,
-            "items_": items,
-        }
+        found = results_of(run, items)
+        if isinstance(run.method, Rating):
+            found["ratings_"] = run.method.ratings()
+            found["doubt_"] = np.array(run.method.doubt).reshape(-1, 2)
+        else:
+            self.__dict__.pop("doubt_", None)
+            self.__dict__.pop("ratings_", None)  # fitted when it is looked at
         self.__dict__.update(found)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore.preference.asking import Ledger, Request
+from rankcore.preference.asking import Call, Ledger, Request
 from rankcore.preference.forms import Degrees, Indexed, Places
 from rankcore.preference.quicksort import Round
 
@@ -26,6 +26,83 @@ class Method(Protocol):
 
     def together(self) -> Places:
         """For each item, how many there are that it has no order with, itself included."""
+
+
+class CallMethod(Protocol):
+    """A method that yields calls in batches, each with its order of presentation and repeat."""
+
+    def rounds(self) -> Generator[list[Call], Sequence[float | None], None]:
+        """Yield calls, and receive their answers; None is no answer, and there will be no more."""
+
+    def order(self) -> Places:
+        """All items, in the order that is known so far."""
+
+    def together(self) -> Places:
+        """For each item, how many there are that it has no order with, itself included."""
+
+    def pairs(self) -> tuple[Places, NDArray[np.float64]]:
+        """All pairs with an answer, shape (m, 2), and their mean degrees."""
+
+
+class CallRun:
+    """A method that yields calls, and the answers; as `Run`.
+
+    Parameters
+    ----------
+    method : CallMethod
+    ledger : Ledger
+    """
+
+    def __init__(self, method: CallMethod, ledger: Ledger):
+        self.method = method
+        self.ledger = ledger
+        self.complete = False
+        self._rounds = method.rounds()
+        self._open: list[Call] = []
+
+    def requests(self, size: int | None) -> Iterator[list[Request]]:
+        """Yield what has to be asked; as `Run.requests`."""
+        going_on = self._advance(None)
+        while going_on:
+            yield self.ledger.open_calls(self._open, size)
+            going_on = self._advance([self.ledger.answer(call) for call in self._open])
+
+    def compute(self, preference: Indexed) -> None:
+        """Run the method on a preference that is computed, as far as the budget goes."""
+        going_on = self._advance(None)
+        while going_on:
+            calls = np.array(self._open, dtype=np.intp)
+            limit = self.ledger.max_calls
+            n = len(calls) if limit is None else min(len(calls), limit - self.ledger.n_calls)
+            self.ledger.n_calls += n
+            self.ledger.n_rounds += n > 0
+            degrees = preference.degrees(calls[:n, 0], calls[:n, 1]) if n else np.empty(0)
+            answers: list[float | None] = degrees.astype(np.float64).tolist()
+            going_on = self._advance(answers + [None] * (len(calls) - n))
+
+    def close(self) -> None:
+        """Hand the method what is known of a batch that was broken off."""
+        if self._open and self.ledger.keys:
+            self._advance([self.ledger.answer(call) for call in self._open])
+        self._rounds.close()
+
+    def answers(self) -> tuple[Places, NDArray[np.float64]]:
+        """All pairs with an answer, shape (m, 2), and their mean degrees."""
+        return self.method.pairs()
+
+    def _advance(self, answers: list[float | None] | None) -> bool:
+        """Hand over the answers of the open batch; whether there is another one to ask."""
+        self._open = []
+        missing = answers is not None and None in answers
+        try:
+            calls = next(self._rounds) if answers is None else self._rounds.send(answers)
+        except StopIteration:
+            self.complete = not missing
+            return False
+        if missing:
+            return False
+        self._open = calls
+        return True
 
 
 class Run:

@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from rankcore.preference.asking import Ledger, PreferenceError, Request
-from rankcore.preference.forms import Batch
+from rankcore.preference.asking import Ledger, Request
+from rankcore.preference.forms import Batch, Judges
+from rankcore.preference.retry import PreferenceError
+from rankcore.preference.several import Choice
 
 Send = Callable[[Request], Any]
 
@@ -23,6 +25,11 @@ def sender(preference: Any, ledger: Ledger) -> Send:
     """
     if isinstance(preference, Batch):
         return lambda request: preference.function(ledger.pairs(request))
+    if isinstance(preference, Choice):
+        return lambda request: preference.function(list(ledger.pair(request)))
+    if isinstance(preference, Judges):
+        judges = preference.functions
+        return lambda request: judges[request.calls[0][-1] % len(judges)](*ledger.pair(request))
     return lambda request: preference(*ledger.pair(request))
 
 
@@ -57,8 +64,10 @@ def _send_one(request: Request, send: Send, preference: Any, ledger: Ledger) -> 
         except Exception as error:
             time.sleep(ledger.failed(request, attempt, error))
         else:
-            ledger.record(request, as_values(answer, preference))
-            return
+            pause = ledger.settle(request, attempt, as_values(answer, preference))
+            if pause is None:
+                return
+            time.sleep(pause)
 
 
 def _send_in_threads(
@@ -90,12 +99,16 @@ def _send_in_threads(
                             heapq.heappush(later, (due, len(later), request, attempt + 1))
                             continue
                         try:
-                            ledger.record(request, as_values(future.result(), preference))
+                            values = as_values(future.result(), preference)
+                            again = ledger.settle(request, attempt, values)
                         except Exception:
                             del running[future]  # what it brought is written down
                             raise
                         # An interrupt between these lines finds the answer still running.
                         del running[future]
+                        if again is not None:
+                            due = time.monotonic() + again
+                            heapq.heappush(later, (due, len(later), request, attempt + 1))
                 elif pause is not None:
                     time.sleep(pause)
         finally:
@@ -106,7 +119,8 @@ def _send_in_threads(
                     continue
                 try:
                     if future.exception() is None:
-                        ledger.keep(request, as_values(future.result(), preference))
+                        values = as_values(future.result(), preference)
+                        ledger.keep(request, ledger.parsed(request, values)[0])
                     else:
                         ledger.lose(request)
                 except PreferenceError:
@@ -134,7 +148,7 @@ async def send_all_async(
 
     async def call(request: Request) -> Any:
         answer: Awaitable[Any] = asyncio.to_thread(send, request) if in_threads else send(request)
-        return as_values(await answer, preference)
+        return as_values(await asyncio.wait_for(answer, ledger.retry.timeout), preference)
 
     async def work() -> None:
         for request in coming:
@@ -144,14 +158,15 @@ async def send_all_async(
                 try:
                     values = await call(request)
                 except Exception as error:
-                    pause = ledger.failed(request, attempt, error)
-                    try:
-                        await asyncio.wait_for(stopped.wait(), pause)
-                    except TimeoutError:
-                        continue
+                    pause: float | None = ledger.failed(request, attempt, error)
                 else:
-                    ledger.record(request, values)
-                    break
+                    pause = ledger.settle(request, attempt, values)
+                    if pause is None:
+                        break
+                try:
+                    await asyncio.wait_for(stopped.wait(), pause)
+                except TimeoutError:
+                    continue
             if stopped.is_set():
                 return
 

@@ -1,0 +1,94 @@
+"""``rankcore rate``: ratings of items from a table of comparisons."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from rankcore.cli.paths import Reads
+
+# Rows in memory at a time.
+_BLOCK = 200_000
+
+
+def rate(
+    games: Annotated[
+        str, Reads(), typer.Argument(help="A CSV file with a header; - for standard input.")
+    ],
+    winner: Annotated[str, typer.Option(help="Column of the item that won.")] = "winner",
+    loser: Annotated[str, typer.Option(help="Column of the item that lost.")] = "loser",
+    degree: Annotated[
+        str | None, typer.Option(help="Column of how much it won, 0 to 1; 0.5 for a tie.")
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="Column of who compared.")] = None,
+    scale: Annotated[float, typer.Option(help="Standard deviation of the prior of ratings.")] = 1.5,
+    disconnected: Annotated[
+        str,
+        typer.Option(help="Where no comparisons connect items: raise, or let the prior decide."),
+    ] = "raise",
+) -> None:
+    """Print ratings with standard errors as CSV, the best item first."""
+    from rankcore.preference.games import Tally
+
+    columns = {"winners": winner, "losers": loser, "degree": degree, "judge": judge}
+    used = {name: column for name, column in columns.items() if column is not None}
+    tally = Tally()
+    title = "standard input" if games == "-" else games
+    with _open(games) as lines:
+        reader = csv.reader(lines, strict=True)
+        try:
+            header = next(reader, [])
+            places = {name: _place(title, header, column) for name, column in used.items()}
+            row = 1
+            for block in _blocks(reader):
+                tally.add(**_table(title, row, block, places))
+                row += len(block)
+        except csv.Error as error:
+            raise ValueError(f"{title}, line {reader.line_num}: {error}") from error
+    ratings = tally.ratings(scale=scale, disconnected=disconnected)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(["item", "rating", "standard_error", "comparisons"])
+    errors = ratings.standard_errors
+    for k in ratings.ranking.tolist():
+        figures = (f"{ratings.scores[k]:.6g}", f"{errors[k]:.6g}", f"{ratings.n_answers[k]:g}")
+        writer.writerow([ratings.items[k], *figures])
+
+
+def _open(games: str) -> AbstractContextManager[TextIO]:
+    return nullcontext(sys.stdin) if games == "-" else open(games, newline="", encoding="utf-8")
+
+
+def _place(title: str, header: list[str], column: str) -> int:
+    if header.count(column) != 1:
+        raise ValueError(
+            f"{title} must have one column {column!r}; found the columns {', '.join(header)}"
+        )
+    return header.index(column)
+
+
+def _blocks(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
+    while block := list(islice(rows, _BLOCK)):
+        yield block
+
+
+def _table(
+    title: str, first: int, block: list[list[str]], places: dict[str, int]
+) -> dict[str, Any]:
+    """The columns of a block."""
+    least = max(places.values()) + 1
+    for number, row in enumerate(block, start=first):
+        if len(row) < least:
+            raise ValueError(f"{title}, row {number}: found {len(row)} columns")
+    table: dict[str, Any] = {name: [row[k] for row in block] for name, k in places.items()}
+    try:
+        if "degree" in table:
+            table["degree"] = [float(text) for text in table["degree"]]
+    except ValueError as error:
+        raise ValueError(f"{title}: degree must be a number: {error}") from error
+    return table

@@ -1,0 +1,135 @@
+"""Ratings by judges that see several items: tournaments of groups, and halving for the top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from rankcore.preference.forms import Places
+from rankcore.preference.plackett_luce import Choices, Floats
+from rankcore.preference.rating import Calls, Rating
+from rankcore.preference.several import Choice, Order
+
+
+class Groups(Rating):
+    """Groups of near items by a draw from the ratings; for the top the worse half is dropped.
+
+    Parameters
+    ----------
+    judge : Choice or Order
+    opponents : int
+        For the top: about how many others an item meets before the worse half is dropped; three
+        times that if only the best of a group is named.
+    finalists : int
+        For each item to be found, how many are left at the end.
+    **params
+        As for `Rating`.
+    """
+
+    def __init__(
+        self,
+        judge: Choice,
+        same: Places,
+        rng: np.random.Generator,
+        *,
+        opponents: int = 8,
+        finalists: int = 4,
+        **params: Any,
+    ):
+        super().__init__(same, rng, **params)
+        self._k = min(judge.k, self._m)
+        others = max(1, self._k - 1)
+        self._passes = ceil(opponents / others) * (1 if isinstance(judge, Order) else 3)
+        self._best_only = not isinstance(judge, Order)
+        self._pool = np.arange(self._m)
+        last = self._m if self._top_k is None else max(finalists * self._top_k, self._k)
+        self._last_pool = min(self._m, last)
+        self._passes_left = self._passes
+        self._answers: list[tuple[int, ...]] = []
+        self._repeat: dict[tuple[int, ...], int] = {}
+
+    def order(self) -> Places:
+        """The items, those that are left in the pool before those that were dropped."""
+        ranking = super().order()
+        if self._pool.size == self._m:
+            return ranking
+        left = np.zeros(self._m, dtype=bool)
+        left[self._pool] = True
+        inside = left[self._same[ranking]]
+        return np.concatenate([ranking[inside], ranking[~inside]])
+
+    def _next(self) -> Calls:
+        if self._top_k is not None and self._passes_left == 0:
+            if self._pool.size <= self._last_pool:
+                return []
+            strengths = self._strengths()[self._pool]
+            left = max((self._pool.size + 1) // 2, self._last_pool)
+            self._pool = self._pool[np.argsort(-strengths, kind="stable")[:left]]
+            self._passes_left = self._passes * (3 if left == self._last_pool else 1)
+        self._passes_left = max(0, self._passes_left - 1)
+        return self._tournament()
+
+    def _tournament(self) -> Calls:
+        """Groups of near items of the pool; each item is in one, unless k is no divisor."""
+        size, drawn = min(self._k, self._pool.size), self._draw()
+        if self._best_only and size > self._pool.size // 2:
+            # The second best is named only where the best is not: in smaller groups, at random.
+            size = max(2, self._pool.size // 2)
+            drawn = np.asarray(self._rng.random(self._m))
+        pool = self._pool[np.argsort(-drawn[self._pool], kind="stable")]
+        calls: Calls = []
+        for start in range(0, pool.size, size):
+            group = pool[min(start, pool.size - size) :][:size]
+            shown = tuple(self._rng.permutation(group).tolist())
+            repeat = self._repeat.get(shown, 0)
+            self._repeat[shown] = repeat + 1
+            calls.append((*shown, repeat))
+        return calls
+
+    def _draw(self) -> Floats:
+        """Strengths drawn from the posterior, as if they were independent."""
+        self.ratings()
+        assert self._start is not None
+        spread = np.sqrt(1.0 / self._start.precision())
+        return np.asarray(self._strengths() + spread * self._rng.standard_normal(self._m))
+
+    def _take(self, calls: Calls, answers: Sequence[Any]) -> None:
+        for call, places in zip(calls, answers, strict=True):
+            if places is not None:
+                self._calls.append(call)
+                self._answers.append(places)
+        self._ratings = None
+
+    def _choices(self) -> tuple[Choices, Floats]:
+        rows: list[tuple[int, ...]] = []
+        shown: list[int] = []
+        counts = np.zeros(self._m)
+        for call, places in zip(self._calls, self._answers, strict=True):
+            items = call[:-1]
+            counts[list(items)] += 1
+            named = [items[place] for place in places]
+            if self._best_only and named:
+                named += [item for item in items if item != named[0]]
+            stages = min(len(named) - 1, 1) if self._best_only else len(named) - 1
+            for stage in range(stages):
+                row = named[stage:]
+                rows.append((*row, *[-1] * (self._k - len(row))))
+                shown.append(row.index(items[0]) if items[0] in row else -1)
+        table = np.array(rows, dtype=np.intp).reshape(-1, max(2, self._k))
+        return Choices(table, np.ones(len(rows)), np.array(shown, dtype=np.intp)), counts
+
+    def pairs(self) -> tuple[Places, Floats]:
+        """Pairs of which one was named before the other, and how often the first of them was."""
+        items = self._choices()[0].items
+        won = np.repeat(items[:, 0], items.shape[1] - 1)
+        lost = items[:, 1:].ravel()
+        won, lost = won[lost >= 0], lost[lost >= 0]
+        low, high = np.minimum(won, lost), np.maximum(won, lost)
+        keys, group = np.unique(low * self._m + high, return_inverse=True)
+        wins = np.bincount(group, won == low, keys.size)
+        total = np.bincount(group, minlength=keys.size)
+        pairs = np.stack([keys // self._m, keys % self._m], axis=1)
+        return self._distinct[pairs.astype(np.intp)], np.asarray(wins / np.maximum(total, 1))

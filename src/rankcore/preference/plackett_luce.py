@@ -1,0 +1,392 @@
+"""Bradley-Terry and Plackett-Luce by maximum a posteriori, with the covariance of Laplace.
+
+A *choice* is one item named before the others of a set. A comparison is a choice from two items,
+an order of k items one from k, then one from the k - 1 that remain, and so on. In a choice from S,
+item i is named with probability exp(t_i) / sum_{j in S} exp(t_j), where t_i = a (theta_i + b x_i):
+a is the reliability of the judge, and b what it adds for being shown first (x_i = 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from scipy.sparse import csr_array
+
+from rankcore.preference.forms import Places
+
+Floats = NDArray[np.float64]
+# Above this many items the second derivative is a sparse matrix.
+_DENSE = 400
+# Spread of what a judge adds for the first position, and of the logarithm of its reliability.
+BIAS_SCALE, RELIABILITY_SCALE = 0.5, 0.5
+
+
+@dataclass
+class Choices:
+    """Choices, each of the first item of a row from all items of the row.
+
+    Attributes
+    ----------
+    items : ndarray of intp, shape (m, k)
+        The item that was named first; -1 behind the last item of a smaller set.
+    weights : ndarray of float64, shape (m,)
+        A degree d is a choice of weight d, and one of the other item with 1 - d.
+    shown_first : ndarray of intp, shape (m,), or None
+        Column of the item that was shown first, -1 if it is no longer there.
+    judges : ndarray of intp, shape (m,), or None
+        Numbers of judges. None: all of one.
+    """
+
+    items: Places
+    weights: Floats
+    shown_first: Places | None = None
+    judges: Places | None = None
+
+
+@dataclass
+class Posterior:
+    """The maximum, and what is needed of the second derivative.
+
+    Attributes
+    ----------
+    theta : ndarray of float64, shape (n,)
+    bias : float
+        What a judge adds for the first position.
+    slope : float
+        What the prior scores are multiplied by.
+    reliability : ndarray of float64, shape (n_judges,)
+    """
+
+    theta: Floats
+    bias: float
+    slope: float
+    reliability: Floats
+    _problem: _Problem
+    _parameters: Floats
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """Covariance of theta, the inverse of the second derivative; O(n^3), n^2 numbers."""
+        return self._problem.covariance(self._parameters)
+
+    def precision(self) -> Floats:
+        """Diagonal of the second derivative for the strengths."""
+        p = self._problem.probabilities(self._parameters)
+        return self._problem.second(p).diagonal[: self.theta.size]
+
+    def variances(self, probes: int) -> Floats:
+        """Diagonal of the covariance, about the mean, where n^2 numbers are too many.
+
+        Parameters
+        ----------
+        probes : int
+            Random vectors of signs, of which each estimates it.
+        """
+        problem, n = self._problem, self.theta.size
+        second = problem.second(problem.probabilities(self._parameters))
+        signs = np.zeros((self._parameters.size, probes))
+        signs[:n] = np.random.default_rng(0).choice([-1.0, 1.0], (n, probes))
+        solved = second.solve(signs, 1e-3)[:n]
+        # Of the inverse of the diagonal the answer is known; only the rest is estimated.
+        near = 1.0 / second.diagonal[:n]
+        rest = signs[:n] * (solved - solved.mean(axis=0) - near[:, None] * signs[:n])
+        return np.maximum(near + rest.mean(axis=1), near / 2)
+
+
+def fit_choices(
+    n: int,
+    choices: Choices,
+    *,
+    scale: float,
+    prior: Floats | None = None,
+    n_judges: int = 1,
+    start: Posterior | None = None,
+    tolerance: float = 1e-9,
+) -> Posterior:
+    """Most probable strengths, theta ~ N(slope * prior, scale^2).
+
+    Parameters
+    ----------
+    n : int
+        Items.
+    choices : Choices
+    scale : float
+        Standard deviation of the prior.
+    prior : ndarray of float64, shape (n,), optional
+        Scores known before; their slope is learned, 1 +- 1 before the first answer. None: 0.
+    n_judges : int
+        With more than one, the reliability of each is learned, by turns with the strengths.
+    start : Posterior, optional
+        Where to begin: the maximum for fewer choices.
+    tolerance : float
+        Largest element of the last step.
+
+    Returns
+    -------
+    Posterior
+    """
+    reliability = np.ones(n_judges) if start is None else start.reliability
+    problem = _Problem(n, choices, scale, prior, reliability)
+    parameters = problem.mean.copy() if start is None else start._parameters
+    turns = 1 if n_judges == 1 else 20
+    for turn in range(turns):
+        if turn:
+            problem = _Problem(n, choices, scale, prior, reliability)
+        parameters = problem.maximum(parameters, tolerance)
+        if n_judges == 1:
+            break
+        before, reliability = reliability, problem.reliabilities(parameters)
+        if np.abs(reliability - before).max() < 1e-4:
+            break
+    strengths, bias, slope = problem.parts(parameters)
+    return Posterior(strengths, bias, slope, reliability, problem, parameters)
+
+
+class _Problem:
+    """The posterior of some choices, for reliabilities that are given. Columns are choices here."""
+
+    def __init__(
+        self, n: int, choices: Choices, scale: float, prior: Floats | None, reliability: Floats
+    ):
+        items = np.ascontiguousarray(choices.items.T)
+        self.n = n
+        self._absent = items < 0
+        self._whole = not self._absent.any()
+        self._items = items if self._whole else np.where(self._absent, 0, items)
+        self._judges = choices.judges
+        self._reliability = reliability
+        self._sensitivity = (
+            np.full(items.shape[1], reliability[0])
+            if choices.judges is None
+            else reliability[choices.judges]
+        )
+        self._weights = choices.weights
+        self._prior = prior
+        self._extra: list[Floats] = []  # beside the strengths: for each, what it multiplies
+        precision = [np.full(n, 1 / scale**2)]
+        self._has_bias = choices.shown_first is not None
+        if choices.shown_first is not None:
+            rows = np.arange(items.shape[0])[:, None]
+            self._extra.append((choices.shown_first == rows).astype(np.float64))
+            precision.append(np.array([1 / BIAS_SCALE**2]))
+        if prior is not None:
+            self._extra.append(prior[self._items])
+            precision.append(np.array([1.0]))
+        self._precision = np.concatenate(precision)
+        self.mean = np.zeros(self._precision.size)
+        if prior is not None:
+            self.mean[-1] = 1.0
+        self._pattern = None if n <= _DENSE else self._find_pattern()
+
+    def parts(self, parameters: Floats) -> tuple[Floats, float, float]:
+        """Strengths, bias and slope."""
+        strengths = parameters[: self.n]
+        slope = 1.0
+        if self._prior is not None:
+            slope = float(parameters[-1])
+            strengths = strengths + slope * self._prior
+        bias = float(parameters[self.n]) if self._has_bias else 0.0
+        return strengths, bias, slope
+
+    def maximum(self, parameters: Floats, tolerance: float) -> Floats:
+        """Newton's method, its steps by conjugate gradients and halved until the loss falls."""
+        loss, gradient, p = self._derivatives(parameters)
+        for _ in range(100):
+            step = self.second(p).solve(-gradient, min(0.1, tolerance**0.5))
+            slope = float(gradient @ step)
+            size = 1.0
+            while True:
+                tried = parameters + size * step
+                found = self._derivatives(tried)
+                if found[0] <= loss + 1e-4 * size * slope or size < 1e-6:
+                    break
+                size /= 2
+            if size < 1e-6:  # as low as rounding lets it be
+                return parameters
+            parameters, (loss, gradient, p) = tried, found
+            if size * np.abs(step).max() < tolerance:
+                break
+        return parameters
+
+    def _derivatives(self, parameters: Floats) -> tuple[float, Floats, Floats]:
+        """Negative log posterior, its gradient, and the probabilities of items in each choice."""
+        utility = self._sensitivity * self._utility(parameters)
+        if not self._whole:
+            utility[self._absent] = -np.inf
+        utility -= utility.max(axis=0)
+        p = np.exp(utility)
+        total = p.sum(axis=0)
+        p /= total
+        apart = parameters - self.mean
+        loss = float(self._weights @ (np.log(total) - utility[0]))
+        loss += 0.5 * float(apart @ (self._precision * apart))
+        steep = self._weights * self._sensitivity
+        residual = steep * p
+        residual[0] -= steep
+        return loss, self._gather(residual) + self._precision * apart, p
+
+    def _utility(self, parameters: Floats) -> Floats:
+        utility = parameters[self._items]
+        for extra, value in zip(self._extra, parameters[self.n :], strict=True):
+            utility += value * extra
+        return utility
+
+    def _gather(self, values: Floats) -> Floats:
+        """Sums of a number for each place, by what its utility is made of."""
+        sums = np.bincount(self._items.ravel(), values.ravel(), self.n)
+        return np.concatenate([sums, [float((values * extra).sum()) for extra in self._extra]])
+
+    def second(self, p: Floats) -> _Second:
+        """The second derivative."""
+        weights = self._weights * self._sensitivity**2
+        k = p.shape[0]
+        both = np.concatenate(
+            [weights * p[a] * p[b] for a in range(k) for b in range(a + 1, k)] or [np.empty(0)]
+        )
+        n = self.n
+        if self._pattern is None:
+            keys = self._keys()
+            half = np.bincount(keys, both, n * n).reshape(n, n)
+            matrix: Any = -(half + half.T)
+        else:
+            group, indices, starts = self._pattern
+            half = csr_array((np.bincount(group, both, indices.size), indices, starts), (n, n))
+            matrix = -(half + half.T).tocsr()
+        diagonal = np.bincount(self._items.ravel(), (weights * p * (1 - p)).ravel(), n)
+        beside = np.zeros((len(self._extra), n + len(self._extra)))
+        for row, extra in enumerate(self._extra):
+            beside[row] = self._gather(weights * p * (extra - (p * extra).sum(axis=0)))
+        full = np.concatenate([diagonal, np.diagonal(beside[:, n:])]) + self._precision
+        return _Second(matrix, beside, full)
+
+    def _keys(self) -> Places:
+        """Row and column, in one number, of each pair of a choice."""
+        k, n = self._items.shape[0], self.n
+        pairs = [(a, b) for a in range(k) for b in range(a + 1, k)]
+        if not pairs:
+            return np.empty(0, dtype=np.intp)
+        return np.concatenate([self._items[a] * n + self._items[b] for a, b in pairs])
+
+    def _find_pattern(self) -> tuple[Places, Places, Places]:
+        """Where a sparse matrix has numbers, and which of them each pair of a choice adds to."""
+        distinct, group = np.unique(self._keys(), return_inverse=True)
+        rows = np.bincount(distinct // self.n, minlength=self.n)
+        starts = np.concatenate([[0], np.cumsum(rows)])
+        return group, distinct % self.n, starts
+
+    def probabilities(self, parameters: Floats) -> Floats:
+        """Probabilities of the items of each choice."""
+        return self._derivatives(parameters)[2]
+
+    def covariance(self, parameters: Floats) -> Floats:
+        """Inverse of the second derivative, for strengths with the slope of the prior."""
+        n = self.n
+        inverse = _inverse(self.second(self.probabilities(parameters)).dense())
+        if self._prior is None:
+            return inverse[:n, :n]
+        # theta = strengths + slope * prior
+        beside = np.outer(inverse[:n, -1], self._prior)
+        own = inverse[-1, -1] * np.outer(self._prior, self._prior)
+        return inverse[:n, :n] + beside + beside.T + own
+
+    def reliabilities(self, parameters: Floats) -> Floats:
+        """Most probable reliability of each judge, given the rest; log-normal around 1."""
+        assert self._judges is not None
+        utility = self._utility(parameters)
+        utility[self._absent] = -np.inf
+        shifted = utility - utility.max(axis=0)
+        finite = np.where(self._absent, 0.0, shifted)
+        logs = np.log(self._reliability)
+        for _ in range(20):
+            a = np.exp(logs)[self._judges]
+            p = np.exp(a * shifted)
+            p /= p.sum(axis=0)
+            mean = (p * finite).sum(axis=0)
+            spread = (p * (finite - mean) ** 2).sum(axis=0)
+            gradient = logs / RELIABILITY_SCALE**2
+            curvature = np.full(logs.size, 1 / RELIABILITY_SCALE**2)
+            slopes, bends = self._weights * a * (mean - shifted[0]), self._weights * a**2 * spread
+            gradient += np.bincount(self._judges, slopes, logs.size)
+            curvature += np.bincount(self._judges, bends, logs.size)
+            step = np.clip(gradient / curvature, -1, 1)
+            logs = logs - step
+            if np.abs(step).max() < 1e-9:
+                break
+        return np.exp(logs)
+
+
+class _Second:
+    """The second derivative: between strengths, beside the other parameters, and the diagonal."""
+
+    def __init__(self, matrix: Any, beside: Floats, diagonal: Floats):
+        self._matrix, self._beside, self.diagonal = matrix, beside, diagonal
+
+    def solve(self, right: Floats, tolerance: float) -> Floats:
+        """Solve for one right side or several, by conjugate gradients that the diagonal speeds up.
+
+        Parameters
+        ----------
+        right : ndarray of float64, shape (size,) or (size, m)
+        tolerance : float
+            Of the residual, to the right side.
+        """
+        diagonal = self.diagonal if right.ndim == 1 else self.diagonal[:, None]
+        x = np.zeros_like(right)
+        residual = right.copy()
+        scaled = residual / diagonal
+        direction = scaled.copy()
+        product = (residual * scaled).sum(axis=0)
+        target = tolerance**2 * product
+        for _ in range(10 * right.shape[0]):
+            if (product <= target).all():
+                break
+            image = self._times(direction)
+            curved = (direction * image).sum(axis=0)
+            length = np.divide(product, curved, out=np.zeros_like(product), where=curved > 0)
+            x += length * direction
+            residual -= length * image
+            scaled = residual / diagonal
+            before, product = product, (residual * scaled).sum(axis=0)
+            direction *= np.divide(product, before, out=np.zeros_like(product), where=before > 0)
+            direction += scaled
+        return x
+
+    def _times(self, vector: Floats) -> Floats:
+        diagonal = self.diagonal if vector.ndim == 1 else self.diagonal[:, None]
+        n = self._matrix.shape[0]
+        image = diagonal * vector
+        image[:n] += self._matrix @ vector[:n]
+        for row, beside in enumerate(self._beside, start=n):
+            others = beside.copy()
+            others[row] = 0.0
+            image[row] += others @ vector
+            image[:n] += np.multiply.outer(beside[:n], vector[row])
+        return image
+
+    def dense(self) -> Floats:
+        """All of it, in one matrix."""
+        n = self._matrix.shape[0]
+        size = self.diagonal.size
+        whole = np.empty((size, size))
+        whole[:n, :n] = (
+            self._matrix if isinstance(self._matrix, np.ndarray) else self._matrix.todense()
+        )
+        whole[n:] = self._beside
+        whole[:n, n:] = self._beside[:, :n].T
+        whole[np.arange(size), np.arange(size)] = self.diagonal
+        return whole
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Inverse of a symmetric matrix whose eigenvalues are positive."""
+    factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+    inverse, also = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    if info or also:
+        raise np.linalg.LinAlgError("the second derivative is not positive definite")
+    lower = np.tril(inverse)
+    return lower + np.tril(lower, -1).T

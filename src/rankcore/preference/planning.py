@@ -1,0 +1,168 @@
+"""The order, calls, time and price to expect for a budget, by simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from rankcore.preference.forms import Degrees, Indexed, Places
+from rankcore.preference.methods import method_name
+from rankcore.preference.ranker import PreferenceRanker
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Expected order and cost of a ranking; means over simulations.
+
+    Attributes
+    ----------
+    method : str
+        As "auto" would choose.
+    calls : float
+    tau : float
+        Kendall's tau of the order to the right one, from -1 to 1; 1 - 2 * the share of the pairs
+        in the wrong order.
+    tau_spread : float
+        Standard deviation of tau from one ranking to another.
+    top_share : float
+        Share of the first k that are found; 1 without k.
+    seconds : float
+        With ``latency`` seconds for a call, ``parallel`` of them at a time.
+    price : float
+    """
+
+    method: str
+    calls: float
+    tau: float
+    tau_spread: float
+    top_share: float
+    seconds: float
+    price: float
+
+
+def plan(
+    n: int,
+    k: int | None = None,
+    *,
+    budget: int | None = None,
+    noise: float = 0.1,
+    repeats_itself: bool = False,
+    price: float = 0.0,
+    latency: float = 0.0,
+    parallel: int = 1,
+    simulations: int = 8,
+    random_state: Any = 0,
+    **params: Any,
+) -> Plan:
+    """The order to expect for a budget, its cost and its time, by simulation.
+
+    Parameters
+    ----------
+    n : int
+        Items, at least 2.
+    k : int, optional
+        How many to find. None: a whole order.
+    budget : int, optional
+        As ``max_calls``. None: as many as the method takes.
+    noise : float
+        Share of the answers that are wrong, from 0 to 1/2.
+    repeats_itself : bool
+        Whether the judge is wrong about a pair always or never, as a language model at temperature
+        0; otherwise it errs anew at each call.
+    price, latency : float
+        Of one call; seconds, for the latency.
+    parallel : int
+        Calls at a time.
+    simulations : int
+        Rankings to simulate.
+    random_state : int, numpy.random.Generator or None
+    **params
+        Others of `PreferenceRanker`, such as ``method``.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    Notes
+    -----
+    One ranking of 60 items with 600 calls takes some 0.1 s, of 1,000 items with 20,000 calls a
+    minute.
+
+    Examples
+    --------
+    >>> from rankcore.preference import plan
+    >>> few, many = (plan(30, budget=calls, noise=0.2, price=0.002) for calls in (100, 600))
+    >>> few.method, few.price, few.tau < 0.7 < 0.9 < many.tau
+    ('rating', 0.2, True)
+    """
+    for name, value, least in (
+        ("n", n, 2),
+        ("parallel", parallel, 1),
+        ("simulations", simulations, 1),
+    ):
+        if not isinstance(value, Integral) or int(value) < least:
+            raise ValueError(f"{name} must be an integer from {least} on; found {value!r}")
+    for name, number, most in (
+        ("noise", noise, 0.5),
+        ("price", price, np.inf),
+        ("latency", latency, np.inf),
+    ):
+        if not (isinstance(number, Real) and 0 <= float(number) <= most):
+            raise ValueError(f"{name} must be a number from 0 to {most}; found {number!r}")
+    params = {"top_k": k, "max_calls": budget, "noise": noise, **params}
+    rng = np.random.default_rng(random_state)
+    found = []
+    for _ in range(simulations):
+        places = rng.permutation(n)
+        judge = _Judge(places, noise, repeats_itself, rng)
+        seed = int(rng.integers(2**32))
+        ranker = PreferenceRanker(Indexed(judge, n), random_state=seed, **params)
+        ranker.rank(np.arange(n))
+        place_found = places[ranker.order_]
+        top = 1.0 if k is None else float(np.mean(np.sort(place_found[:k]) < min(k, n)))
+        rounds = sum(ceil(size / parallel) for size in judge.sizes)
+        tau = float(kendalltau(place_found, np.arange(n)).statistic)
+        found.append((ranker.n_calls_, tau, top, latency * rounds))
+    calls, tau, top, seconds = np.mean(found, axis=0)
+    return Plan(
+        method=method_name(ranker, n),
+        calls=float(calls),
+        tau=float(tau),
+        tau_spread=float(np.std(found, axis=0)[1]),
+        top_share=float(top),
+        seconds=float(seconds),
+        price=float(price * calls),
+    )
+
+
+class _Judge:
+    """A simulated judge; ``sizes`` are those of the rounds it was asked."""
+
+    def __init__(
+        self, places: Places, noise: float, repeats_itself: bool, rng: np.random.Generator
+    ):
+        self.sizes: list[int] = []
+        self._places, self._noise, self._rng = places, noise, rng
+        n = places.size
+        self._wrong = None
+        if repeats_itself:
+            wrong = np.triu(rng.random((n, n)) < noise, 1)
+            self._wrong = wrong | wrong.T
+
+    def __call__(self, i: Places, j: Places) -> Degrees:
+        if i.size:
+            self.sizes.append(i.size)
+        right = self._places[i] < self._places[j]
+        if self._wrong is not None:
+            return np.asarray(right ^ self._wrong[i, j])
+        return np.asarray(right ^ (self._rng.random(i.size) < self._noise))

@@ -1,0 +1,306 @@
+"""Bradley-Terry ratings while they grow: near opponents of uncertain difference meet next."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from rankcore.preference.forms import Places
+from rankcore.preference.plackett_luce import Choices, Floats, Posterior, fit_choices
+from rankcore.preference.ratings import Ratings
+
+SCALE = 1.5
+# Calls: the items in the order in which they are shown, and the number of the repeat.
+Calls = list[tuple[int, ...]]
+# How many neighbours in the order of the ratings an item may meet, while there are such pairs.
+_NEIGHBOURS = 64
+# After so many repeats that all gave the same answer again, a judge is taken to repeat itself.
+_TRIALS = 20
+
+
+class Rating:
+    """Fit ratings to the answers so far, ask about the pairs that tell most, and again.
+
+    The next pair has the maximum of P(wrong order) * standard error of the difference, both of the
+    posterior; no item is in two pairs of a batch. With a ``top_k`` this is multiplied by the
+    probability that one of the two is among the first k.
+
+    Parameters
+    ----------
+    same : ndarray of intp, shape (n,)
+        For each item, the first item that has its key: those of one key are one item.
+    rng : numpy.random.Generator
+        Which item of a pair is shown first, and which of equally good pairs come first.
+    top_k : int, optional
+    confidence : float, optional
+        Stop when the first k are the k best with this probability, or, of a whole order, when this
+        share of the pairs is expected in the right order. None: go on.
+    repeats : int or None
+        How often a pair is asked at most. None: as often as it tells most, once it has been seen
+        that the judge does not repeat itself.
+    both_orders : bool
+    judges : int
+        Calls go to each in turn; the number of a repeat modulo ``judges`` is the judge.
+    prior : ndarray of float64, shape (n,), optional
+    batch : int, optional
+    limit : int
+        Most calls.
+    """
+
+    asks_again = True
+
+    def __init__(
+        self,
+        same: Places,
+        rng: np.random.Generator,
+        *,
+        top_k: int | None = None,
+        confidence: float | None = None,
+        repeats: int | None = None,
+        both_orders: bool = False,
+        judges: int = 1,
+        prior: Floats | None = None,
+        batch: int | None = None,
+        limit: int | None = None,
+    ):
+        self._distinct, self._same = np.unique(same, return_inverse=True)
+        m = self._distinct.size
+        self._m, self._rng, self._limit = m, rng, limit
+        self._top_k = None if top_k is None or top_k >= same.size else top_k
+        self._confidence, self._repeats, self._both = confidence, repeats, both_orders
+        self._judges = judges
+        self._prior = None if prior is None else standardised(prior)[self._distinct]
+        self._batch = min(max(1, m // 2), batch or max(1, m // 4))
+        self._asked: dict[tuple[int, int], int] = {}  # how often, by pair
+        self._first_shown: dict[tuple[int, int], int] = {}
+        self._calls: Calls = []
+        self._degrees: list[float] = []
+        self._last: dict[tuple[int, ...], float] = {}  # answers to a call as it was
+        self._again: list[int] = [0, 0]  # repeats of a call as it was, and those answered otherwise
+        self._start: Posterior | None = None
+        self._ratings: Ratings | None = None
+        self.n_calls = 0
+        self.doubt: list[tuple[int, float]] = []
+
+    def rounds(self) -> Generator[Calls, Sequence[float | None], None]:
+        """Yield calls, and receive their degrees; None is no answer, and there will be no more."""
+        while self._m > 1 and (self._limit is None or self.n_calls < self._limit):
+            if self._confidence is not None and self._doubt() <= 1 - self._confidence:
+                return
+            calls = self._next()
+            if not calls:
+                return
+            if self._limit is not None:
+                calls = calls[: self._limit - self.n_calls]
+            self.n_calls += len(calls)
+            answers = yield [
+                (*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls
+            ]
+            if any(answer is not None for answer in answers):
+                self._take(calls, answers)
+            if None not in answers:
+                self.doubt.append((len(self._calls), self.ratings().expected_inversions()))
+
+    def ratings(self) -> Ratings:
+        """Ratings of all items by the answers so far."""
+        if self._ratings is None:
+            choices, counts = self._choices()
+            self._start = fit_choices(
+                self._m,
+                choices,
+                scale=SCALE,
+                prior=self._prior,
+                n_judges=self._judges,
+                start=self._start,
+                tolerance=1e-6,
+            )
+            fitted = self._start
+            self._ratings = Ratings(
+                items=np.arange(self._same.size),
+                scores=fitted.theta[self._same],
+                n_answers=counts[self._same],
+                position_bias=fitted.bias,
+                reliability=fitted.reliability,
+                components=np.zeros(self._same.size, dtype=np.intp),
+                _posterior=fitted,
+                _same=self._same,
+            )
+        return self._ratings
+
+    def order(self) -> Places:
+        """The items, the strongest first; ties as they came."""
+        return self.ratings().ranking
+
+    def together(self) -> Places:
+        """For each item, how many there are that it has no order with, itself included."""
+        n = self._same.size
+        met = np.zeros(self._m, dtype=bool)
+        for call in self._calls:
+            met[list(call[:-1])] = True
+        return np.where(met[self._same], 1, n)
+
+    def pairs(self) -> tuple[Places, Floats]:
+        """Pairs with an answer, and their mean degrees."""
+        sums: dict[tuple[int, int], list[float]] = {}
+        for (u, v, _), degree in zip(self._calls, self._degrees, strict=True):
+            pair, towards = ((u, v), degree) if u < v else ((v, u), 1 - degree)
+            total = sums.setdefault(pair, [0.0, 0.0])
+            total[0] += towards
+            total[1] += 1
+        pairs = self._distinct[np.array(list(sums), dtype=np.intp).reshape(-1, 2)]
+        return pairs, np.array([total / count for total, count in sums.values()])
+
+    def _doubt(self) -> float:
+        ratings = self.ratings()
+        if self._top_k is not None:
+            return 1 - ratings.certainty_of_top(self._top_k)
+        return ratings.expected_inversions()
+
+    def _take(self, calls: Calls, degrees: Sequence[float | None]) -> None:
+        for call, degree in zip(calls, degrees, strict=True):
+            if degree is None:
+                continue
+            as_before = (*call[:2], call[2] % self._judges)
+            if as_before in self._last:
+                self._again[0] += 1
+                self._again[1] += self._last[as_before] != degree
+            self._last[as_before] = degree
+            self._calls.append(call)
+            self._degrees.append(float(degree))
+        self._ratings = None
+
+    def _choices(self) -> tuple[Choices, Floats]:
+        """The answers: for each, the item that won by it, and by the rest to 1 the other."""
+        calls = np.array(self._calls, dtype=np.intp).reshape(-1, 3)
+        degrees = np.array(self._degrees)
+        if self._repeats_itself() and len(calls):
+            # Said once more it is no more certain.
+            judge = calls[:, 2] % self._judges
+            key = np.column_stack([calls[:, :2], judge])
+            _, kept = np.unique(key, axis=0, return_index=True)
+            calls, degrees = calls[kept], degrees[kept]
+        counts = np.bincount(calls[:, :2].ravel(), minlength=self._m).astype(np.float64)
+        won, lost = degrees > 0, degrees < 1
+        items = np.concatenate([calls[won, :2], calls[lost, 1::-1]])
+        weights = np.concatenate([degrees[won], 1 - degrees[lost]])
+        shown = np.concatenate([np.zeros(won.sum(), np.intp), np.ones(lost.sum(), np.intp)])
+        judges = None
+        if self._judges > 1:
+            judges = np.concatenate([calls[won, 2], calls[lost, 2]]) % self._judges
+        return Choices(items, weights, shown, judges), counts
+
+    def _repeats_itself(self) -> bool:
+        """Whether the judge gives the same answer each time, as far as that is known."""
+        return self._again[0] >= _TRIALS and self._again[1] == 0
+
+    def _next(self) -> Calls:
+        """The calls of the next batch."""
+        pairs = self._pick(_NEIGHBOURS)
+        if not pairs:  # all neighbours have met, as often as they may
+            pairs = self._pick(self._m)
+        calls: Calls = []
+        for pair in pairs:
+            self._ask(pair, calls)
+        return calls
+
+    def _pick(self, neighbours: int) -> list[tuple[int, int]]:
+        """The pairs that tell most, of items so many places apart at most."""
+        ratings = self.ratings()
+        scores, covariance = self._strengths(), ratings._posterior.covariance
+        near_order = np.lexsort((self._rng.random(self._m), -scores))
+        i, j = _neighbours(near_order, neighbours)
+        variances = np.diagonal(covariance)
+        spread = np.sqrt(np.maximum(variances[i] + variances[j] - 2 * covariance[i, j], 1e-300))
+        worth = ndtr(-np.abs(scores[i] - scores[j]) / spread) * spread
+        if self._top_k is not None:
+            worth *= self._in_top(scores, variances, i, j)
+        some = 32 * self._batch  # nearly always enough, and sooner sorted
+        if worth.size > 2 * some:
+            few = np.argpartition(-worth, some)[:some]
+            pairs = self._disjoint(i, j, few[np.argsort(-worth[few], kind="stable")])
+            if len(pairs) == self._batch:
+                return pairs
+        return self._disjoint(i, j, np.argsort(-worth, kind="stable"))
+
+    def _disjoint(self, i: Places, j: Places, ranked: Places) -> list[tuple[int, int]]:
+        """The first pairs that share no item and may be asked."""
+        used = np.zeros(self._m, dtype=bool).tolist()
+        most = self._most_repeats()
+        pairs: list[tuple[int, int]] = []
+        for u, v in zip(i[ranked].tolist(), j[ranked].tolist(), strict=True):
+            if used[u] or used[v]:
+                continue
+            pair = (u, v) if u < v else (v, u)
+            if most is not None and self._asked.get(pair, 0) >= most:
+                continue
+            used[u] = used[v] = True
+            pairs.append(pair)
+            if len(pairs) == self._batch:
+                break
+        return pairs
+
+    def _ask(self, pair: tuple[int, int], calls: Calls) -> None:
+        asked = self._asked.get(pair, 0)
+        # The second time as the first, which shows whether a judge repeats itself.
+        turned = self._first_shown[pair] if asked == 1 else int(self._rng.integers(2))
+        self._first_shown.setdefault(pair, turned)
+        self._asked[pair] = asked + 1
+        judge = (pair[0] + pair[1] + asked) % self._judges
+        orders = [pair[::-1] if turned else pair]
+        if self._both:
+            orders.append(orders[0][::-1])
+        calls.extend((*order, asked * self._judges + judge) for order in orders)
+
+    def _most_repeats(self) -> int | None:
+        if self._repeats is not None:
+            return self._repeats
+        return 1 if self._repeats_itself() else None
+
+    def _strengths(self) -> Floats:
+        self.ratings()
+        assert self._start is not None
+        return self._start.theta
+
+    def _in_top(self, scores: Floats, variances: Floats, i: Places, j: Places) -> Floats:
+        """Probability that one of two items is among the first k, as if the bar were known."""
+        k = min(self._top_k or self._m, self._m - 1)
+        bar = np.sort(scores)[::-1][k - 1 : k + 1].mean()
+        out = ndtr((bar - scores) / np.sqrt(variances))
+        return np.asarray(1 - out[i] * out[j])
+
+
+def prior_scores(prior: Any, items: Any) -> Floats | None:
+    """The scores of a prior: given, or those of a function or an estimator for the items."""
+    if prior is None:
+        return None
+    if callable(getattr(prior, "predict", None)):
+        prior = prior.predict(items)
+    elif callable(prior):
+        prior = prior(items)
+    scores = np.asarray(prior)
+    if scores.shape != (len(items),) or scores.dtype.kind not in "biuf":
+        raise ValueError(
+            f"prior must give one number for each of {len(items)} items; found "
+            f"{scores.dtype} of shape {scores.shape}"
+        )
+    if not np.isfinite(scores).all():
+        raise ValueError("prior must be finite")
+    return scores.astype(np.float64)
+
+
+def standardised(scores: Floats) -> Floats:
+    """Scores of mean 0 and deviation 1; all 0 if they are equal."""
+    centred = scores - scores.mean()
+    deviation = centred.std()
+    return np.asarray(centred / deviation if deviation > 0 else centred)
+
+
+def _neighbours(order: Places, most: int) -> tuple[Places, Places]:
+    """All pairs of items that are at most so many places apart in an order."""
+    apart = range(1, min(order.size, most + 1))
+    i = np.concatenate([order[:-d] for d in apart])
+    j = np.concatenate([order[d:] for d in apart])
+    return i, j
