@@ -23,8 +23,9 @@ from rankcore.datasets import dump_letor
 COMMANDS = {one.callback.__name__: one.callback for one in app.registered_commands}
 # Strings that name no file. A new one belongs here, or is marked in its declaration.
 NO_FILES = {
-    "calibrate", "classes", "columns", "convention", "format", "label", "metric", "model", "name",
-    "pair", "qid", "query", "scale", "set_", "tag",
+    "calibrate", "classes", "columns", "convention", "degree", "disconnected", "format", "judge",
+    "label", "loser", "metric", "model", "name", "pair", "qid", "query", "scale", "set_", "tag",
+    "winner",
 }  # fmt: skip
 X, Y = [[1.0, 0], [0, 1], [1, 1]], [3, 1, 2]
 
