@@ -322,7 +322,7 @@ def test_probabilities_are_of_models_that_have_them(labels, parts, tmp_path):
     succeed("train", labels / "train", "-o", tmp_path / "m")
     args = ("predict", tmp_path / "m", labels / "valid")
     assert "train it with --calibrate" in fail(*args, "--probabilities")
-    assert "ask for one" in fail(*args, "--probabilities", "--scores")
+    assert "give one of them" in fail(*args, "--probabilities", "--scores")
     message = fail("train", parts / "train", "-o", tmp_path / "n", "--calibrate", "isotonic")
     assert "--calibrate is for ordered labels, which pairwise is not" in message
     result = run(

@@ -300,7 +300,7 @@ def test_errors_of_arrow_name_the_file(kind, path, monkeypatch):
             patched.setattr(pq.ParquetFile, name, refuse)
             look = partial(load_table, str(path), Columns())
             if name == "iter_batches":
-                look = open_rows(path).survey
+                look = open_rows(path).facts
             with pytest.raises(ValueError, match=r"rows.parquet is damaged, or .*no such codec"):
                 look()
     monkeypatch.setattr(pq, "ParquetFile", refuse)

@@ -507,6 +507,7 @@ def test_blocks_that_do_not_follow_each_other_are_refused(change, queries, small
     for name, array in zip(("blocks", "checksums"), change(blocks, sums), strict=True):
         np.save(cache / f"{name}.npy", array)
         about["checksums"][name] = zlib.crc32((cache / f"{name}.npy").read_bytes())
+    about["checksum"] = row_cache.own_checksum(about)
     file.write_text(json.dumps(about))
     with pytest.raises(ValueError, match="do not fit together"):
         open_rows(cache)
