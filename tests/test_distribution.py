@@ -195,9 +195,9 @@ def test_wheel_contents(wheel):
     private = [name for name in sizes if name.startswith("rankcore/_ext/_")]
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
-    assert wheel.stat().st_size < 2 * MEGABYTE
-    # Of 4.6 MB, 2.7 are binaries and 1.6 Python, much of it docstrings.
-    assert sum(sizes.values()) < 5 * MEGABYTE
+    assert wheel.stat().st_size < 2.5 * MEGABYTE
+    # Of 5.0 MB, 2.9 are binaries and 2.0 Python, much of it docstrings.
+    assert sum(sizes.values()) < 5.5 * MEGABYTE
 
 
 @pytest.mark.slow
