@@ -8,13 +8,14 @@ import rankcore
 PACKAGE = Path(rankcore.__file__).parent
 # From the bottom up; rooms of one level may know each other, but not in circles.
 LEVELS = [
-    {"_ext", "include", "_core", "progress", "callbacks"},
+    {"_ext", "include", "_core", "progress"},
     {"metrics", "datasets"},
     {"ordinal", "ranking", "model_selection"},
     {"boosting", "structured", "preference", "bounds"},
     {"plotting", "dask"},
     {"explain"},
     {"io", "exporters"},
+    {"callbacks"},
     {"cli", "__main__"},
 ]
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
@@ -50,6 +51,16 @@ def test_imports_only_go_down():
         (room, other, path.name) for room, other, path in found if LEVEL_OF[other] > LEVEL_OF[room]
     ]
     assert up == []
+
+
+def test_only_the_top_reaches_names_of_the_whole_package():
+    """``import rankcore`` gives every room, whatever its level."""
+    whole = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import) and any(one.name == "rankcore" for one in node.names):
+                whole.add(path.relative_to(PACKAGE).parts[0].removesuffix(".py"))
+    assert whole == {"cli", "exporters"}  # the latter write the version
 
 
 def module_imports():

@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 import rankcore as rc
 from rankcore._core import training
-from rankcore._core.training import Pauses
+from rankcore._core.callbacks import Pauses
 from rankcore.datasets import (
     dump_letor,
     file_rows,
@@ -266,9 +266,8 @@ class Interrupted:
             model = clone(self.model)
             try:
                 with watch(self.interrupt):
-                    return model._fit_source(
-                        self.rows, pauses=Pauses(self.save, known), **self.more
-                    )
+                    pauses = Pauses(self.save, known)
+                    return model.fit(self.rows, callbacks=[pauses], **self.more)
             except KeyboardInterrupt:
                 self.n += 1
                 assert not hasattr(model, "_state")
@@ -298,7 +297,7 @@ def test_a_resumed_fit_keeps_the_best_pass_by_held_out_rows(seconds, files, tmp_
     model = rc.PRank(max_iter=40, early_stopping_rounds=6, random_state=0)
     expected = clone(model).fit(rows, eval_set=held_out)
     assert 1 < expected.best_iteration_ < expected.n_iter_ < 40
-    interrupted = Interrupted(model, rows, tmp_path, 0, held_out=(held_out, None, None))
+    interrupted = Interrupted(model, rows, tmp_path, 0, eval_set=held_out)
     found = interrupted.run()
     assert interrupted.n >= 4
     assert saved(found, tmp_path) == saved(expected, tmp_path)
@@ -309,8 +308,8 @@ def test_a_resumed_fit_keeps_the_best_pass_by_held_out_rows(seconds, files, tmp_
     model = rc.PairwisePerceptron(max_iter=40, early_stopping_rounds=4, random_state=0)
     expected = clone(model).fit(rows, eval_set=held_out[:2], eval_qid=held_out[2])
     assert 1 < expected.best_iteration_ < expected.n_iter_ < 40
-    given = (held_out[:2], None, None, held_out[2], None)
-    found = Interrupted(model, rows, tmp_path, 0, held_out=given).run()
+    given = {"eval_set": held_out[:2], "eval_qid": held_out[2]}
+    found = Interrupted(model, rows, tmp_path, 0, **given).run()
     assert saved(found, tmp_path) == saved(expected, tmp_path)
 
 
@@ -328,4 +327,22 @@ def test_a_checkpoint_of_other_data_is_refused(files, tmp_path):
     position = training.Position(2, 0, 5)
     pauses = Pauses(lambda *_: None, (model, position, None))
     with pytest.raises(ValueError, match="the checkpoint is of 6 features"):
-        rc.PRank(random_state=0)._fit_source(open_rows(files / "queries.txt"), pauses=pauses)
+        rc.PRank(random_state=0).fit(open_rows(files / "queries.txt"), callbacks=pauses)
+
+
+@pytest.mark.parametrize("kind", ["memory", "text"])
+@pytest.mark.parametrize("name", ["PRank", "CuSumRank", "PairwisePerceptron"])
+def test_parameters_are_checked_once(name, kind, files, monkeypatch):
+    """Before rows are read, which may take long."""
+    kind_of, checks = getattr(rc, name), []
+    check = kind_of._check_params
+    monkeypatch.setattr(kind_of, "_check_params", lambda self: checks.append(check(self)))
+    data = load_letor(files / "queries.txt")
+    more = {"qid": data.qid} if name == "PairwisePerceptron" else {}
+    given = (open_rows(files / "queries.txt"),)
+    if kind == "memory":
+        given = data.X, data.y
+    kind_of(max_iter=1, random_state=0).fit(*given, **(more if kind == "memory" else {}))
+    assert len(checks) == 1
+    with pytest.raises(ValueError, match="max_iter == 0"):
+        kind_of(max_iter=0).fit("no rows")

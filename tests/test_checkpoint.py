@@ -17,7 +17,7 @@ import rankcore as rc
 from rankcore._core.sources import Position
 from rankcore.cli.app import app
 from rankcore.cli.checkpoint import Checkpoint, checkpoint_of
-from rankcore.cli.streaming import OnDisk
+from rankcore.cli.source import Source
 from rankcore.datasets import dump_letor, make_ordinal, open_rows
 
 
@@ -48,7 +48,7 @@ def left(folder, tmp_path):
     """A checkpoint of pass 2 of 4 over a file, and the arguments that go on from it."""
     output = tmp_path / "model"
     command = ["train", folder / "all.txt", "-o", output, "--model", "prank", "--epochs", 4]
-    disk = OnDisk([str(folder / "all.txt")])
+    disk = Source([str(folder / "all.txt")])
     model = rc.PRank(max_iter=1, random_state=0).fit(open_rows(folder / "all.txt"))
     model.set_params(max_iter=4)
     checkpoint = Checkpoint(checkpoint_of(output), disk, False)

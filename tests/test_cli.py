@@ -562,6 +562,8 @@ def test_a_failed_training_keeps_the_old_model(model, tmp_path):
         ["train", "data", "-o", "model", "--epochs", "many"],
         ["train", "data", "-o", "model", "--seed", "-1"],
         ["train", "data", "-o", "model", "--set", "tie"],
+        ["train", "data", "-o", "model", "--scale", "mean"],
+        ["cv", "data", "--scale", "mean"],
         ["train", "data", "-o", "model", "--fast"],
         ["predict", "model"],
     ],

@@ -239,13 +239,14 @@ def test_interrupted_and_resumed(more, tmp_path, monkeypatch):
 
 def test_a_checkpoint_is_of_its_files_and_options(folder, tmp_path):
     from rankcore._core.sources import Position
-    from rankcore.cli.streaming import Checkpoint, OnDisk
+    from rankcore.cli.checkpoint import Checkpoint
+    from rankcore.cli.source import Source
 
     output = tmp_path / "model"
     files = [str(folder / "all.txt")]
     model = rc.PRank(max_iter=1, random_state=0).fit([[0.0] * 8, [1.0] * 8], [1, 2])
     model.set_params(max_iter=4)
-    checkpoint = Checkpoint(tmp_path / "model.checkpoint", OnDisk(files), False)
+    checkpoint = Checkpoint(tmp_path / "model.checkpoint", Source(files), False)
     checkpoint._save(model, Position(2, 0, 1), True, None)
     resumed = ("-o", output, "--model", "prank", "--resume")
     assert "has other parameters: max_iter" in fail("train", *files, *resumed)

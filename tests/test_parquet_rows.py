@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
-from rankcore.cli.files import Columns
-from rankcore.cli.svmlight import load_table
+from rankcore.cli.options import Layout
+from rankcore.cli.rows import read
 from rankcore.datasets import (
     dump_letor,
     file_rows,
@@ -298,7 +298,7 @@ def test_errors_of_arrow_name_the_file(kind, path, monkeypatch):
     for name in ["iter_batches", "read"]:
         with monkeypatch.context() as patched:
             patched.setattr(pq.ParquetFile, name, refuse)
-            look = partial(load_table, str(path), Columns())
+            look = partial(read, str(path), Layout(), None)  # a bar only counts lines of text
             if name == "iter_batches":
                 look = open_rows(path).facts
             with pytest.raises(ValueError, match=r"rows.parquet is damaged, or .*no such codec"):

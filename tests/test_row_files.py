@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import tracemalloc
 import zlib
 
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankcore as rc
+from rankcore._core.concurrency import signals_held
 from rankcore._core.survey import Surveyor
 from rankcore._ext.survey import raise_sizes, sum_squares
 from rankcore.datasets import (
@@ -193,6 +195,14 @@ def test_a_survey_finds_what_memory_shows(queries, small, tmp_path):
         mean = (data.X.data**2).sum() / data.X.shape[0]
         assert survey.mean_square == 2.0 ** round(np.log2(mean))
         assert survey.in_queries
+
+
+def test_a_survey_is_interruptible_while_signals_are_held(queries, small):
+    rows = open_rows(queries)
+    with signals_held():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            rows.facts()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -8,9 +8,44 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rankcore.callbacks import EarlyStopping, Iteration, Result
+from rankcore._core.callbacks import EarlyStopping, Iteration, Pauses, Result
 
 Callback = Callable[[Iteration], Any]
+
+
+def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callback]:
+    """The callbacks of a fit, which may be a single one.
+
+    Raises
+    ------
+    TypeError
+        If one cannot be called, or belongs to another library.
+    """
+    listed = [callbacks] if callable(callbacks) else list(callbacks or ())
+    for callback in listed:
+        if not callable(callback):
+            raise TypeError(
+                "callbacks must be functions of an iteration, such as those of "
+                f"rankcore.callbacks; found {callback!r:.60}"
+            )
+        tool = type(callback).__module__.partition(".")[0]
+        if tool in ("lightgbm", "xgboost"):
+            raise TypeError(
+                f"found a callback of {tool}, which looks at its own booster: set "
+                "early_stopping_rounds, or use those of rankcore.callbacks"
+            )
+    return listed
+
+
+def pauses_among(callbacks: list[Callback]) -> Pauses | None:
+    """The callback that saves the fit, if there is one."""
+    return next((one for one in callbacks if isinstance(one, Pauses)), None)
+
+
+def resumed_model(callbacks: list[Callback]) -> Any:
+    """The model that a fit goes on from, or None."""
+    pauses = pauses_among(callbacks)
+    return None if pauses is None or pauses.resume is None else pauses.resume[0]
 
 
 class HeldOut(Protocol):
@@ -18,7 +53,7 @@ class HeldOut(Protocol):
 
     @property
     def names(self) -> list[str]:
-        """What ``history_`` calls the measures."""
+        """Names of the measures in ``history_``."""
         ...
 
     @property
@@ -27,7 +62,7 @@ class HeldOut(Protocol):
         ...
 
     def measure(self, output: Any) -> list[float]:
-        """Values of the measures for what the model gives for the rows."""
+        """Values of the measures for the outputs of the model."""
         ...
 
 
@@ -37,7 +72,7 @@ class Monitor:
     Parameters
     ----------
     model : estimator
-        What the estimator will be if all goes well. What is measured goes into its state.
+        The estimator that ``fit`` returns if all goes well. Values go into its state.
     held_out : sequence of HeldOut
         The first measure on the first of them decides on early stopping.
     callbacks : iterable of callables, or None
@@ -49,6 +84,8 @@ class Monitor:
         The number, from 1 on, of the best value so far; 0 if there is none.
     patience : int or None
         Values in a row that may fail to improve; None if the fit does not stop early.
+    pauses : Pauses or None
+        The callback that saves the fit.
 
     Raises
     ------
@@ -60,19 +97,8 @@ class Monitor:
         self, model: Any, held_out: Sequence[HeldOut], callbacks: Iterable[Callback] | None
     ) -> None:
         self._model, self.held_out = model, list(held_out)
-        self._callbacks = [callbacks] if callable(callbacks) else list(callbacks or ())
-        for callback in self._callbacks:
-            if not callable(callback):
-                raise TypeError(
-                    "callbacks must be functions of an iteration, such as those of "
-                    f"rankcore.callbacks; found {callback!r:.60}"
-                )
-            tool = type(callback).__module__.partition(".")[0]
-            if tool in ("lightgbm", "xgboost"):
-                raise TypeError(
-                    f"found a callback of {tool}, which looks at its own booster: set "
-                    "early_stopping_rounds, or use those of rankcore.callbacks"
-                )
+        self._callbacks = as_callbacks(callbacks)
+        self.pauses = pauses_among(self._callbacks)
         patience = [one.rounds for one in self._callbacks if isinstance(one, EarlyStopping)]
         if getattr(model, "early_stopping_rounds", None) is not None:
             patience.append(model.early_stopping_rounds)
@@ -109,7 +135,7 @@ class Monitor:
         return self.patience is not None
 
     def measure(self, outputs: Sequence[Any]) -> bool:
-        """Measure what the model gives for the held-out rows; whether it is the best so far."""
+        """Measure the outputs for the held-out rows; whether they are the best so far."""
         for held_out, output in zip(self.held_out, outputs, strict=True):
             for name, value in zip(held_out.names, held_out.measure(output), strict=True):
                 self._logs[name].append(value)

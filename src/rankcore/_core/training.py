@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from copy import copy, deepcopy
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -63,7 +62,7 @@ class Learner(ABC):
         """Predictions for each set of held-out rows."""
 
     def parameters(self) -> Any:
-        """A copy of what `put_back` returns to."""
+        """A copy of the parameters, for `put_back`."""
         return self.fitted._state.parameters()
 
     def put_back(self, parameters: Any) -> None:
@@ -88,23 +87,6 @@ class Learner(ABC):
         """Warn if all iterations were made and the model still improved."""
 
 
-@dataclass(frozen=True)
-class Pauses:
-    """A fit that can be interrupted and resumed.
-
-    Attributes
-    ----------
-    save : callable
-        Takes a fitted estimator, its `Position`, whether the fit was interrupted there (otherwise a
-        pass has just ended), and the fitted estimator of the best pass by held-out rows, or None.
-    resume : (estimator, Position, estimator or None) or None
-        The arguments of an earlier ``save``.
-    """
-
-    save: Callable[[Any, Position, bool, Any], None]
-    resume: tuple[Any, Position, Any] | None = None
-
-
 class Trainer:
     """Runs the iterations of a fit.
 
@@ -113,8 +95,6 @@ class Trainer:
     learner : Learner
     source : Source
     monitor : Monitor
-    pauses : Pauses, optional
-        Only for sources that can begin within a pass.
     best : object, optional
         Parameters of the best of the iterations that a fit continues.
     """
@@ -124,11 +104,11 @@ class Trainer:
         learner: Learner,
         source: Source,
         monitor: Monitor,
-        pauses: Pauses | None = None,
         best: Any = None,
     ) -> None:
-        self._learner, self._source, self._monitor = learner, source, monitor
-        self._pauses, self._best = pauses, best
+        self._learner, self._source, self._monitor, self._best = learner, source, monitor, best
+        # Only a source on disk can begin within a pass.
+        self._pauses = pauses = None if source.kept else monitor.pauses
         if pauses is None or pauses.resume is None:
             first = len(learner.fitted._state.log) + 1
             self._position = Position(first, 0, learner.seed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 try:
@@ -20,7 +21,7 @@ except ModuleNotFoundError as error:
         raise
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
-# scikit-learn, and what imports it, is imported inside the commands: --help stays instant.
+# scikit-learn, and modules that import it, are imported inside the commands: --help stays instant.
 from rankcore.cli.commands.cache import cache
 from rankcore.cli.commands.cv import cv
 from rankcore.cli.commands.demo import demo
@@ -98,33 +99,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, look inside.",
 )
-app.command(help="Learn a model from files of labelled examples.", epilog=list_of_learners())(
-    guarded(train)
-)
-app.command(help="Turn files into a row cache, which train reads many times faster.")(
-    guarded(cache)
-)
-app.command(help="Try learners and parameters at random for some minutes; save the best model.")(
-    guarded(tune)
-)
-app.command(
-    help="Cross-validate a learner: by queries where there are any.", epilog=list_of_learners()
-)(guarded(cv))
-app.command(help="Print a model's label for each example, or a ranker's score, one per line.")(
-    guarded(predict)
-)
-app.command(
-    help="Measure a model on labelled data, or a TREC run on judgments, as trec_eval does."
-)(guarded(evaluate))
-app.command(help="Say what decided a query, a pair of examples, a rank, or scores as a whole.")(
-    guarded(explain)
-)
-app.command(help="Rate items by a table of comparisons, with standard errors.")(guarded(rate))
-app.command(help="Show what a model file holds.")(guarded(info))
-app.command(help="Write a model in the format of another program, and check it.")(guarded(export))
-app.command(help="Compare the learners on real data that scikit-learn ships; needs no file.")(
-    guarded(demo)
-)
+LEARNERS = list_of_learners()
+# With summaries, and epilogs of their help.
+COMMANDS: list[tuple[Callable[..., None], str, str | None]] = [
+    (train, "Learn a model from files of labelled examples.", LEARNERS),
+    (cache, "Turn files into a row cache, which train reads many times faster.", None),
+    (tune, "Try learners and parameters at random for some minutes; save the best model.", None),
+    (cv, "Cross-validate a learner: by queries where there are any.", LEARNERS),
+    (predict, "Print a model's label for each example, or a ranker's score, one per line.", None),
+    (
+        evaluate,
+        "Measure a model on labelled data, or a TREC run on judgments, as trec_eval does.",
+        None,
+    ),
+    (explain, "Say what decided a query, a pair of examples, a rank, or scores as a whole.", None),
+    (rate, "Rate items by a table of comparisons, with standard errors.", None),
+    (info, "Show what a model file holds.", None),
+    (export, "Write a model in the format of another program, and check it.", None),
+    (demo, "Compare the learners on real data that scikit-learn ships; needs no file.", None),
+]
+for command, summary, epilog in COMMANDS:
+    app.command(help=summary, epilog=epilog)(guarded(command))
 
 
 def main() -> None:

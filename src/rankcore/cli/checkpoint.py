@@ -1,22 +1,23 @@
-"""Checkpoints of ``rankcore train``, from which an interrupted fit goes on."""
+"""Checkpoints of ``rankcore train``, from which it resumes an interrupted fit."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rankcore._core.replacing import Workshop, remove_abandoned
+from rankcore.cli.terminal import complain
 
 if TYPE_CHECKING:
     from rankcore._core.sources import Position
-    from rankcore._core.training import Pauses
     from rankcore.cli.registry import Learner
-    from rankcore.cli.streaming import OnDisk
+    from rankcore.cli.source import Source
 
 # Seconds from one checkpoint to the next at the end of a pass.
 CHECKPOINT_SECONDS = 30.0
@@ -41,13 +42,14 @@ class Checkpoint:
     Parameters
     ----------
     folder : Path
-    disk : OnDisk
+    source : Source
+        Nothing is saved if it cannot be read again.
     resume : bool
         Whether the fit goes on from it.
     """
 
-    def __init__(self, folder: Path, disk: OnDisk, resume: bool) -> None:
-        self.folder, self._disk, self._resume = folder, disk, resume
+    def __init__(self, folder: Path, source: Source, resume: bool) -> None:
+        self.folder, self._source, self._resume = folder, source, resume
         self.saved = False
         self._last = monotonic()
         self._position = folder / POSITION
@@ -66,16 +68,28 @@ class Checkpoint:
             return
         self._read()
 
-    def refuse(self, learner: Learner) -> None:
-        """Raise if a learner that cannot is to be resumed."""
-        if self._resume:
-            raise ValueError(f"--resume is not for {learner.name}, which learns from all rows")
+    @contextmanager
+    def pausing(self, estimator: Any, learner: Learner) -> Iterator[list[Any]]:
+        """Callbacks of a fit in the body, which saves its result; then the checkpoint is removed.
 
-    def pauses(self, estimator: Any) -> Pauses:
-        """What the fit of an estimator calls, and where it begins."""
-        from rankcore._core.training import Pauses
+        Ctrl-C is looked for where the state is whole; after the last pass, when all is saved.
+        """
+        from rankcore._core.callbacks import Pauses
+        from rankcore._core.concurrency import signals_held
 
-        return Pauses(self._save, self._load(estimator) if self._resume else None)
+        if not getattr(estimator, "_in_windows", False):
+            if self._resume:
+                raise ValueError(f"--resume is not for {learner.name}, which learns from all rows")
+            yield []
+            return
+        try:
+            with signals_held():
+                yield [Pauses(self._save, self._load(estimator) if self._resume else None)]
+                self.remove()
+        except KeyboardInterrupt:
+            if self.saved:
+                complain(f"saved {self.folder}: the same command with --resume goes on")
+            raise
 
     def remove(self) -> None:
         """Delete its files, and the directory if nothing else is in it: the fit has ended."""
@@ -89,7 +103,7 @@ class Checkpoint:
             self.folder.rmdir()
 
     def _save(self, model: Any, position: Position, interrupted: bool, best: Any) -> None:
-        if "-" in self._disk.files and self._disk.cache is None:
+        if not self._source.reopens:
             return
         if not interrupted and monotonic() - self._last < CHECKPOINT_SECONDS:
             return
@@ -108,7 +122,7 @@ class Checkpoint:
                 "epoch": position.epoch,
                 "window": position.window,
                 "seed": position.seed,
-                **self._disk.stamp(),
+                **self._source.stamp(),
             }
             (made / POSITION).write_text(json.dumps(written, indent=1), encoding="utf-8")
             for name in [*names, POSITION]:
@@ -140,7 +154,7 @@ class Checkpoint:
         import rankcore
         from rankcore._core.sources import Position
 
-        now, written = self._disk.stamp(), self._read()
+        now, written = self._source.stamp(), self._read()
         try:
             place = [written[name] for name in ("epoch", "window", "seed")]
             if not all(type(one) is int and 0 <= one < 2**63 for one in place) or place[0] < 1:

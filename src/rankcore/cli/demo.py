@@ -102,13 +102,12 @@ class Result:
 
 
 def load_ranked_diabetes() -> tuple[np.ndarray, np.ndarray]:
-    """Load scikit-learn's diabetes patients, their disease progression as ranks.
+    """Scikit-learn's diabetes patients, disease progression as ranks 1 to 5, about equally often.
 
     Returns
     -------
     X : ndarray of float64, shape (442, 10)
     ranks : ndarray of int64, shape (442,)
-        1 to 5, about equally often.
     """
     from sklearn.datasets import load_diabetes
 
@@ -118,129 +117,58 @@ def load_ranked_diabetes() -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_ranks(predicted: np.ndarray) -> np.ndarray:
-    """Round real predictions half up and clip them to the ranks; ranks stay as they are.
-
-    Parameters
-    ----------
-    predicted : ndarray of numbers
-
-    Returns
-    -------
-    ndarray of float64
-    """
+    """Round real predictions half up and clip them to the ranks; ranks stay as they are."""
     return np.clip(np.floor(predicted + 0.5), 1, RANKS)
 
 
-def compare(X: np.ndarray, ranks: np.ndarray, methods: dict[str, Any]) -> list[Row]:
-    """Cross-validate methods on the same folds.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_samples, n_features)
-        Standardised within each fold.
-    ranks : ndarray of int, shape (n_samples,)
-    methods : dict of estimators
-        Predicting ranks or real numbers, which `to_ranks` turns into ranks.
-
-    Returns
-    -------
-    list of Row
-        In the order of ``methods``.
-    """
-    from sklearn.base import clone
-    from sklearn.model_selection import KFold
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    from rankcore.metrics import accuracy_within, rank_loss
-
-    rows = []
-    for name, estimator in methods.items():
-        losses, hits, near, seconds = [], [], [], []
-        for train, test in KFold(FOLDS, shuffle=True, random_state=SEED).split(X):
-            model = make_pipeline(StandardScaler(), clone(estimator))
-            start = perf_counter()
-            model.fit(X[train], ranks[train])
-            seconds.append(perf_counter() - start)
-            predicted = to_ranks(model.predict(X[test]))
-            losses.append(rank_loss(ranks[test], predicted))
-            hits.append(accuracy_within(ranks[test], predicted, 0))
-            near.append(accuracy_within(ranks[test], predicted, 1))
-        rows.append(
-            Row(
-                name,
-                float(np.mean(losses)),
-                float(np.std(losses, ddof=1)),
-                float(np.mean(hits)),
-                float(np.mean(near)),
-                float(np.mean(seconds)),
-            )
-        )
-    return rows
-
-
-def compare_rankings(X: np.ndarray, ranks: np.ndarray, methods: dict[str, Any]) -> list[Ranking]:
-    """Cross-validate methods that put patients in order: those of a fold are one query.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_samples, n_features)
-        Standardised within each fold.
-    ranks : ndarray of int, shape (n_samples,)
-    methods : dict of estimators
-        Whose predictions are scores.
-
-    Returns
-    -------
-    list of Ranking
-        In the order of ``methods``.
-    """
-    from sklearn.base import clone
-    from sklearn.model_selection import KFold
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    rows = []
-    for name, estimator in methods.items():
-        right, seconds = [], []
-        for train, test in KFold(FOLDS, shuffle=True, random_state=SEED).split(X):
-            model = make_pipeline(StandardScaler(), clone(estimator))
-            start = perf_counter()
-            model.fit(X[train], ranks[train])
-            seconds.append(perf_counter() - start)
-            right.append(pairs_right(ranks[test], model.predict(X[test])))
-        spread = float(np.std(right, ddof=1))
-        rows.append(Ranking(name, float(np.mean(right)), spread, float(np.mean(seconds))))
-    return rows
-
-
 def pairs_right(ranks: np.ndarray, scores: np.ndarray) -> float:
-    """Share of the pairs of different rank whose scores are in the same order; ties count half.
-
-    Parameters
-    ----------
-    ranks, scores : ndarray, shape (n,)
-
-    Returns
-    -------
-    float
-    """
+    """Share of the pairs of different rank whose scores are in the same order; ties count half."""
     above = ranks[:, None] > ranks
     gaps = scores[:, None] - scores
     return float(((gaps > 0) + 0.5 * (gaps == 0))[above].mean())
 
 
-def make_seeded(learner: Learner) -> Any:
-    """Build the estimator that the demo runs: shuffled passes if it may, fixed seed.
+def rank_figures(ranks: np.ndarray, predicted: np.ndarray) -> list[float]:
+    """Rank loss, and the shares of ranks predicted exactly and at most one off."""
+    from rankcore.metrics import accuracy_within, rank_loss
 
-    Parameters
-    ----------
-    learner : Learner
+    predicted = to_ranks(predicted)
+    near = [accuracy_within(ranks, predicted, distance) for distance in (0, 1)]
+    return [rank_loss(ranks, predicted), *near]
+
+
+def order_figures(ranks: np.ndarray, scores: np.ndarray) -> list[float]:
+    """Share of the pairs in the right order; the patients of a fold are one query."""
+    return [pairs_right(ranks, scores)]
+
+
+def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: Any) -> list[float]:
+    """Figures of predictions for the folds left out; features are standardised within each fold.
 
     Returns
     -------
-    estimator
+    list of float
+        Mean and standard deviation of the first figure, means of the others, and seconds of a fit.
     """
+    from sklearn.base import clone
+    from sklearn.model_selection import KFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    found = []
+    for train, test in KFold(FOLDS, shuffle=True, random_state=SEED).split(X):
+        model = make_pipeline(StandardScaler(), clone(estimator))
+        start = perf_counter()
+        model.fit(X[train], ranks[train])
+        seconds = perf_counter() - start
+        found.append([*figures(ranks[test], model.predict(X[test])), seconds])
+    first, *others = (list(column) for column in zip(*found, strict=True))
+    means = [float(np.mean(column)) for column in others]
+    return [float(np.mean(first)), float(np.std(first, ddof=1)), *means]
+
+
+def make_seeded(learner: Learner) -> Any:
+    """The estimator that the demo runs: shuffled passes if it may, fixed seed."""
     wanted = {"max_iter": EPOCHS, "shuffle": True, "random_state": SEED}
     accepted = learner.accepts()
     return learner.make(**{name: wanted[name] for name in wanted if name in accepted})
@@ -250,13 +178,6 @@ def loss_curves(
     X: np.ndarray, ranks: np.ndarray, learners: Sequence[Learner]
 ) -> dict[str, np.ndarray]:
     """Online loss of the learners that have one, over one stream of shuffled passes.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_samples, n_features)
-        Standardised here.
-    ranks : ndarray of int, shape (n_samples,)
-    learners : sequence of Learner
 
     Returns
     -------
@@ -271,43 +192,27 @@ def loss_curves(
 
 
 def run(learners: Sequence[Learner] = LEARNERS) -> Result:
-    """Compute the demo.
-
-    Parameters
-    ----------
-    learners : sequence of Learner
-        By default all there are.
-
-    Returns
-    -------
-    Result
-        The same on every run, fit times apart.
-    """
+    """Compute the demo, the same on every run but for the times of fits."""
     from sklearn.dummy import DummyRegressor
     from sklearn.linear_model import LinearRegression
 
     from rankcore.metrics import rank_loss
 
     X, ranks = load_ranked_diabetes()
-    methods = {
-        "best constant": DummyRegressor(strategy="median"),
-        "least squares": LinearRegression(),
-        **{learner.name: make_seeded(learner) for learner in learners},
-    }
+    plain = {"least squares": LinearRegression()}
+    methods = {"best constant": DummyRegressor(strategy="median"), **plain}
+    methods |= {learner.name: make_seeded(learner) for learner in learners}
+    orders = plain | {learner.name: make_seeded(learner) for learner in RANKERS}
     return Result(
         X.shape[0],
         X.shape[1],
-        compare(X, ranks, methods),
+        [Row(name, *cross_validate(X, ranks, one, rank_figures)) for name, one in methods.items()],
         loss_curves(X, ranks, learners),
         rank_loss(ranks, np.full(ranks.shape, np.median(ranks))),
-        compare_rankings(
-            X,
-            ranks,
-            {
-                "least squares": LinearRegression(),
-                **{learner.name: make_seeded(learner) for learner in RANKERS},
-            },
-        ),
+        [
+            Ranking(name, *cross_validate(X, ranks, one, order_figures))
+            for name, one in orders.items()
+        ],
     )
 
 
@@ -315,13 +220,7 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
 
 
 def show(result: Result, console: Console) -> None:
-    """Print the table and, where plotext is installed, the plot.
-
-    Parameters
-    ----------
-    result : Result
-    console : rich.console.Console
-    """
+    """Print the table and, where plotext is installed, the plot."""
     from rich.table import Table
     from rich.text import Text
 
@@ -363,18 +262,7 @@ def terminal_curves(result: Result) -> dict[str, np.ndarray]:
 
 
 def terminal_plot(result: Result, width: int, height: int) -> str:
-    """Draw the online loss with plotext.
-
-    Parameters
-    ----------
-    result : Result
-    width, height : int
-        In characters.
-
-    Returns
-    -------
-    str
-        Lines with terminal colours.
+    """Draw the online loss with plotext, in lines of so many characters with terminal colours.
 
     Raises
     ------
@@ -409,13 +297,7 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
 
 
 def write_png(result: Result, path: Path) -> None:
-    """Draw the online loss with matplotlib.
-
-    Parameters
-    ----------
-    result : Result
-    path : Path
-        The PNG to write.
+    """Draw the online loss with matplotlib, into a PNG file.
 
     Raises
     ------

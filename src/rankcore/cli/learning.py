@@ -1,86 +1,85 @@
-"""Shared by train, cv and tune: a learner by name, its settings, and fits with held-out rows."""
+"""Shared by train, cv and tune: a learner by name, its settings, and fits."""
 
 from __future__ import annotations
 
 import ast
-import sys
 import tomllib
-import warnings
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankcore.cli.options import SeedOption, SetOption
 from rankcore.cli.paths import Reads
 from rankcore.cli.registry import EVERY_LEARNER, FOR_LABELS, FOR_QUERIES, Learner, find_learner
-from rankcore.cli.terminal import ProgressBar, complain
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from rankcore.callbacks import Iteration
-
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="NAME",
-        help=f"Learner: see the list below. By default {FOR_QUERIES} if every line has qid:, else "
-        f"{FOR_LABELS}.",
-    ),
-]
-EpochsOption = Annotated[int | None, typer.Option(min=1, help="Passes over the data, or rounds.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; may be repeated."),
-]
-ParamsOption = Annotated[
-    Path | None,
-    Reads(),
-    typer.Option(
-        metavar="TOML", help="File of parameters, NAME = VALUE; model = NAME is one of them."
-    ),
-]
-MetricOption = Annotated[
-    str | None,
-    typer.Option("--metric", "-m", help="Measure of held-out rows: ndcg@10, map, rank_loss ..."),
-]
+    from rankcore.cli.rows import Rows
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Settings from the options and a file of parameters.
+    """Options that choose a learner and its parameters."""
 
-    Attributes
-    ----------
-    name : str or None
-        The learner's; None: by the data.
-    epochs : int or None
-    shuffle : bool or None
-    seed : int
-    settings : dict of str to object
-    """
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help=f"Learner: see the list below. By default {FOR_QUERIES} if every line has qid:, "
+            f"else {FOR_LABELS}.",
+        ),
+    ] = None
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the data, or rounds.")] = (
+        None
+    )
+    shuffle: Annotated[
+        bool | None,
+        typer.Option(help="Whether to visit the examples in a new order in each pass."),
+    ] = None
+    seed: SeedOption = 0
+    set_: SetOption = None
+    params: Annotated[
+        Path | None,
+        Reads(),
+        typer.Option(
+            metavar="TOML", help="File of parameters, NAME = VALUE; model = NAME is one of them."
+        ),
+    ] = None
 
-    name: str | None
-    epochs: int | None
-    shuffle: bool | None
-    seed: int
-    settings: dict[str, Any]
+    @cached_property
+    def _parsed(self) -> tuple[str | None, dict[str, Any]]:
+        """The name of a learner or None, and parameters: those of ``--set`` win over the file."""
+        found = {} if self.params is None else _read_toml(self.params)
+        name = self.model or found.pop("model", None)
+        return name, {**found, **dict(map(_parse_setting, self.set_ or []))}
 
     def check(self) -> None:
         """Raise ValueError for invalid settings, before a file is read."""
-        if self.name is not None:
-            self.make(find_learner(self.name))
+        name, _ = self._parsed
+        if name is not None:
+            self.make(find_learner(name))
 
-    def learner(self, qid: np.ndarray | None) -> Learner:
-        """The learner for data with or without queries."""
-        return find_learner(self.name or (FOR_LABELS if qid is None else FOR_QUERIES))
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Parameters of the file and of ``--set``."""
+        return self._parsed[1]
+
+    @property
+    def by_data(self) -> bool:
+        """Whether the data decide on the learner."""
+        return self._parsed[0] is None
+
+    def learner(self, rows: Rows) -> Learner:
+        """The learner for rows, with or without queries."""
+        name, _ = self._parsed
+        return find_learner(name or (FOR_QUERIES if rows.in_queries else FOR_LABELS))
 
     def make(self, learner: Learner, **more: Any) -> Any:
-        """The estimator, with such parameters as a file can hold; `more` where it has them."""
+        """The estimator, with such parameters as a file can hold; ``more`` where it has them."""
         from rankcore.io.parameters import check_params
 
         known = learner.accepts()
@@ -104,33 +103,18 @@ class Choice:
         return estimator
 
 
-def choose(
-    model: str | None,
-    epochs: int | None,
-    shuffle: bool | None,
-    seed: int,
-    set_: list[str] | None,
-    params: Path | None,
-) -> Choice:
-    """Merge options with a file of parameters."""
-    settings: dict[str, Any] = {}
-    if params is not None:
-        with open(params, "rb") as stream:
-            try:
-                settings = tomllib.load(stream)
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"{params} is not a TOML file: {error}") from error
-        for name, value in settings.items():
-            if isinstance(value, dict) and name not in ("class_weight", "monotonic_cst"):
-                raise ValueError(
-                    f"{params} has a table [{name}]; write NAME = VALUE, without tables"
-                )
-        named = settings.pop("model", None)
-        if named is not None and not isinstance(named, str):
-            raise ValueError(f"{params}: model must be a name, found {named!r}")
-        model = model or named
-    settings |= dict(map(_parse_setting, set_ or []))
-    return Choice(model, epochs, shuffle, seed, settings)
+def _read_toml(path: Path) -> dict[str, Any]:
+    with open(path, "rb") as stream:
+        try:
+            found = tomllib.load(stream)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a TOML file: {error}") from error
+    for name, value in found.items():
+        if isinstance(value, dict) and name not in ("class_weight", "monotonic_cst"):
+            raise ValueError(f"{path} has a table [{name}]; write NAME = VALUE, without tables")
+    if not isinstance(found.get("model", ""), str):
+        raise ValueError(f"{path}: model must be a name, found {found['model']!r}")
+    return found
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
@@ -158,89 +142,23 @@ def list_of_learners() -> str:
 
 def fit(
     estimator: Any,
-    X: Any,
-    y: np.ndarray,
-    bar: ProgressBar,
-    *,
-    qid: np.ndarray | None = None,
-    held_out: tuple[Any, np.ndarray, np.ndarray | None] | None = None,
-) -> list[str]:
-    """Fit with a bar that shows measures on held-out rows; warnings take one line each.
-
-    Returns
-    -------
-    list of str
-        Names of the measures of held-out rows in ``history_``.
-    """
-    from rankcore.progress import watch
-
-    more: dict[str, Any] = {} if qid is None else {"qid": qid}
-    if held_out is not None:
-        more["eval_set"] = [held_out[:2]]
-        shown = Shown(bar)
-        more["callbacks"] = [shown]
-        if qid is not None:
-            more["eval_qid"] = [held_out[2]]
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for the result
-        watch(bar.learning) if bar.visible else nullcontext(),
-    ):
-        warnings.simplefilter("always")
-        try:
-            estimator.fit(X, y, **more)
-        except TypeError as error:  # a parameter of a wrong type
-            raise ValueError(str(error)) from error
-    for warning in caught:
-        complain(f"warning: {warning.message}")
-    return [] if held_out is None else shown.names
-
-
-class Shown:
-    """Shows the latest measures on held-out rows in the bar.
-
-    Parameters
-    ----------
-    bar : ProgressBar
-
-    Attributes
-    ----------
-    names : list of str
-        Names of the measures in ``history_``.
-    """
-
-    def __init__(self, bar: ProgressBar) -> None:
-        self.bar = bar
-        self.names: list[str] = []
-
-    def __call__(self, iteration: Iteration) -> None:
-        """Update from an iteration."""
-        self.names = list(iteration.results)
-        self.bar.note = ", ".join(
-            f"{name} {result.value:.4f}" for name, result in iteration.results.items()
-        )
-
-
-def held_out_facts(estimator: Any, names: list[str]) -> dict[str, Any]:
-    """Measures on held-out rows of the pass or round that the model is from."""
-    history = estimator.history_
-    best = getattr(estimator, "best_iteration_", None)
-    facts: dict[str, Any] = {}
-    for name in names:
-        at = len(history[name]) if best is None else best
-        facts[f"valid_{name.removeprefix('valid_')}"] = float(history[name][at - 1])
-    if best is not None:
-        facts |= {"best_iteration": int(best), "iterations": len(history[names[0]])}
-    return facts
-
-
-def stopping(estimator: Any, metric: str | None, patience: int | None) -> dict[str, Any]:
-    """Parameters that end a fit by held-out rows."""
-    params = estimator.get_params(deep=False)
-    planned = params.get("max_iter") or params.get("n_estimators") or 1
-    more = {
-        "early_stopping_rounds": patience
-        or params.get("early_stopping_rounds")
-        or max(1, planned // 5)
-    }
-    return more if metric is None else {**more, "eval_metric": metric}
+    learner: Learner,
+    rows: Rows,
+    *held_out: Rows,
+    callbacks: Sequence[Any] = (),
+    classes: list[Any] | None = None,
+) -> None:
+    """Fit a learner to rows, in memory or on disk; parameters of a wrong type raise ValueError."""
+    more: dict[str, Any] = {} if classes is None else {"classes": classes}
+    if learner.ranks_queries:
+        more = {} if rows.qid is None else {"qid": rows.qid}
+    if held_out:
+        more["eval_set"] = [(one.X, one.y) for one in held_out]
+        if learner.ranks_queries:
+            more["eval_qid"] = [one.qid for one in held_out]
+    if callbacks:
+        more["callbacks"] = callbacks
+    try:
+        estimator.fit(rows.X, rows.y, **more)
+    except TypeError as error:
+        raise ValueError(str(error)) from error

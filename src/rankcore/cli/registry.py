@@ -33,28 +33,13 @@ class Learner:
     ranks_queries: bool = False
 
     def accepts(self) -> list[str]:
-        """Names of the estimator's parameters.
-
-        Returns
-        -------
-        list of str
-            In alphabetical order.
-        """
+        """Names of the estimator's parameters, in alphabetical order."""
         import rankcore
 
         return sorted(getattr(rankcore, self.estimator)().get_params())
 
     def make(self, **params: Any) -> Any:
         """Build a new estimator from the presets and ``params``, which win.
-
-        Parameters
-        ----------
-        **params
-            Parameters of the estimator.
-
-        Returns
-        -------
-        estimator
 
         Raises
         ------
@@ -131,14 +116,6 @@ FOR_LABELS, FOR_QUERIES = "prank", "pairwise"
 
 def find_learner(name: str) -> Learner:
     """Look up a learner.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    Learner
 
     Raises
     ------

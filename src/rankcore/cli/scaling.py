@@ -1,20 +1,32 @@
-"""Features on one scale: what ``rankcore train --scale`` puts before a learner."""
+"""Features on one scale: the scaler that ``rankcore train --scale`` puts before a learner."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rankcore.cli.registry import Learner
+    from rankcore.cli.rows import Rows
 
-SCALES = ("none", "auto", "standard", "maxabs")
+
+class Scale(StrEnum):
+    """Ways to put features on one scale."""
+
+    NONE = "none"
+    AUTO = "auto"
+    STANDARD = "standard"
+    MAXABS = "maxabs"
+
+
 ScaleOption = Annotated[
-    str,
+    Scale,
     typer.Option(
         help="Put features on one scale, and keep how with the model: standard (mean 0, "
-        "deviation 1), maxabs (greatest magnitude 1), auto (which of them suits), or none."
+        "deviation 1), maxabs (maximum magnitude 1), auto (which of them suits), or none.",
     ),
 ]
 # Learners that cut features at thresholds, whatever their scale.
@@ -23,26 +35,11 @@ INDIFFERENT = ("RankBoost", "BipartiteRankBoost")
 DENSE = 0.5
 
 
-def check_scale(scale: str) -> None:
-    """Raise for a scale that there is not."""
-    if scale not in SCALES:
-        raise typer.BadParameter(f"{scale!r} is none of {', '.join(SCALES)}", param_hint="--scale")
+def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
+    """The scaler of an option, or None, for a matrix or rows on disk.
 
-
-def scaler_for(scale: str, learner: Learner, X: Any) -> Any:
-    """The scaler that an option asks for, or None.
-
-    Parameters
-    ----------
-    scale : {"none", "auto", "standard", "maxabs"}
-        "auto" standardises features that are mostly stored, and divides others by their greatest
-        magnitude if they differ by orders of magnitude.
-    learner : Learner
-    X : scipy sparse matrix, or RowBlocks
-
-    Returns
-    -------
-    StandardScaler, MaxAbsScaler or None
+    ``auto`` standardises features that are mostly stored, and divides others by their maximum
+    magnitude if they differ by orders of magnitude.
     """
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -51,28 +48,38 @@ def scaler_for(scale: str, learner: Learner, X: Any) -> Any:
     from rankcore._core.sources import RowBlocks
     from rankcore._core.survey import facts_of
 
-    if scale == "none" or (scale == "auto" and learner.estimator in INDIFFERENT):
+    if scale is Scale.NONE or (scale is Scale.AUTO and learner.estimator in INDIFFERENT):
         return None
     known = X.facts() if isinstance(X, RowBlocks) else facts_of(as_rows(X), False)
     dense = known.n_values >= DENSE * known.n_rows * known.n_features
-    if scale == "auto":
-        scale = "maxabs" if sizes_differ(known.magnitudes) else "none"
-        scale = "standard" if dense else scale
-    if scale == "standard":
+    if scale is Scale.STANDARD or (scale is Scale.AUTO and dense):
         return StandardScaler(with_mean=dense)
-    return MaxAbsScaler() if scale == "maxabs" else None
+    if scale is Scale.MAXABS or sizes_differ(known.magnitudes):
+        return MaxAbsScaler()
+    return None
 
 
-def scaled(scaler: Any, X: Any, *, fit: bool = False) -> Any:
-    """Rows as a scaler leaves them, fitted to them if asked for; dense where it centres."""
-    from rankcore.datasets.scaled_rows import as_it_takes
+def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple[Any, list[Rows]]:
+    """A scaler fitted to rows, or None, and these and other rows as it leaves them."""
+    from rankcore._core.sources import RowBlocks
+    from rankcore.datasets.scaled_rows import ScaledRows, as_it_takes, fit_scaler
 
-    rows = as_it_takes(scaler, X)
-    return scaler.fit_transform(rows) if fit else scaler.transform(rows)
+    scaler = scaler_for(scale, learner, rows.X)
+    if scaler is None:
+        return None, [rows, *others]
+    if isinstance(rows.X, RowBlocks):
+        fit_scaler(scaler, rows.X)
+    else:
+        scaler.fit(as_it_takes(scaler, rows.X))
+    # Before rows on disk, which give the scaler names of features.
+    others = tuple(replace(one, X=scaler.transform(as_it_takes(scaler, one.X))) for one in others)
+    if isinstance(rows.X, RowBlocks):
+        return scaler, [replace(rows, X=ScaledRows(rows.X, scaler)), *others]
+    return scaler, [replace(rows, X=scaler.transform(as_it_takes(scaler, rows.X))), *others]
 
 
 def scale_fact(scaler: Any) -> dict[str, str]:
-    """What was chosen, if anything was."""
+    """The scale that was chosen, if any."""
     if scaler is None:
         return {}
     return {"scale": "maxabs" if type(scaler).__name__ == "MaxAbsScaler" else "standard"}

@@ -74,22 +74,7 @@ FOR_LABELS = ("prank", "cusum", "pa-cusum", "widrow-hoff")
 
 
 def draw(name: str, rng: np.random.Generator) -> dict[str, Any]:
-    """Parameters of a learner, drawn from its space.
-
-    Parameters
-    ----------
-    name : str
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    dict of str to object
-
-    Raises
-    ------
-    ValueError
-        If there is no space of that name.
-    """
+    """Parameters of a learner, drawn from its space; raise ValueError if it has none."""
     if name not in SPACES:
         raise ValueError(f"tune has no parameters to draw for {name}; it has {', '.join(SPACES)}")
     return {parameter: one(rng) for parameter, one in SPACES[name].items()}

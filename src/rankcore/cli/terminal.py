@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Any
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -21,53 +22,30 @@ from rich.table import Column
 from rich.text import Text
 
 from rankcore.progress import Progress as FitProgress
+from rankcore.progress import watch
+
+if TYPE_CHECKING:
+    from rankcore.callbacks import Iteration
 
 
 class ProgressBar:
-    """Bar on standard error: progress, units per second, a figure of quality, time left.
-
-    Parameters
-    ----------
-    bar : rich.progress.Progress
-    """
+    """Bar on standard error: progress, units per second, a figure of quality, time left."""
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar
         self.note = ""  # a figure of quality, in place of the learner's own
         self.task = bar.add_task("reading", total=None, note="", unit="lines")
 
-    @property
-    def visible(self) -> bool:
-        """Whether a terminal shows it."""
-        return not self.bar.disable
-
     def reading(self, n_lines: int) -> None:
-        """Show how many lines have been read.
-
-        Parameters
-        ----------
-        n_lines : int
-        """
+        """Show how many lines have been read."""
         self.bar.update(self.task, completed=n_lines)
 
     def working(self, what: str, done: float, total: float | None, unit: str) -> None:
-        """Show the progress of other work.
-
-        Parameters
-        ----------
-        what : str
-        done, total : float
-        unit : str
-        """
+        """Show the progress of other work."""
         self.bar.update(self.task, description=what, completed=done, total=total, unit=unit)
 
     def learning(self, now: FitProgress) -> None:
-        """Show the progress of a fit.
-
-        Parameters
-        ----------
-        now : rankcore.progress.Progress
-        """
+        """Show the progress of a fit."""
         if now.n_epochs == 0:
             self.bar.update(
                 self.task,
@@ -90,6 +68,11 @@ class ProgressBar:
             note=self.note or (f"rank loss {now.value:.4f}" if now.measure == "rank loss" else ""),
         )
 
+    def measured(self, iteration: Iteration) -> None:
+        """Show measures on held-out rows; a callback of a fit."""
+        values = [f"{name} {one.value:.4f}" for name, one in iteration.results.items()]
+        self.note = ", ".join(values)
+
 
 class _Speed(ProgressColumn):
     """Lines, examples, queries, rounds or megabytes per second."""
@@ -103,16 +86,9 @@ class _Speed(ProgressColumn):
 
 @contextmanager
 def progress_bar(quiet: bool) -> Iterator[ProgressBar]:
-    """Show a bar on standard error while the body runs.
+    """Show reading and fits in a bar on standard error; then their warnings, in a line each.
 
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing. Nothing is shown either where standard error is not a terminal.
-
-    Yields
-    ------
-    ProgressBar
+    Nothing is shown if ``quiet``, or where standard error is not a terminal.
     """
     bar = Progress(
         TextColumn("{task.description}"),
@@ -125,20 +101,24 @@ def progress_bar(quiet: bool) -> Iterator[ProgressBar]:
         transient=True,
         disable=quiet or not sys.stderr.isatty(),
     )
-    # Some versions of Rich write an empty line when a disabled bar ends: do not even begin.
-    with nullcontext() if bar.disable else bar:
-        yield ProgressBar(bar)
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for the result
+        # Some versions of Rich write an empty line when a disabled bar ends: do not even begin.
+        nullcontext() if bar.disable else bar,
+    ):
+        warnings.simplefilter("always")
+        # Held-out rows have the same columns, taken by their names.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        shown = ProgressBar(bar)
+        with nullcontext() if bar.disable else watch(shown.learning):
+            yield shown
+    for warning in caught:
+        complain(f"warning: {warning.message}")
 
 
 def print_facts(facts: dict[str, Any], as_json: bool) -> None:
-    """Print facts on standard output, one per line or as one JSON object.
-
-    Parameters
-    ----------
-    facts : dict
-        Of numbers, strings, lists and dicts.
-    as_json : bool
-    """
+    """Print numbers, strings, lists and dicts by name: one per line, or as one JSON object."""
     if as_json:
         print(json.dumps(facts, default=repr))
         return
@@ -147,17 +127,16 @@ def print_facts(facts: dict[str, Any], as_json: bool) -> None:
         print(f"{name.replace('_', ' '):{width}}  {_as_text(value)}")
 
 
+def print_table(table: Any, for_terminal: Any) -> None:
+    """Print a table, or on a terminal its form for Rich."""
+    if sys.stdout.isatty():
+        Console().print(for_terminal)
+    else:
+        print(table)
+
+
 def label_text(label: Any) -> str:
-    """Format a label as users write it: 3.0 is 3.
-
-    Parameters
-    ----------
-    label : int, float or str
-
-    Returns
-    -------
-    str
-    """
+    """A label as users write it: 3.0 is 3."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 

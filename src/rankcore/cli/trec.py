@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from rankcore.metrics import Comparison, Convention, Evaluation, compare_evaluations
 from rankcore.metrics import evaluate as measure
-from rankcore.metrics.conventions import resolve
 from rankcore.metrics.evaluation import DEFAULT_MEASURES
 from rankcore.metrics.names import parse
 from rankcore.metrics.scorers import ranking_scores
@@ -27,22 +26,7 @@ MEASURES = ("official",)
 def is_run(path: Path) -> bool:
     """Whether a file begins with a line of a TREC run: six words or more, the fifth a number.
 
-    Parameters
-    ----------
-    path : Path
-        gzip and bzip2 are looked into; empty lines and comments are skipped.
-
-    Returns
-    -------
-    bool
-        False if there is no such file.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is a damaged archive.
+    Empty lines and comments are skipped. False if there is no such file.
     """
     from rankcore.datasets.streams import open_lines
 
@@ -60,10 +44,9 @@ def is_run(path: Path) -> bool:
 def evaluate_runs(
     runs: Sequence[Path],
     qrels: str,
+    convention: Convention,
     *,
     metrics: Sequence[str] = MEASURES,
-    convention: str | Convention = "trec_eval",
-    rel: float | None = None,
     complete: bool = False,
     depth: int | None = None,
 ) -> Report:
@@ -75,32 +58,20 @@ def evaluate_runs(
         TREC runs.
     qrels : str
         Path of the judgments, or ``-`` for standard input.
+    convention : Convention
     metrics : sequence of str
-        Names of measures.
-    convention : str or Convention
-        Their convention.
-    rel : float, optional
-        The smallest relevant label; None: the convention's.
     complete : bool
         Whether judged queries that a run lacks count (0), or are left out.
     depth : int, optional
-        The most documents of a query that are looked at; None: all.
+        The maximum number of documents of a query that count; None: all.
 
     Returns
     -------
     Report
         Runs by the names of the files, or by their paths if names repeat.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be read.
-    ValueError
-        If a file is malformed or given twice, and as `rankcore.metrics.evaluate`.
     """
     from rankcore.datasets import join_run, read_qrels, read_run
 
-    meant = resolve(convention, rel=rel)
     judged = read_qrels(sys.stdin.buffer if qrels == "-" else qrels)
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
@@ -123,20 +94,22 @@ def evaluate_runs(
     for name, path in zip(names, runs, strict=True):
         run = read_run(path)
         tags[name] = run.tag
-        joined = join_run(_top(run, depth, meant), judged, missing="zero" if complete else "skip")
+        joined = join_run(
+            _top(run, depth, convention), judged, missing="zero" if complete else "skip"
+        )
         evaluations[name] = measure(
             joined.y,
             joined.s,
             qid=joined.qid,
             # trec_eval's rule; where the order of rows decides, it is that of the file.
-            docid=joined.docid if meant.ties == "last" else None,
+            docid=joined.docid if convention.ties == "last" else None,
             retrieved=joined.retrieved,
             unjudged=joined.unjudged,
             metrics=numbers or ["num_q"],
-            convention=meant,
+            convention=convention,
         )
         if len(numbers) < len(members):
-            strings[name] = _relevance_strings(joined, length, meant)
+            strings[name] = _relevance_strings(joined, length, convention)
     return Report(evaluations, titles, tags if {"runid", *SETS} & set(metrics) else {}, strings)
 
 
@@ -163,17 +136,8 @@ class Report:
     def lines(self, name: str, per_query: bool) -> Iterator[str]:
         """Values of a run as trec_eval prints them: measure, query or ``all``, value.
 
-        Parameters
-        ----------
-        name : str
-        per_query : bool
-            Whether the values of the queries come before the means; queries in the order of their
-            bytes.
-
-        Yields
-        ------
-        str
-            A line without its end.
+        With ``per_query``, the values of the queries, in the order of their bytes, come before the
+        means.
         """
         found = self.evaluations[name]
         queries = found.qid.tolist()
@@ -243,6 +207,14 @@ def _ranked(qid: Any, docid: Any, scores: Any, convention: Convention) -> Any:
     return rows[np.lexsort((-scores[rows], queries[rows]))]
 
 
+def places(qid: Any) -> Any:
+    """The number of rows of the same query before each row, of rows that are in order of query."""
+    import numpy as np
+
+    starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
+    return np.arange(qid.size) - np.repeat(starts, np.diff(np.r_[starts, qid.size]))
+
+
 def _top(run: Run, depth: int | None, convention: Convention) -> Run:
     """The best documents of each query."""
     import numpy as np
@@ -252,10 +224,7 @@ def _top(run: Run, depth: int | None, convention: Convention) -> Run:
     if depth is None:
         return run
     rows = _ranked(run.qid, run.docid, run.score, convention)
-    qid = run.qid[rows]
-    starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
-    place = np.arange(len(rows)) - np.repeat(starts, np.diff(np.r_[starts, len(rows)]))
-    kept = np.sort(rows[place < depth])
+    kept = np.sort(rows[places(run.qid[rows]) < depth])
     return Run(run.qid[kept], run.docid[kept], run.score[kept], run.tag)
 
 
@@ -267,43 +236,13 @@ def evaluate_scores(
     metrics: Sequence[str] | None,
     convention: Convention,
 ) -> Evaluation:
-    """Measure how a model ranks rows within their queries.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted; a ranker, or a learner whose ``project`` or ``decision_function`` gives one number
-        per row.
-    X, y, qid
-        Rows, labels and queries.
-    metrics : sequence of str, optional
-        Names of measures; by default a few usual ones.
-    convention : Convention
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    ValueError
-        As `rankcore.metrics.evaluate`.
-    """
+    """Measure how a model ranks rows within their queries; by default a few usual measures."""
     scores = ranking_scores(model, X, qid)
     return measure(y, scores, qid=qid, metrics=metrics or DEFAULT_MEASURES, convention=convention)
 
 
 def compared(evaluations: dict[str, Evaluation]) -> Comparison:
-    """The first run against each of the others.
-
-    Parameters
-    ----------
-    evaluations : dict of str to Evaluation
-
-    Returns
-    -------
-    Comparison
-    """
+    """The first run against each of the others."""
     return compare_evaluations(evaluations, baseline=next(iter(evaluations)))
 
 
@@ -313,21 +252,7 @@ def as_object(
     per_query: bool,
     systems: str = "runs",
 ) -> dict[str, Any]:
-    """Results in a form for JSON.
-
-    Parameters
-    ----------
-    evaluations : dict of str to Evaluation
-    comparison : Comparison or None
-    per_query : bool
-    systems : str
-        Their names.
-
-    Returns
-    -------
-    dict
-        Numbers that are not defined (NaN) are None.
-    """
+    """Results in a form for JSON; numbers that are not defined (NaN) are None."""
     found: dict[str, Any] = {systems: {}}
     for run, evaluation in evaluations.items():
         found[systems][run] = {
@@ -345,17 +270,7 @@ def as_object(
 
 
 def means(evaluation: Evaluation) -> dict[str, float | None]:
-    """The means for JSON.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-
-    Returns
-    -------
-    dict
-        None where none is defined (NaN), for which JSON has no number.
-    """
+    """The means for JSON, which has no number for NaN: None."""
     return {name: _or_none(mean) for name, mean in evaluation.items()}
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.concurrency import raise_signals
 from rankcore._core.inputs import as_rows
 from rankcore._core.sources import Facts, RowBlocks, Window
 from rankcore._core.survey import Surveyor
@@ -90,6 +91,7 @@ class FileRows(RowBlocks):
         if self._facts is None:
             surveyor, in_queries, n_rows = Surveyor(self.n_features), False, 0
             for labels, columns, values, has_qid, done in self.pieces():
+                raise_signals()
                 in_queries = has_qid
                 surveyor.add(labels, columns, values)
                 n_rows += labels.size

@@ -18,9 +18,9 @@ from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import keep_names
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.monitor import Callback, Monitor
+from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import check_flag, check_real
-from rankcore._core.sources import Source, Window, as_source
+from rankcore._core.sources import Window, as_source
 from rankcore._core.state import (
     OnlineState,
     check_columns,
@@ -28,7 +28,7 @@ from rankcore._core.state import (
     described,
     restored_state,
 )
-from rankcore._core.training import Pauses, Trainer
+from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._model import OrdinalModel
@@ -264,25 +264,13 @@ class OnlineOrdinalClassifier(OrdinalModel):
             On bad input or parameters. A failed or interrupted fit leaves the estimator as it was.
         """
         self._check_params()
+        given = as_callbacks(callbacks)
         source = as_source(X, y, in_windows=self._in_windows, sample_weight=sample_weight)
-        return self._fit_source(source, classes, (eval_set, eval_X, eval_y), callbacks)
-
-    def _fit_source(
-        self,
-        source: Source,
-        classes: Any = None,
-        held_out: tuple[Any, Any, Any] = (None, None, None),
-        callbacks: Iterable[Callback] | None = None,
-        pauses: Pauses | None = None,
-    ) -> Self:
-        """Fit to any source of rows; with ``pauses``, so that an interrupted fit can be resumed."""
-        self._check_params()
-        resumed = None if pauses is None or pauses.resume is None else pauses.resume[0]
-        learner = OnlineLearner(self, source, classes, resumed)
+        learner = OnlineLearner(self, source, classes, resumed_model(given))
         fitted, known = learner.fitted, learner.classes
-        sets = as_eval_sets(*held_out, {})
+        sets = as_eval_sets(eval_set, eval_X, eval_y, {})
         labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, FIGURES)
-        Trainer(learner, source, Monitor(fitted, labels, callbacks), pauses).run()
+        Trainer(learner, source, Monitor(fitted, labels, given)).run()
         fitted._warn_of_fit()
         # In one go, so that Ctrl-C finds the old model or the new one.
         self.__dict__ = dict(vars(fitted))

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_scalar
 from rankcore._core.concurrency import changing, learns
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
-from rankcore._core.monitor import Callback, Monitor
+from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import as_generator, check_flag, check_option, check_real
 from rankcore._core.queries import Queries
-from rankcore._core.sources import Source, Window
-from rankcore._core.training import Pauses, Trainer
+from rankcore._core.sources import Window
+from rankcore._core.training import Trainer
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking._committee import Committee
 from rankcore.ranking._pair_data import bind_pairs
@@ -271,23 +271,12 @@ class PairwisePerceptron(PerceptronModel):
         """
         weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
         self._check_params()
+        given = as_callbacks(callbacks)
         source = ranking_source(X, y, qid, group, whole=None, **weights)
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
-        return self._fit_source(source, held_out, callbacks)
-
-    def _fit_source(
-        self,
-        source: Source,
-        held_out: tuple[Any, ...] = (None,) * 5,
-        callbacks: Iterable[Callback] | None = None,
-        pauses: Pauses | None = None,
-    ) -> Self:
-        """Fit to any source of rows; with ``pauses``, so that an interrupted fit can be resumed."""
-        self._check_params()
-        resumed = None if pauses is None or pauses.resume is None else pauses.resume[0]
-        learner = PairwiseLearner(self, source, held_out, resumed)
+        learner = PairwiseLearner(self, source, held_out, resumed_model(given))
         fitted = learner.fitted
-        Trainer(learner, source, Monitor(fitted, learner.validation, callbacks), pauses).run()
+        Trainer(learner, source, Monitor(fitted, learner.validation, given)).run()
         self._warn_of_dropped(fitted._state, fitted)
         self._become(fitted)
         return self

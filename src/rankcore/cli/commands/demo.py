@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from rankcore.cli.files import JsonOption
+from rankcore.cli.options import JsonOption
 from rankcore.cli.paths import Writes
 from rankcore.cli.terminal import print_facts
 

@@ -9,21 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from rankcore.cli.files import (
-    Columns,
+from rankcore.cli.options import (
     JsonOption,
     LabelOption,
+    Layout,
     QidOption,
     QuietOption,
     ZeroBasedOption,
-    load_both,
-    needed_queries,
-    ranks_queries,
 )
 from rankcore.cli.paths import Reads
-from rankcore.cli.terminal import label_text, print_facts
+from rankcore.cli.terminal import label_text, print_facts, print_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,7 +80,7 @@ def evaluate(
     ] = None,
     zero_based: ZeroBasedOption = False,
     label: LabelOption = None,
-    query: QidOption = None,
+    qid: QidOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -101,9 +97,8 @@ def evaluate(
         report = runs.evaluate_runs(
             [model, *(compare or [])],
             data,
+            resolve(convention or "trec_eval", rel=rel),
             metrics=metric or runs.MEASURES,
-            convention=convention or "trec_eval",
-            rel=rel,
             complete=complete,
             depth=depth,
         )
@@ -121,26 +116,29 @@ def evaluate(
             f"{model} is not a TREC run (query Q0 document rank score tag); "
             "--complete and --depth require one"
         )
-    others = compare or []
-    both, y, qid, _ = load_both(
-        [model, *others], data, zero_based, quiet, columns=Columns(label, query)
-    )
-    paths = [model, *others]
-    names = [path.name if others else str(path) for path in paths]
+    from rankcore.cli.models import load_with_rows
+
+    paths = [model, *(compare or [])]
+    layout = Layout(zero_based, label=label, qid=qid)
+    models, rows = load_with_rows(paths, data, layout, quiet)
+    both = [(one.learned, one.scaled(rows.X)) for one in models]
+    names = [path.name if compare else str(path) for path in paths]
     names = names if len(set(names)) == len(names) else [*map(str, paths)]
-    if metric or all(ranks_queries(learned) for learned, _ in both):
-        queries = needed_queries(qid, data)
+    if metric or all(one.ranks_queries for one in models):
+        rows.check_queries(data)
         evaluations = {
-            name: runs.evaluate_scores(learned, X, y, queries, metric, resolve(convention, rel=rel))
+            name: runs.evaluate_scores(
+                learned, X, rows.y, rows.qid, metric, resolve(convention, rel=rel)
+            )
             for name, (learned, X) in zip(names, both, strict=True)
         }
-        _print_rankings(evaluations, per_query, as_json, y.size)
+        _print_rankings(evaluations, per_query, as_json, rows.y.size)
     elif convention is not None or rel is not None or per_query:
         raise ValueError(
             "--convention, --rel and --per-query require a ranking measure: name one with -m"
         )
     else:
-        _print_ordinal(dict(zip(names, both, strict=True)), y, data, as_json)
+        _print_ordinal(dict(zip(names, both, strict=True)), rows.y, data, as_json)
 
 
 def _print_rankings(
@@ -164,16 +162,8 @@ def _print_rankings(
                 print("\t".join([str(query), *values]))
         measured = runs.means(found) if as_json else dict(found)
         print_facts({"examples": n_rows, "queries": found.qid.size, **measured}, as_json)
-    _show(comparison)
-
-
-def _show(comparison: Any) -> None:
-    if comparison is None:
-        return
-    if sys.stdout.isatty():
-        Console().print(comparison)
-    else:
-        print(comparison)
+    if comparison is not None:
+        print_table(comparison, comparison)
 
 
 def _print_runs(report: Any, compared: bool, per_query: bool, as_json: bool) -> None:
@@ -190,7 +180,8 @@ def _print_runs(report: Any, compared: bool, per_query: bool, as_json: bool) -> 
         if compared:
             print(f"{'file':<22}\tall\t{name}")
         sys.stdout.writelines(f"{line}\n" for line in report.lines(name, per_query))
-    _show(comparison)
+    if comparison is not None:
+        print_table(comparison, comparison)
 
 
 def _print_ordinal(
@@ -200,14 +191,9 @@ def _print_ordinal(
     import numpy as np
 
     from rankcore._core.inputs import encode
-    from rankcore.cli.svmlight import title
-    from rankcore.metrics import (
-        Convention,
-        Evaluation,
-        accuracy_within,
-        rank_loss,
-        ranked_probability_score,
-    )
+    from rankcore.cli.measuring import label_measures
+    from rankcore.cli.rows import title
+    from rankcore.metrics import Convention, Evaluation, rank_loss, ranked_probability_score
     from rankcore.metrics.significance import compare_evaluations
 
     facts, losses = {}, {}
@@ -229,9 +215,7 @@ def _print_ordinal(
         )
         facts[name] = {
             "examples": ranks.size,
-            "rank_loss": rank_loss(ranks, predicted),
-            "accuracy": accuracy_within(ranks, predicted, 0),
-            "within_1_rank": accuracy_within(ranks, predicted, 1),
+            **label_measures(ranks, predicted),
             "rank_loss_of_best_constant": rank_loss(ranks, constant),
         }
         if hasattr(learned, "predict_proba"):
@@ -249,4 +233,4 @@ def _print_ordinal(
     for name, found in facts.items():
         print(f"model {name}")
         print_facts(found, as_json)
-    _show(comparison)
+    print_table(comparison, comparison)

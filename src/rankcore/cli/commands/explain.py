@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.files import (
-    Columns,
+from rankcore.cli.options import (
     DataArgument,
     JsonOption,
     LabelOption,
+    Layout,
     ModelArgument,
     QidOption,
     QuietOption,
     ZeroBasedOption,
-    as_model_takes,
-    needed_queries,
-    ranks_queries,
-    take_names,
 )
 from rankcore.cli.paths import Writes
-from rankcore.cli.terminal import progress_bar
 
 
 def explain(
@@ -72,8 +67,9 @@ def explain(
         wanted = ["--query"] * (query is not None) + wanted
         raise ValueError(f"{' and '.join(wanted)} request different explanations: give one of them")
     try:
-        columns = Columns(label, qid)
-        found = _explained(model, data, query, pair, row, metric, top, zero_based, columns, quiet)
+        subject = _Subject(query, pair, row, metric, top)
+        layout = Layout(zero_based, label=label, qid=qid, docid=True)
+        found = _explained(model, data, layout, subject, quiet)
     except TypeError as error:  # this model's score is no sum
         raise ValueError(str(error)) from None
     if as_json:
@@ -93,74 +89,62 @@ def explain(
         _draw(found, plot)
 
 
-def _explained(
-    model: Path,
-    data: str,
-    query: str | None,
-    pair: tuple[str, str] | None,
-    row: int | None,
-    metric: str | None,
-    top: int,
-    zero_based: bool,
-    columns: Columns,
-    quiet: bool,
-) -> Any:
+@dataclass(frozen=True)
+class _Subject:
+    """Options of what is explained."""
+
+    query: str | None
+    pair: tuple[str, str] | None
+    row: int | None
+    metric: str | None
+    top: int
+
+
+def _explained(path: Path, data: str, layout: Layout, subject: _Subject, quiet: bool) -> Any:
     import numpy as np
 
-    import rankcore
-    from rankcore.cli import svmlight
-    from rankcore.io.scaled import split_scaler
+    from rankcore import explain
+    from rankcore.cli.models import load_with_rows
+    from rankcore.cli.rows import title
 
-    loaded = rankcore.load(model)
-    scaler, learned = split_scaler(loaded)
-    names = take_names((scaler, learned))
-    with progress_bar(quiet) as bar:
-        X, y, qid, ids = svmlight.read(
-            data,
-            zero_based=zero_based,
-            n_features=learned.n_features_in_,
-            expected=str(model),
-            report=bar.reading,
-            docid=True,
-            columns=replace(columns, features=names),
-        )
-    X = as_model_takes(scaler, learned, X)
-    if names is None:
-        names = [f"feature {j + (not zero_based)}" for j in range(learned.n_features_in_)]
-    if row is not None:
-        if row > X.shape[0]:
-            raise ValueError(f"there is no row {row}: {svmlight.title(data)} has {X.shape[0]}")
-        return rankcore.explain.rank(loaded, X[[row - 1]], background=X, feature_names=names)
+    (model,), read = load_with_rows([path], data, layout, quiet)
+    loaded, X, pair = model.whole, model.takes(read.X), subject.pair
+    names = model.names or [
+        f"feature {j + (not layout.zero_based)}" for j in range(model.learned.n_features_in_)
+    ]
+    if subject.row is not None:
+        if subject.row > X.shape[0]:
+            raise ValueError(f"there is no row {subject.row}: {title(data)} has {X.shape[0]}")
+        return explain.rank(loaded, X[[subject.row - 1]], background=X, feature_names=names)
     rows = np.arange(X.shape[0])
-    if query is not None:
-        known = needed_queries(qid, data).astype(str)
-        rows = np.flatnonzero(known == query)
+    if subject.query is not None:
+        read.check_queries(data)
+        rows = np.flatnonzero(read.qid.astype(str) == subject.query)
         if not rows.size:
-            raise ValueError(f"{svmlight.title(data)} has no query {query}")
+            raise ValueError(f"{title(data)} has no query {subject.query}")
     called = np.arange(1, rows.size + 1).astype(str)
-    if ids is not None:
-        called = np.where(ids[rows] == "", called, ids[rows])
+    if read.ids is not None:
+        called = np.where(read.ids[rows] == "", called, read.ids[rows])
     if pair is not None:
         places = [_place(name, called, data) for name in pair]
         a, b = (X[[rows[place]]] for place in places)
-        return rankcore.explain.pair(loaded, a, b, names=pair, feature_names=names)
-    if query is not None:
-        documents = {"qid": qid[rows], "y": y[rows], "docid": called}  # type: ignore[index]
-        return rankcore.explain.query(loaded, X[rows], **documents, top_k=top, feature_names=names)
-    if not ranks_queries(learned):
-        qid = None
-    if metric is not None:
-        return rankcore.explain.permutation_importance(
-            loaded, X, y, qid=qid, metric=metric, feature_names=names
+        return explain.pair(loaded, a, b, names=pair, feature_names=names)
+    if subject.query is not None:
+        documents = {"qid": read.qid[rows], "y": read.y[rows], "docid": called}
+        return explain.query(loaded, X[rows], **documents, top_k=subject.top, feature_names=names)
+    qid = read.qid if model.ranks_queries else None
+    if subject.metric is not None:
+        return explain.permutation_importance(
+            loaded, X, read.y, qid=qid, metric=subject.metric, feature_names=names
         )
-    return rankcore.explain.global_importance(loaded, X, qid=qid, feature_names=names)
+    return explain.global_importance(loaded, X, qid=qid, feature_names=names)
 
 
 def _place(name: str, called: Any, data: str) -> int:
     """Position of an example, by its name."""
     import numpy as np
 
-    from rankcore.cli.svmlight import title
+    from rankcore.cli.rows import title
 
     found = np.flatnonzero(called == name)
     if found.size != 1:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.files import ModelArgument, QuietOption, ZeroBasedOption
+from rankcore.cli.options import Layout, ModelArgument, QuietOption, ZeroBasedOption
 from rankcore.cli.paths import Reads, Writes
 from rankcore.cli.terminal import complain, progress_bar
 
@@ -55,7 +55,7 @@ def export(
 ) -> None:
     """Export a model, and compare the outputs of the other program on rows."""
     import rankcore
-    from rankcore.cli import svmlight
+    from rankcore.cli.rows import read
     from rankcore.exporters.checking import CHECKED
     from rankcore.io.scaled import split_scaler
 
@@ -64,13 +64,8 @@ def export(
     if data is not None and format in CHECKED:
         width = split_scaler(loaded)[1].n_features_in_
         with progress_bar(quiet) as bar:
-            X = svmlight.read(
-                data,
-                zero_based=zero_based,
-                n_features=width,
-                expected=str(model),
-                report=bar.reading,
-            )[0][: min(MOST, MOST_VALUES // width + 1)]
+            layout = Layout(zero_based, features=width, expected=str(model))
+            X = read(data, layout, bar).X[: min(MOST, MOST_VALUES // width + 1)]
     options: dict[str, Any] = {} if name is None else {"name": name}
     given = None if names is None else names.read_text(encoding="utf-8").splitlines()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankcore.cli.files import JsonOption, ModelArgument
+from rankcore.cli.options import JsonOption, ModelArgument
 from rankcore.cli.terminal import print_facts
 
 # How many features are listed.

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.files import (
-    Columns,
+from rankcore.cli.options import (
     DataArgument,
+    Layout,
     ModelArgument,
     QidOption,
     QuietOption,
     ZeroBasedOption,
-    load_both,
-    needed_queries,
-    ranks_queries,
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.terminal import label_text
 
 if TYPE_CHECKING:
-    import numpy as np
+    from rankcore.cli.rows import Rows
 
 
 def predict(
@@ -60,7 +58,7 @@ def predict(
         bool, typer.Option("--with-input", help="Print each line of DATA behind its prediction.")
     ] = False,
     zero_based: ZeroBasedOption = False,
-    query: QidOption = None,
+    qid: QidOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Predict labels or scores; the labels in the file do not matter."""
@@ -70,26 +68,23 @@ def predict(
         raise ValueError("--scores and --probabilities are two outputs: give one of them")
     if with_input and data == "-":
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
-    ((learned, X),), _, qid, ids = load_both(
-        [model],
-        data,
-        zero_based,
-        quiet,
-        docid=run is not None,
-        columns=Columns(query=query, labelled=False),
-    )
+    from rankcore.cli.models import load_with_rows
+
+    layout = Layout(zero_based, qid=qid, labelled=False, docid=run is not None)
+    (loaded,), rows = load_with_rows([model], data, layout, quiet)
+    learned, X = loaded.learned, loaded.scaled(rows.X)
+    if run is not None or getattr(learned, "combine", "score") == "rank":
+        rows.check_queries(data)
     if run is not None:
-        _write_run(run, learned, X, needed_queries(qid, data), ids, tag or model.stem)
+        _write_run(run, learned, replace(rows, X=X), tag or model.stem)
         return
     lines: Iterable[str]
     if probabilities:
         if not hasattr(learned, "predict_proba"):
             raise ValueError(f"{model} has no probabilities: train it with --calibrate cumulative")
         lines = map(_joined, learned.predict_proba(X).tolist())
-    elif ranks_queries(learned):
-        if getattr(learned, "combine", "score") == "rank":
-            qid = needed_queries(qid, data)
-        lines = map(repr, learned.predict(X, qid=qid).tolist())
+    elif loaded.ranks_queries:
+        lines = map(repr, learned.predict(X, qid=rows.qid).tolist())
     elif scores:
         score = learned.project if hasattr(learned, "project") else learned.decision_function
         lines = map(_joined, score(X).reshape(X.shape[0], -1).tolist())
@@ -111,23 +106,21 @@ def _joined(numbers: list[float]) -> str:
     return " ".join(map(repr, numbers))
 
 
-def _write_run(
-    path: Path, learned: Any, X: Any, qid: np.ndarray, ids: np.ndarray | None, tag: str
-) -> None:
+def _write_run(path: Path, learned: Any, rows: Rows, tag: str) -> None:
     """Write the scores of queries as a TREC run."""
     import numpy as np
 
+    from rankcore.cli.trec import places
     from rankcore.datasets import Run, write_run
     from rankcore.metrics.scorers import ranking_scores
 
+    qid, ids = rows.qid, rows.ids
     if ids is None:
         # The number of each line among those of its query.
         order = np.argsort(qid, kind="stable")
-        starts = np.flatnonzero(np.r_[True, qid[order][1:] != qid[order][:-1]])
-        place = np.arange(qid.size) - np.repeat(starts, np.diff(np.r_[starts, qid.size]))
         ids = np.empty(qid.size, dtype=np.int64)
-        ids[order] = place + 1
-    scores = np.asarray(ranking_scores(learned, X, qid), dtype=np.float64)
+        ids[order] = places(qid[order]) + 1
+    scores = np.asarray(ranking_scores(learned, rows.X, qid), dtype=np.float64)
     write_run(Run(qid.astype(str), ids.astype(str), scores, tag), path)
 
 

@@ -2,53 +2,69 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.checkpoint import checkpoint_of
-from rankcore.cli.files import (
-    Columns,
-    ColumnsOption,
-    FeaturesOption,
+from rankcore.cli.checkpoint import Checkpoint, checkpoint_of
+from rankcore.cli.learning import Choice, fit
+from rankcore.cli.options import (
     JsonOption,
-    LabelOption,
+    Layout,
     ManyDataArgument,
-    QidOption,
+    MetricOption,
     QuietOption,
     ValidOption,
-    ZeroBasedOption,
-    needed_queries,
-    read_data,
-    read_many,
-)
-from rankcore.cli.learning import (
-    EpochsOption,
-    MetricOption,
-    ModelOption,
-    ParamsOption,
-    SeedOption,
-    SetOption,
-    choose,
-    fit,
-    held_out_facts,
-    stopping,
 )
 from rankcore.cli.paths import Writes
-from rankcore.cli.scaling import ScaleOption, check_scale, scale_fact, scaled, scaler_for
-from rankcore.cli.streaming import (
-    CacheOption,
-    ClassesOption,
-    HeldOut,
-    OnDisk,
-    ResumeOption,
-    StreamOption,
-    on_disk,
-    train_on_disk,
-)
+from rankcore.cli.registry import Learner
+from rankcore.cli.scaling import Scale, ScaleOption, on_scale, scale_fact
+from rankcore.cli.source import Source, Streaming
 from rankcore.cli.terminal import print_facts, progress_bar
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Options of held-out rows."""
+
+    valid: ValidOption = None
+    metric: MetricOption = None
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Passes or rounds without a better measure of --valid after which training ends; "
+            "by default a fifth of them.",
+        ),
+    ] = None
+
+    def check(self, calibrate: str | None) -> None:
+        """Raise for options without held-out rows, or with two kinds of them."""
+        for option in ("metric", "patience"):
+            if self.valid is None and getattr(self, option) is not None:
+                message = "requires held-out rows: --valid FILE"
+                raise typer.BadParameter(message, param_hint=f"--{option}")
+        if calibrate not in (None, "cumulative", "isotonic"):
+            message = f"{calibrate!r} is neither cumulative nor isotonic"
+            raise typer.BadParameter(message, param_hint="--calibrate")
+        if self.valid is not None and calibrate is not None:
+            message = "holds rows out itself: leave --valid out"
+            raise typer.BadParameter(message, param_hint="--calibrate")
+
+    def stopping(self, estimator: Any) -> dict[str, Any]:
+        """Parameters that end a fit by held-out rows."""
+        params = estimator.get_params(deep=False)
+        planned = params.get("max_iter") or params.get("n_estimators") or 1
+        patience = self.patience or params.get("early_stopping_rounds") or max(1, planned // 5)
+        more = {"early_stopping_rounds": patience}
+        return more if self.metric is None else {**more, "eval_metric": self.metric}
 
 
 def train(
@@ -58,22 +74,10 @@ def train(
         Writes(beside=lambda path, given: [checkpoint_of(path)]),
         typer.Option("--output", "-o", metavar="MODEL", help="The model file to write."),
     ],
-    model: ModelOption = None,
-    epochs: EpochsOption = None,
-    shuffle: Annotated[
-        bool | None,
-        typer.Option(help="Whether to visit the examples in a new order in each pass."),
-    ] = None,
-    valid: ValidOption = None,
-    metric: MetricOption = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Passes or rounds without a better measure of --valid after which training ends; "
-            "by default a fifth of them.",
-        ),
-    ] = None,
+    choice: Choice,
+    held_out: HeldOut,
+    layout: Layout,
+    streaming: Streaming,
     calibrate: Annotated[
         str | None,
         typer.Option(
@@ -82,87 +86,80 @@ def train(
             "takes six fits: see predict --probabilities.",
         ),
     ] = None,
-    scale: ScaleOption = "none",
-    seed: SeedOption = 0,
-    set_: SetOption = None,
-    params: ParamsOption = None,
-    zero_based: ZeroBasedOption = False,
-    features: FeaturesOption = None,
-    stream: StreamOption = False,
-    cache: CacheOption = None,
-    classes: ClassesOption = None,
-    resume: ResumeOption = False,
-    label: LabelOption = None,
-    query: QidOption = None,
-    columns: ColumnsOption = None,
+    scale: ScaleOption = Scale.NONE,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Fit a learner to files and save it."""
-    check_scale(scale)
-    if valid is None and (metric is not None or patience is not None):
-        option = "--metric" if metric is not None else "--patience"
-        raise typer.BadParameter("requires held-out rows: --valid FILE", param_hint=option)
-    if calibrate not in (None, "cumulative", "isotonic"):
-        message = f"{calibrate!r} is neither cumulative nor isotonic"
-        raise typer.BadParameter(message, param_hint="--calibrate")
-    if valid is not None and calibrate is not None:
-        raise typer.BadParameter(
-            "holds rows out itself: leave --valid out", param_hint="--calibrate"
-        )
-    choice = choose(model, epochs, shuffle, seed, set_, params)
+    held_out.check(calibrate)
     choice.check()
-    if [*data, valid].count("-") > 1:
+    if [*data, held_out.valid].count("-") > 1:
         raise ValueError("standard input can be read once: name a file for the others")
-    given = [stream, resume, *(one is not None for one in (cache, classes, label, query, columns))]
-    if any(given) or on_disk(data):
-        if calibrate is not None:
-            raise ValueError("--calibrate requires all rows in memory; found a stream")
-        stop = None if valid is None else HeldOut(valid, metric, patience)
-        names = Columns.of(label, query, columns)
-        disk = OnDisk(data, zero_based, features, cache, classes, names, scale, stop)
-        train_on_disk(disk, output, choice, resume, quiet, as_json)
-        return
+    source = Source(data, layout, streaming, scale, held_out.valid)
+    if source.on_disk and calibrate is not None:
+        raise ValueError("--calibrate requires all rows in memory; found a stream")
 
     import rankcore
+    from rankcore.cli.rows import same_width
     from rankcore.io.scaled import with_scaler
 
+    classes, checkpoint = streaming.labels(), None
+    if source.on_disk:
+        checkpoint = Checkpoint(checkpoint_of(output), source, streaming.resume)
     with progress_bar(quiet) as bar:
-        X, y, qid = read_many(data, zero_based, features, "--features", bar)
-        learner = choice.learner(qid)
-        estimator = choice.make(learner)
-        queries = needed_queries(qid, data[0]) if learner.ranks_queries else None
-        if calibrate is not None:
-            if learner.ranks_queries:
-                raise ValueError(f"--calibrate is for ordered labels, which {learner.name} is not")
-            estimator = rankcore.CalibratedOrdinal(
-                estimator, method=calibrate, random_state=choice.seed
-            )
-        held_out = None
-        if valid is not None:
-            held_out = read_data(valid, zero_based, None, "DATA", bar)
-            width = max(X.shape[1], held_out[0].shape[1])
-            X.resize((X.shape[0], width))
-            held_out[0].resize((held_out[0].shape[0], width))
-            if learner.ranks_queries:
-                needed_queries(held_out[2], valid)
-            estimator = choice.make(learner, **stopping(estimator, metric, patience))
         start = perf_counter()
-        scaler = scaler_for(scale, learner, X)
-        rows = X if scaler is None else scaled(scaler, X, fit=True)
-        if held_out is not None and scaler is not None:
-            held_out = (scaled(scaler, held_out[0]), *held_out[1:])
-        measured = fit(estimator, rows, y, bar, qid=queries, held_out=held_out)
-        seconds = perf_counter() - start
-        rankcore.save(with_scaler(scaler, estimator), output)
+        rows, valid = source.open(bar), source.open_held_out(bar)
+        learner = choice.learner(rows)
+        estimator = _estimator(choice, learner, held_out, calibrate)
+        if learner.ranks_queries:
+            for one, name in zip([rows, *valid], [data[0], held_out.valid], strict=False):
+                one.check_queries(str(name))
+        if valid:
+            same_width(rows, *valid)
+        scaler, parts = on_scale(scale, learner, rows, *valid)
+        shown = [bar.measured] if valid else []
+        pausing: AbstractContextManager[list[Any]] = nullcontext([])
+        if checkpoint is not None:
+            pausing = checkpoint.pausing(estimator, learner)
+        with pausing as pauses:
+            fit(estimator, learner, *parts, callbacks=[*shown, *pauses], classes=classes)
+            seconds = perf_counter() - start
+            rankcore.save(with_scaler(scaler, estimator), output)
     facts: dict[str, Any] = {"model": learner.name}
-    if choice.name is None:
-        facts["chosen_since"] = "no line has qid:" if qid is None else "every line has qid:"
-    facts |= {"examples": X.shape[0], "features": X.shape[1]}
-    facts |= scale_fact(scaler)
-    if queries is not None:
-        facts["queries"] = len(set(queries.tolist()))
+    if choice.by_data:
+        facts["chosen_since"] = rows.origin_of_queries
+    if rows.n_rows is not None:
+        facts["examples"] = rows.n_rows
+    facts |= {"features": estimator.n_features_in_, **scale_fact(scaler)}
+    if learner.ranks_queries and rows.qid is not None:
+        facts["queries"] = len(set(rows.qid.tolist()))
     facts |= estimator._fit_summary()
-    if measured:
-        facts |= held_out_facts(estimator, measured)
+    if valid:
+        facts |= _held_out_facts(estimator)
     print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
+
+
+def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: str | None) -> Any:
+    estimator = choice.make(learner)
+    if held_out.valid is not None:
+        return choice.make(learner, **held_out.stopping(estimator))
+    if calibrate is None:
+        return estimator
+    if learner.ranks_queries:
+        raise ValueError(f"--calibrate is for ordered labels, which {learner.name} is not")
+    from rankcore.ordinal.calibrated import CalibratedOrdinal
+
+    return CalibratedOrdinal(estimator, method=calibrate, random_state=choice.seed)
+
+
+def _held_out_facts(estimator: Any) -> dict[str, Any]:
+    """Measures on held-out rows of the pass or round that the model is from."""
+    history, names = estimator.history_, list(estimator._state.validation)
+    best = getattr(estimator, "best_iteration_", None)
+    facts: dict[str, Any] = {}
+    for name in names:
+        at = len(history[name]) if best is None else best
+        facts[f"valid_{name.removeprefix('valid_')}"] = float(history[name][at - 1])
+    if best is not None:
+        facts |= {"best_iteration": int(best), "iterations": len(history[names[0]])}
+    return facts

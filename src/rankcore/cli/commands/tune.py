@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -13,33 +13,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.commands.cv import measure, measured, split
-from rankcore.cli.files import (
-    Columns,
-    ColumnsOption,
-    FeaturesOption,
+from rankcore.cli.learning import Choice, fit
+from rankcore.cli.options import (
     JsonOption,
-    LabelOption,
+    Layout,
     ManyDataArgument,
-    QidOption,
+    MetricOption,
     QuietOption,
+    SeedOption,
+    SetOption,
     ValidOption,
-    ZeroBasedOption,
-    needed_queries,
-    read_data,
-    read_many,
 )
-from rankcore.cli.learning import Choice, MetricOption, SeedOption, SetOption, choose, fit
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
-from rankcore.cli.scaling import ScaleOption, check_scale, scaled, scaler_for
+from rankcore.cli.scaling import Scale, ScaleOption, on_scale
 from rankcore.cli.search_space import FOR_LABELS, FOR_QUERIES, draw
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
 
-Data = tuple[Any, Any, Any]
+    from rankcore.cli.rows import Rows
+
 COLUMNS = ("trial", "model", "value", "seconds", "params")
 
 
@@ -48,6 +43,7 @@ def tune(
     output: Annotated[
         Path, Writes(), typer.Option("--output", "-o", metavar="MODEL", help="The best model.")
     ],
+    layout: Layout,
     minutes: Annotated[float, typer.Option(min=0.001, help="When no more trial begins.")] = 5.0,
     model: Annotated[
         list[str] | None,
@@ -66,89 +62,47 @@ def tune(
     trials: Annotated[
         Path | None, Writes(), typer.Option(metavar="CSV", help="Write all trials to this file.")
     ] = None,
-    scale: ScaleOption = "none",
+    scale: ScaleOption = Scale.NONE,
     seed: SeedOption = 0,
     set_: SetOption = None,
-    zero_based: ZeroBasedOption = False,
-    features: FeaturesOption = None,
-    label: LabelOption = None,
-    query: QidOption = None,
-    columns: ColumnsOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Try learners and parameters at random, and save the model that measures best."""
-    check_scale(scale)
-    choice = choose(None, None, None, seed, set_, None)
+    choice = Choice(seed=seed, set_=set_)
+    choice.check()
     metric = _one(metric)
-    names = list(model or [])
-    for name in names:
-        replace(choice, name=name).check()
+    for name in model or []:
+        choice.make(find_learner(name))
         draw(name, _generator(seed))
 
     import rankcore
+    from rankcore.cli.rows import read, read_many, same_width
     from rankcore.io.scaled import with_scaler
-    from rankcore.metrics.names import greater_is_better
 
-    taken = Columns.of(label, query, columns)
-    with progress_bar(quiet) as bar, ExitStack() as stack:
-        X, y, qid = read_many(data, zero_based, features, "--features", bar, taken)
-        held_out = None
+    with progress_bar(quiet) as bar:
+        rows, held_out = read_many(data, layout, bar), None
         if valid is not None:
-            held_out = read_data(valid, zero_based, None, "DATA", bar, taken)
-            width = max(X.shape[1], held_out[0].shape[1])
-            for rows in (X, held_out[0]):
-                rows.resize((rows.shape[0], width))
-        names = names or list(FOR_LABELS if qid is None else FOR_QUERIES)
+            held_out = read(valid, replace(layout, features=None), bar)
+            same_width(rows, held_out)
+        names = model or list(FOR_QUERIES if rows.in_queries else FOR_LABELS)
         learners = [find_learner(name) for name in names]
-        of_queries = learners[0].ranks_queries
-        if any(learner.ranks_queries != of_queries for learner in learners):
-            raise ValueError("--model names learners of labels and of queries: choose either kind")
-        if of_queries and metric == "rank_loss":
-            raise ValueError("rank_loss is of labels, not of queries: choose a ranking measure")
-        if of_queries or metric not in (None, "rank_loss"):
-            qid = needed_queries(qid, data[0])
+        if _of_queries(learners, metric):
+            rows.check_queries(data[0])
             if held_out is not None:
-                needed_queries(held_out[2], str(valid))
-        metric = metric or ("ndcg@10" if of_queries else "rank_loss")
-        sign = 1 if greater_is_better(metric) else -1
-        task = _Task((X, y, qid), held_out, metric, scale, folds, seed, bar, of_queries)
-        writer = None
-        if trials is not None:
-            stream = stack.enter_context(open(trials, "w", newline="", encoding="utf-8"))
-            writer = csv.writer(stream)
-            writer.writerow(COLUMNS)
-        best: tuple[float, Learner, dict[str, Any], Any] | None = None
-        count, start = 0, perf_counter()
-        try:
-            for learner, drawn in _draws(learners, choice, seed):
-                elapsed = perf_counter() - start
-                if best is not None and elapsed >= 60 * minutes:
-                    break
-                bar.working(f"trial {count + 1}", elapsed, 60 * minutes, "s")
-                begun = perf_counter()
-                value, fitted = task.trial(learner, choice, drawn)
-                count += 1
-                if writer is not None:
-                    seconds = f"{perf_counter() - begun:.3f}"
-                    writer.writerow([count, learner.name, value, seconds, json.dumps(drawn)])
-                    stream.flush()
-                if best is None or sign * value > sign * best[0]:
-                    best = (value, learner, drawn, fitted)
-                    bar.note = f"best {metric} {value:.4f} ({learner.name})"
-        except KeyboardInterrupt:
-            if best is None:
-                raise
-            complain(f"interrupted: saving the best of {count} trials")
-        assert best is not None
-        value, learner, drawn, fitted = best
-        scaler, estimator = fitted or task.on_all(learner, choice, drawn)
+                held_out.check_queries(str(valid))
+        metric = metric or ("ndcg@10" if learners[0].ranks_queries else "rank_loss")
+        start = perf_counter()
+        task = _Task(choice, rows, held_out, metric, scale, folds)
+        with _table(trials) as write:
+            best = task.search(learners, minutes, bar, write)
+        scaler, estimator = best.fitted or task.on_all(best.learner, best.drawn)[:2]
         rankcore.save(with_scaler(scaler, estimator), output)
     facts = {
-        "trials": count,
-        "model": learner.name,
-        **drawn,
-        f"{'valid' if held_out is not None else 'cross_validated'}_{metric}": value,
+        "trials": best.count,
+        "model": best.learner.name,
+        **best.drawn,
+        f"{'valid' if held_out is not None else 'cross_validated'}_{metric}": best.value,
         "seconds": perf_counter() - start,
         "path": str(output),
     }
@@ -167,78 +121,131 @@ def _one(metric: str | None) -> str | None:
     return titles[0]
 
 
+def _of_queries(learners: list[Learner], metric: str | None) -> bool:
+    """Whether trials are measured by query; raise ValueError for learners that do not fit."""
+    ranks = learners[0].ranks_queries
+    if any(learner.ranks_queries != ranks for learner in learners):
+        raise ValueError("--model names learners of labels and of queries: choose either kind")
+    if ranks and metric == "rank_loss":
+        raise ValueError("rank_loss is of labels, not of queries: choose a ranking measure")
+    return ranks or metric not in (None, "rank_loss")
+
+
 def _generator(seed: int) -> np.random.Generator:
     import numpy as np
 
     return np.random.default_rng(seed)
 
 
-def _draws(
-    learners: list[Learner], choice: Choice, seed: int
-) -> Iterator[tuple[Learner, dict[str, Any]]]:
-    """The learners in turn: first with their defaults, then with parameters drawn."""
-    for learner in learners:
-        yield learner, {}
-    rng = _generator(seed)
-    while True:
-        for learner in learners:
-            drawn = draw(learner.name, rng)
-            yield learner, {name: x for name, x in drawn.items() if name not in choice.settings}
+@contextmanager
+def _table(path: Path | None) -> Iterator[Callable[[list[Any]], None]]:
+    """Write rows to a CSV file, each at once; None: nowhere."""
+    if path is None:
+        yield lambda row: None
+        return
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(COLUMNS)
+
+        def write(row: list[Any]) -> None:
+            writer.writerow(row)
+            stream.flush()
+
+        yield write
+
+
+@dataclass
+class _Trial:
+    """The best trial so far, and the number of trials."""
+
+    count: int
+    value: float
+    learner: Learner
+    drawn: dict[str, Any]
+    fitted: tuple[Any, Any] | None
 
 
 @dataclass
 class _Task:
     """Measurement of trials on held-out rows or by cross-validation."""
 
-    data: Data
-    held_out: Data | None
+    choice: Choice
+    rows: Rows
+    held_out: Rows | None
     metric: str
-    scale: str
+    scale: Scale
     folds: int
-    seed: int
-    bar: ProgressBar
-    of_queries: bool
 
-    def trial(
-        self, learner: Learner, choice: Choice, drawn: dict[str, Any]
+    def search(
+        self,
+        learners: list[Learner],
+        minutes: float,
+        bar: ProgressBar,
+        write: Callable[[list[Any]], None],
+    ) -> _Trial:
+        """Run trials until the time is over, or Ctrl-C after one trial at least."""
+        from rankcore.metrics.names import greater_is_better
+
+        sign = 1 if greater_is_better(self.metric) else -1
+        best, count, start = None, 0, perf_counter()
+        try:
+            for learner, drawn in self._draws(learners):
+                elapsed = perf_counter() - start
+                if best is not None and elapsed >= 60 * minutes:
+                    break
+                bar.working(f"trial {count + 1}", elapsed, 60 * minutes, "s")
+                begun = perf_counter()
+                value, fitted = self._measured(learner, drawn)
+                count += 1
+                seconds = f"{perf_counter() - begun:.3f}"
+                write([count, learner.name, value, seconds, json.dumps(drawn)])
+                if best is None or sign * value > sign * best.value:
+                    best = _Trial(count, value, learner, drawn, fitted)
+                    bar.note = f"best {self.metric} {value:.4f} ({learner.name})"
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            complain(f"interrupted: saving the best of {count} trials")
+        assert best is not None
+        return replace(best, count=count)
+
+    def _draws(self, learners: list[Learner]) -> Iterator[tuple[Learner, dict[str, Any]]]:
+        """The learners in turn: first with their defaults, then with parameters drawn."""
+        for learner in learners:
+            yield learner, {}
+        rng = _generator(self.choice.seed)
+        while True:
+            for learner in learners:
+                drawn = draw(learner.name, rng)
+                yield learner, {k: x for k, x in drawn.items() if k not in self.choice.settings}
+
+    def _measured(
+        self, learner: Learner, drawn: dict[str, Any]
     ) -> tuple[float, tuple[Any, Any] | None]:
         """The measure, and the scaler and learner that were fitted to all rows, if they were."""
         import numpy as np
 
-        X, y, qid = self.data
-        if self.held_out is None:
-            values = [
-                measure(
-                    self._make(learner, choice, drawn),
-                    scaler_for(self.scale, learner, X[train]),
-                    self.data,
-                    (train, test),
-                    self.bar,
-                    self._metrics(),
-                    ranker=self.of_queries,
-                )[self.metric]
-                for train, test in split(y, qid, self.folds, self.seed)
-            ]
-            return float(np.mean(values)), None
-        fitted = self.on_all(learner, choice, drawn)
-        scaler, estimator = fitted
-        assert self.held_out is not None
-        X, y, qid = self.held_out
-        rows = X if scaler is None else scaled(scaler, X)
-        found = measured(estimator, (rows, y, qid), self._metrics(), ranker=self.of_queries)
-        return found[self.metric], fitted
+        from rankcore.cli.measuring import measure, measured, split
 
-    def on_all(self, learner: Learner, choice: Choice, drawn: dict[str, Any]) -> tuple[Any, Any]:
-        """Scaler and learner, fitted to all rows to learn from."""
-        X, y, qid = self.data
-        estimator = self._make(learner, choice, drawn)
-        scaler = scaler_for(self.scale, learner, X)
-        rows = X if scaler is None else scaled(scaler, X, fit=True)
-        fit(estimator, rows, y, self.bar, qid=qid if self.of_queries else None)
-        return scaler, estimator
+        metrics = None if self.metric == "rank_loss" else [self.metric]
+        if self.held_out is not None:
+            scaler, estimator, (held_out,) = self.on_all(learner, drawn, self.held_out)
+            found = measured(estimator, learner, held_out, metrics)
+            return found[self.metric], (scaler, estimator)
+        of_queries = self.rows.in_queries
+        values = [
+            measure(
+                self.choice.make(learner, **drawn), learner, self.scale, self.rows, part, metrics
+            )[self.metric]
+            for part in split(self.rows, of_queries, self.folds, self.choice.seed)
+        ]
+        return float(np.mean(values)), None
 
-    def _make(self, learner: Learner, choice: Choice, drawn: dict[str, Any]) -> Any:
-        return replace(choice, settings={**drawn, **choice.settings}).make(learner)
-
-    def _metrics(self) -> list[str] | None:
-        return None if self.metric == "rank_loss" else [self.metric]
+    def on_all(
+        self, learner: Learner, drawn: dict[str, Any], *others: Rows
+    ) -> tuple[Any, Any, list[Rows]]:
+        """Scaler and learner, fitted to all rows to learn from; and other rows on their scale."""
+        estimator = self.choice.make(learner, **drawn)
+        scaler, (rows, *others_scaled) = on_scale(self.scale, learner, self.rows, *others)
+        fit(estimator, learner, rows)
+        return scaler, estimator, others_scaled

@@ -1,0 +1,100 @@
+"""Arguments of callbacks, and the callbacks that a fit itself handles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rankcore._core.sources import Position
+
+
+@dataclass(frozen=True)
+class Result:
+    """The latest value of a measure on held-out rows.
+
+    Attributes
+    ----------
+    value : float
+    greater_is_better : bool
+        Whether the measure is to grow; a loss is not.
+    """
+
+    value: float
+    greater_is_better: bool
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """State of a fit after a pass, round or step.
+
+    Attributes
+    ----------
+    number : int
+        The pass, round or step that has ended, from 1 on.
+    results : mapping of str to Result
+        Measures on held-out rows after it, by the names of ``history_``.
+    model : estimator
+        A copy of the model as it is now, to predict with, to look at or to save, not to go on
+        learning with. Its arrays go on learning when the callback has returned: save what is to be
+        kept.
+    """
+
+    number: int
+    results: Mapping[str, Result]
+    model: Any
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """End a fit that no longer improves, and keep the model of the best iteration.
+
+    The same as the parameter ``early_stopping_rounds`` of the learners.
+
+    Parameters
+    ----------
+    rounds : int
+        Iterations in a row that may fail to improve the first measure on the first held-out set.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> y = np.digitize(X @ [1, 2, 3], [-2, 2])
+    >>> model = rc.PRank(max_iter=100, random_state=0)
+    >>> stop = rc.callbacks.EarlyStopping(5)
+    >>> model = model.fit(X[:200], y[:200], eval_set=(X[200:], y[200:]), callbacks=[stop])
+    >>> model.n_iter_ == min(model.best_iteration_ + 5, 100)
+    True
+    """
+
+    rounds: int
+
+    def __post_init__(self) -> None:
+        """Raise unless ``rounds`` is a valid number."""
+        if not isinstance(self.rounds, int) or isinstance(self.rounds, bool) or self.rounds < 1:
+            raise ValueError(f"rounds must be an integer from 1 on; found {self.rounds!r}")
+
+    def __call__(self, iteration: Iteration) -> bool:
+        """Never end the fit: the learner itself counts, since it keeps the best model."""
+        return False
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """A callback of a fit that can be interrupted and resumed; of rows that are read in windows.
+
+    Attributes
+    ----------
+    save : callable
+        Takes a fitted estimator, its `Position`, whether the fit was interrupted there (otherwise a
+        pass has just ended), and the fitted estimator of the best pass by held-out rows, or None.
+    resume : (estimator, Position, estimator or None) or None
+        The arguments of an earlier ``save``.
+    """
+
+    save: Callable[[Any, Position, bool, Any], None]
+    resume: tuple[Any, Position, Any] | None = None
+
+    def __call__(self, iteration: Iteration) -> None:
+        """Do nothing: the trainer saves, also within a pass."""

@@ -1,0 +1,68 @@
+"""Shared by cv, tune and evaluate: folds, and measures of learners on rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from rankcore._core.inputs import encode, find_classes
+from rankcore.cli.learning import fit
+from rankcore.cli.registry import Learner
+from rankcore.cli.rows import Rows
+from rankcore.cli.scaling import Scale, on_scale
+from rankcore.metrics import accuracy_within, rank_loss
+from rankcore.metrics.evaluation import DEFAULT_MEASURES, evaluate
+from rankcore.metrics.scorers import ranking_scores
+from rankcore.model_selection import QueryKFold
+
+Part = tuple[np.ndarray, np.ndarray]
+
+
+def split(rows: Rows, of_queries: bool, folds: int, seed: int) -> list[Part]:
+    """Rows to learn from and rows left out; queries stay whole, labels are stratified."""
+    y = rows.y
+    X = np.zeros((y.size, 1))
+    if of_queries:
+        return list(QueryKFold(folds, shuffle=True, random_state=seed).split(X, y, qid=rows.qid))
+    if y.size < folds:
+        raise ValueError(f"--folds {folds} requires as many rows; found {y.size}")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        parts = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        return list(parts.split(X, y))
+
+
+def measure(
+    estimator: Any, learner: Learner, scale: Scale, rows: Rows, part: Part, metrics: Any
+) -> dict[str, float]:
+    """Learn from some rows, and measure on others."""
+    _, (learned, left_out) = on_scale(scale, learner, *map(rows.take, part))
+    fit(estimator, learner, learned)
+    return measured(estimator, learner, left_out, metrics, find_classes(rows.y))
+
+
+def measured(
+    estimator: Any,
+    learner: Learner,
+    rows: Rows,
+    metrics: list[str] | None,
+    classes: np.ndarray | None = None,
+) -> dict[str, float]:
+    """Measures of a fitted learner on rows: ranking measures, or those of predicted labels."""
+    if learner.ranks_queries or metrics:
+        scores = ranking_scores(estimator, rows.X, rows.qid)
+        return dict(evaluate(rows.y, scores, qid=rows.qid, metrics=metrics or DEFAULT_MEASURES))
+    classes = estimator.classes_ if classes is None else classes
+    return label_measures(encode(rows.y, classes), encode(estimator.predict(rows.X), classes))
+
+
+def label_measures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Measures of predicted ranks."""
+    return {
+        "rank_loss": rank_loss(ranks, predicted),
+        "accuracy": accuracy_within(ranks, predicted, 0),
+        "within_1_rank": accuracy_within(ranks, predicted, 1),
+    }

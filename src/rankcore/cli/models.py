@@ -1,0 +1,89 @@
+"""Model files, and rows as models take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import rankcore
+from rankcore.cli.options import Layout
+from rankcore.cli.registry import RANKERS
+from rankcore.cli.rows import Rows, read
+from rankcore.cli.terminal import progress_bar
+from rankcore.datasets.scaled_rows import as_it_takes
+from rankcore.io.scaled import split_scaler
+from rankcore.ordinal._held_out import thawed
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model file.
+
+    Attributes
+    ----------
+    whole : estimator
+        The learner, or a pipeline of a scaler and the learner.
+    scaler : StandardScaler, MaxAbsScaler or None
+    learned : estimator
+        The learner.
+    names : list of str or None
+        Names of its features, which the estimators no longer have: `read` takes columns by them.
+    """
+
+    whole: Any
+    scaler: Any
+    learned: Any
+    names: list[str] | None
+
+    @classmethod
+    def load(cls, path: Path) -> Model:
+        """Read a model file."""
+        whole = rankcore.load(path)
+        scaler, learned = split_scaler(whole)
+        names = None
+        for one in (scaler, learned, *_inner(learned)):
+            found = None if one is None else vars(one).pop("feature_names_in_", None)
+            names = names if found is None else list(map(str, found))
+        return cls(whole, scaler, learned, names)
+
+    @property
+    def ranks_queries(self) -> bool:
+        """Whether it ranks the documents of queries."""
+        return type(self.learned).__name__ in {learner.estimator for learner in RANKERS}
+
+    def takes(self, X: Any) -> Any:
+        """Rows of a file; dense if a scaler in front of the learner or within it centres."""
+        return as_it_takes(self.scaler or _inner(self.learned)[0], X)
+
+    def scaled(self, X: Any) -> Any:
+        """Rows of a file, as the learner takes them."""
+        rows = self.takes(X)
+        return rows if self.scaler is None else self.scaler.transform(rows)
+
+
+def _inner(learned: Any) -> tuple[Any, Any]:
+    """The scaler, or None, and the learner inside a calibrated one; other models as they are."""
+    if type(learned).__name__ != "CalibratedOrdinal":
+        return None, learned
+    return split_scaler(thawed(learned.estimator_))
+
+
+def load_with_rows(
+    paths: list[Path], data: str, layout: Layout, quiet: bool
+) -> tuple[list[Model], Rows]:
+    """Models, and the rows of a file with their features."""
+    models = [Model.load(path) for path in paths]
+    widths = {one.learned.n_features_in_ for one in models}
+    if len(widths) > 1:
+        raise ValueError(
+            f"{' and '.join(map(str, paths))} have different numbers of features: "
+            f"{', '.join(map(str, sorted(widths)))}"
+        )
+    names = models[0].names
+    for path, one in zip(paths, models, strict=True):
+        if one.names is not None and names is not None and one.names != names:
+            raise ValueError(f"{paths[0]} and {path} have features of different names")
+    layout = replace(layout, features=widths.pop(), feature_names=names, expected=str(paths[0]))
+    with progress_bar(quiet) as bar:
+        return models, read(data, layout, bar)

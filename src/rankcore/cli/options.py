@@ -1,0 +1,108 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankcore.cli.paths import Reads
+
+DataArgument = Annotated[
+    str,
+    Reads(),
+    typer.Argument(
+        metavar="DATA",
+        help="svmlight/LETOR file, also gzip, bzip2 or Zstandard, - for stdin; or Parquet.",
+    ),
+]
+ManyDataArgument = Annotated[
+    list[str],
+    Reads(),
+    typer.Argument(
+        metavar="DATA...",
+        help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin; or Parquet. "
+        "Several are joined. train reads row caches, patterns in quotes and Parquet a window at a "
+        "time, as with --stream.",
+    ),
+]
+ValidOption = Annotated[
+    str | None,
+    Reads(),
+    typer.Option("--valid", metavar="FILE", help="Held-out rows, to stop early and to measure by."),
+]
+MetricOption = Annotated[
+    str | None,
+    typer.Option("--metric", "-m", help="Measure of held-out rows: ndcg@10, map, rank_loss ..."),
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; may be repeated."),
+]
+ModelArgument = Annotated[
+    Path, Reads(), typer.Argument(metavar="MODEL", help="File written by train.")
+]
+ZeroBasedOption = Annotated[
+    bool, typer.Option("--zero-based", help="Features are numbered from 0, not from 1.")
+]
+LabelOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help='Column of labels in Parquet files; by default "label".'),
+]
+QidOption = Annotated[
+    str | None,
+    typer.Option(
+        "--qid",
+        metavar="NAME",
+        help='Column of queries in Parquet files; by default "qid", "query" or "query_id".',
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where files hold labels, queries and features; the options, then choices of the commands.
+
+    Attributes
+    ----------
+    feature_names : list of str, optional
+        Columns of features in Parquet files, in place of ``columns``.
+    expected : str
+        The source of ``features``, for errors.
+    labelled : bool
+        Whether Parquet files must have labels.
+    docid : bool
+        Whether to read document ids.
+    """
+
+    zero_based: ZeroBasedOption = False
+    features: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of features, if DATA may lack the last of them."),
+    ] = None
+    label: LabelOption = None
+    qid: QidOption = None
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Columns of features in Parquet files, as in age,price; by default all others.",
+        ),
+    ] = None
+    feature_names: list[str] | None = None
+    expected: str = "--features"
+    labelled: bool = True
+    docid: bool = False
+
+    @property
+    def named(self) -> tuple[str | None, str | None, list[str] | None]:
+        """The columns of Parquet files: label, queries, and features."""
+        names = self.feature_names
+        if names is None and self.columns is not None:
+            names = self.columns.split(",")
+        return self.label, self.qid, names

@@ -1,0 +1,178 @@
+"""Rows of files, in memory or on disk."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import vstack
+
+from rankcore._core.sources import RowBlocks
+from rankcore.cli.options import Layout
+from rankcore.cli.terminal import ProgressBar
+from rankcore.datasets import open_rows
+from rankcore.datasets.letor import load
+from rankcore.datasets.letor_blocks import Options
+from rankcore.datasets.parquet_rows import ParquetRows, is_parquet
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with their labels.
+
+    Attributes
+    ----------
+    X : scipy sparse CSR, ndarray, or RowBlocks
+        The last have their own labels and queries.
+    y : ndarray, shape (n_rows,)
+        int64 where all labels are whole numbers, otherwise float64.
+    qid : ndarray, shape (n_rows,), or None
+        None if the file has no queries.
+    ids : ndarray of str, shape (n_rows,), or None
+        Document ids; None unless they were requested and some row has one.
+    """
+
+    X: Any
+    y: Any = None
+    qid: Any = None
+    ids: Any = None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether rows are read a window at a time."""
+        return isinstance(self.X, RowBlocks)
+
+    @property
+    def in_queries(self) -> bool:
+        """Whether all rows have queries."""
+        return self.X.facts().in_queries if self.on_disk else self.qid is not None
+
+    @property
+    def origin_of_queries(self) -> str:
+        """Where queries were found, or were not."""
+        if self.on_disk and self.X.feature_names is not None:
+            return f"there is {'a' if self.in_queries else 'no'} column of queries"
+        return f"{'every' if self.in_queries else 'no'} line has qid:"
+
+    @property
+    def n_rows(self) -> int | None:
+        """None if it takes a reading to know."""
+        if self.on_disk:
+            return self.X.facts().n_rows if self.X.surveyed else None
+        return int(self.X.shape[0])
+
+    def take(self, which: Any) -> Rows:
+        """Some of the rows, which are in memory."""
+        return Rows(self.X[which], self.y[which], None if self.qid is None else self.qid[which])
+
+    def check_queries(self, data: str) -> None:
+        """Raise ValueError if rows in memory have no queries; ``data`` is their file."""
+        if self.qid is None and not self.on_disk:
+            raise ValueError(
+                f"{title(data)} has lines without qid:, but a ranker compares the documents of a "
+                "query"
+            )
+
+
+def same_width(*parts: Rows) -> None:
+    """Add features that are 0 in all rows, so that all parts have as many."""
+    width = max(one.X.facts().n_features if one.on_disk else one.X.shape[1] for one in parts)
+    for one in parts:
+        if one.on_disk:
+            one.X.widen(width)
+        else:
+            one.X.resize((one.X.shape[0], width))
+
+
+def title(data: str) -> str:
+    """The name of a data file in messages."""
+    return "standard input" if data == "-" else data
+
+
+def open_blocks(
+    files: list[str], layout: Layout, cache: Path | None = None, dtype: str = "float64"
+) -> RowBlocks:
+    """Rows on disk, of which a cache is made if one is named."""
+    sources: Any = [sys.stdin.buffer if name == "-" else name for name in files]
+    label, qid, columns = layout.named
+    return open_rows(
+        sources,
+        n_features=layout.features,
+        zero_based=layout.zero_based,
+        dtype=dtype,
+        cache=cache,
+        label=label,
+        qid=qid,
+        columns=columns,
+    )
+
+
+def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
+    """Read files into memory and join them."""
+    parts = [read(one, layout, bar) for one in files]
+    if len(parts) == 1:
+        return parts[0]
+    bare = [title(one) for one, part in zip(files, parts, strict=True) if part.qid is None]
+    if bare and len(bare) < len(files):
+        raise ValueError(f"{bare[0]} has lines without qid:, and other files have it in all lines")
+    same_width(*parts)
+    return Rows(
+        vstack([one.X for one in parts], format="csr"),
+        np.concatenate([one.y for one in parts]),
+        None if bare else np.concatenate([one.qid for one in parts]),
+    )
+
+
+def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
+    """Read a file, or standard input for ``-``, into memory.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If it is malformed (says in which line), empty, or has more features than expected.
+
+    Notes
+    -----
+    Comments are skipped. NaN and infinity pass: the learners say whether they accept them.
+    """
+    width = layout.features
+    if data != "-" and is_parquet(data):
+        table = ParquetRows([data], np.float64, 1, *layout.named, layout.labelled)
+        X, y, qid, ids = table.load()
+        if width is not None and X.shape[1] != width:
+            raise ValueError(
+                f"{data} has {X.shape[1]} columns of features; {layout.expected} has {width}"
+            )
+        return Rows(X, _whole(y), qid, ids if layout.docid else None)
+    options = Options(
+        n_features=None,
+        dtype=np.float64,
+        dense=False,
+        zero_based=layout.zero_based,
+        docid=layout.docid,
+        comments=False,
+        ensure_all_finite=False,
+        n_jobs=None,
+    )
+    source: Any = sys.stdin.buffer if data == "-" else data
+    loaded = load(source, options, title(data), bar.reading)
+    X = loaded.X
+    if width is not None and X.shape[1] > width:
+        raise ValueError(
+            f"{title(data)} has {X.shape[1]} features, more than the {width} of {layout.expected}"
+        )
+    # A file does not mention the features that are zero in all of it.
+    X.resize((X.shape[0], width or max(1, X.shape[1])))
+    return Rows(X, _whole(loaded.y), loaded.qid, loaded.docid)
+
+
+def _whole(y: np.ndarray) -> np.ndarray:
+    """Labels as integers, if all are whole numbers."""
+    if (y == np.floor(y)).all() and np.abs(y).max(initial=0) < 2**53:
+        return y.astype(np.int64)
+    return y
