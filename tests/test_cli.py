@@ -564,6 +564,7 @@ def test_a_failed_training_keeps_the_old_model(model, tmp_path):
         ["train", "data", "-o", "model", "--set", "tie"],
         ["train", "data", "-o", "model", "--scale", "mean"],
         ["cv", "data", "--scale", "mean"],
+        ["cv", "data", "--expected", "x"],  # a field that is no option
         ["train", "data", "-o", "model", "--fast"],
         ["predict", "model"],
     ],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rankcore._core.sources import Position
+if TYPE_CHECKING:
+    from rankcore._core.sources import Position
 
 
 @dataclass(frozen=True)

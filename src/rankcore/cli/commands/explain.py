@@ -22,12 +22,13 @@ from rankcore.cli.options import (
 from rankcore.cli.paths import Writes
 
 
-def explain(
-    model: ModelArgument,
-    data: DataArgument,
+@dataclass(frozen=True)
+class Subject:
+    """Options of the subject that is explained."""
+
     query: Annotated[
         str | None, typer.Option("--query", help="What decided the top of this query.")
-    ] = None,
+    ] = None
     pair: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -35,20 +36,24 @@ def explain(
             help="Why A is above B: two examples of DATA, of --query if given, by 'docid = NAME' "
             "in comments, else by their line in DATA or in the query, from 1.",
         ),
-    ] = None,
+    ] = None
     row: Annotated[
         int | None,
         typer.Option(min=1, help="Why this line of DATA has its rank, and what would move it."),
-    ] = None,
+    ] = None
     metric: Annotated[
         str | None,
         typer.Option(
             "--metric", "-m", help="How much this measure suffers as features are shuffled."
         ),
-    ] = None,
-    top: Annotated[
-        int, typer.Option(min=1, help="How many documents are the top of a query.")
-    ] = 10,
+    ] = None
+    top: Annotated[int, typer.Option(min=1, help="How many documents are the top of a query.")] = 10
+
+
+def explain(
+    model: ModelArgument,
+    data: DataArgument,
+    subject: Subject,
     html: Annotated[
         Path | None, Writes(), typer.Option(help="Also write the tables to this HTML file.")
     ] = None,
@@ -62,12 +67,12 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain a model; without options, the importance of each feature."""
-    wanted = [name for name, one in (("--pair", pair), ("--row", row), ("--metric", metric)) if one]
-    if len(wanted) > 1 or (query is not None and wanted and wanted != ["--pair"]):
-        wanted = ["--query"] * (query is not None) + wanted
+    given = {f"--{name}": getattr(subject, name) for name in ("pair", "row", "metric")}
+    wanted = [name for name, one in given.items() if one]
+    if len(wanted) > 1 or (subject.query is not None and wanted and wanted != ["--pair"]):
+        wanted = ["--query"] * (subject.query is not None) + wanted
         raise ValueError(f"{' and '.join(wanted)} request different explanations: give one of them")
     try:
-        subject = _Subject(query, pair, row, metric, top)
         layout = Layout(zero_based, label=label, qid=qid, docid=True)
         found = _explained(model, data, layout, subject, quiet)
     except TypeError as error:  # this model's score is no sum
@@ -89,18 +94,7 @@ def explain(
         _draw(found, plot)
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """Options of what is explained."""
-
-    query: str | None
-    pair: tuple[str, str] | None
-    row: int | None
-    metric: str | None
-    top: int
-
-
-def _explained(path: Path, data: str, layout: Layout, subject: _Subject, quiet: bool) -> Any:
+def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: bool) -> Any:
     import numpy as np
 
     from rankcore import explain
