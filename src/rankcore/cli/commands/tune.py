@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+from rankcore._core.replacing import replacing
 from rankcore.cli.commands.cv import measure, measured, split
 from rankcore.cli.files import (
     Columns,
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 Data = tuple[Any, Any, Any]
 COLUMNS = ("trial", "model", "value", "seconds", "params")
+# Seconds between two writes of the table of trials, each of the whole file.
+WRITTEN = 5.0
 
 
 def tune(
@@ -113,11 +118,7 @@ def tune(
         metric = metric or ("ndcg@10" if of_queries else "rank_loss")
         sign = 1 if greater_is_better(metric) else -1
         task = _Task((X, y, qid), held_out, metric, scale, folds, seed, bar, of_queries)
-        writer = None
-        if trials is not None:
-            stream = stack.enter_context(open(trials, "w", newline="", encoding="utf-8"))
-            writer = csv.writer(stream)
-            writer.writerow(COLUMNS)
+        table = stack.enter_context(_Trials(trials)) if trials is not None else None
         best: tuple[float, Learner, dict[str, Any], Any] | None = None
         count, start = 0, perf_counter()
         try:
@@ -129,10 +130,9 @@ def tune(
                 begun = perf_counter()
                 value, fitted = task.trial(learner, choice, drawn)
                 count += 1
-                if writer is not None:
+                if table is not None:
                     seconds = f"{perf_counter() - begun:.3f}"
-                    writer.writerow([count, learner.name, value, seconds, json.dumps(drawn)])
-                    stream.flush()
+                    table.add([count, learner.name, value, seconds, json.dumps(drawn)])
                 if best is None or sign * value > sign * best[0]:
                     best = (value, learner, drawn, fitted)
                     bar.note = f"best {metric} {value:.4f} ({learner.name})"
@@ -184,6 +184,40 @@ def _draws(
         for learner in learners:
             drawn = draw(learner.name, rng)
             yield learner, {name: x for name, x in drawn.items() if name not in choice.settings}
+
+
+class _Trials:
+    """A CSV file of trials, replaced as a whole every few seconds and at the end.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._text = path, io.StringIO(newline="")
+        self._writer = csv.writer(self._text)
+        self._writer.writerow(COLUMNS)
+        self._written, self._changed = -inf, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._changed:
+            self._write()
+
+    def add(self, row: list[Any]) -> None:
+        """Append a trial."""
+        self._writer.writerow(row)
+        self._changed = True
+        if perf_counter() - self._written > WRITTEN:
+            self._write()
+
+    def _write(self) -> None:
+        with replacing(self._path) as stream:
+            stream.write(self._text.getvalue().encode())
+        self._written, self._changed = perf_counter(), False
 
 
 @dataclass
