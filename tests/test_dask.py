@@ -213,6 +213,38 @@ def test_a_query_in_two_shards(client, queries):
         rd.evaluate(dy, dX[:, 0], qid=dq, n_shards=4)
 
 
+@pytest.mark.parametrize("regroup", [False, True])
+@pytest.mark.parametrize("n_shards", [1, 2])
+@pytest.mark.parametrize("name", ["PairwisePerceptron", "RankBoost", "RankSVM"])
+def test_query_ids_of_blocks_are_of_one_kind(name, n_shards, regroup, client):
+    # In memory 1 and "1" are two queries; put together as words they would be one.
+    X = [delayed(np.eye(4))] * 2
+    y = [delayed(np.array([0, 1, 0, 1]))] * 2
+    qid = [delayed(np.array(one)) for one in ([1, 1, 2, 2], ["1", "1", "b", "b"])]
+    learner = getattr(rd, name)()
+    with pytest.raises(ValueError, match="numbers in some blocks and str in others"):
+        learner.fit(X, y, qid=qid, n_shards=n_shards, regroup=regroup)
+    words = [delayed(np.array(one)) for one in (["1", "1", "2", "2"], ["c", "c", "b", "b"])]
+    learner.fit(X, y, qid=words, n_shards=n_shards, regroup=regroup)
+
+
+def test_files_may_have_words_in_a_part(client, tmp_path):
+    text = "".join(f"{k % 2} qid:{k // 2} {k % 3 + 1}:1\n" for k in range(40))
+    (tmp_path / "rows").write_text(text + "0 qid:word 1:1\n1 qid:word 2:1\n")
+    found = rd.PairwisePerceptron(random_state=0).fit(str(tmp_path / "rows"), n_shards=4)
+    assert found.n_features_in_ == 3
+
+
+def test_queries_of_many_pairs_are_warned_of(client, monkeypatch):
+    monkeypatch.setattr("rankcore.ranking._pairs.MANY_PAIRS", 3)
+    y = [delayed(np.array(one)) for one in ([0, 1, 0], [0, 0, 1, 1])]
+    X = [delayed(np.eye(4)[:n]) for n in (3, 4)]
+    qid = [delayed(np.full(n, n)) for n in (3, 4)]
+    with pytest.warns(UserWarning, match="a query has 4 pairs") as caught:
+        rd.PairwisePerceptron(max_iter=1).fit(X, y, qid=qid, n_shards=2)
+    assert [one.filename for one in caught] == [__file__]
+
+
 def test_measures_are_those_of_memory(client, queries):
     X, y, qid = queries
     scores = X[:, 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -250,6 +251,23 @@ def test_picture_shows_every_curve(result, tmp_path, monkeypatch):
     for curve in curves:
         for name in curve.get_label().split(", "):
             np.testing.assert_array_equal(curve.get_xydata(), result.curves[name])
+
+
+def test_a_picture_that_is_broken_off_leaves_the_older_one(result, tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure").Figure
+
+    def broken(self, target, **options):
+        with nullcontext(target) if hasattr(target, "write") else open(target, "wb") as stream:
+            stream.write(PNG)
+        raise OSError("no more")
+
+    monkeypatch.setattr(figure, "savefig", broken)
+    path = tmp_path / "curve.png"
+    path.write_text("older")
+    with pytest.raises(OSError, match="no more"):
+        demo.write_png(result, path)
+    assert path.read_text() == "older"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_demo_without_plotting_packages(tmp_path, monkeypatch):

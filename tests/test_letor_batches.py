@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rankcore as rc
 from letor_rows import assert_rows, load
-from rankcore.datasets import LetorData, dump_letor, iter_letor, load_letor, streams
+from rankcore.datasets import LetorData, dump_letor, iter_letor, load_letor, open_rows, streams
 
 
 def joined(batches):
@@ -84,6 +85,29 @@ def test_batches_refuse_what_would_split_queries():
             iter_letor(io.BytesIO(text), **{"n_features": 1, **options})
     zero_based = iter_letor(io.BytesIO(b"1 qid:1 0:1\n"), n_features=1, zero_based=True)
     assert next(zero_based).X.toarray().tolist() == [[1]]
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("ids", [["1", "01", "b"], ["a", "+1"], ["9" * 20, "7", "007"]])
+def test_batches_refuse_spellings_that_mean_something_else_among_words(ids, rows, tmp_path):
+    # In one batch 01 beside b is a word and another query than 1; alone it would be 1.
+    text = "".join(f"{label} qid:{one} 1:1\n" for one in ids for label in (0, 1))
+    line = 2 * len(ids) - 1
+    with pytest.raises(ValueError, match=rf"line {line}: .* found both"):
+        list(iter_letor(io.BytesIO(text.encode()), n_features=1, rows_per_batch=rows))
+    path = tmp_path / "rows.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"rows.txt, line {line}: .* found both"):
+        rc.PairwisePerceptron(max_iter=1).fit(open_rows(path))
+
+
+@pytest.mark.parametrize("ids", [["1", "b", "2"], ["01", "2", "+3"], ["a", "9" * 20]])
+def test_integers_and_words_are_batches_of_either(ids, tmp_path):
+    text = "".join(f"{label} qid:{one} 1:1\n" for one in ids for label in (0, 1)).encode()
+    batches = iter_letor(io.BytesIO(text), n_features=1, rows_per_batch=1)
+    found = [str(one) for batch in batches for one in batch.qid]
+    whole = load_letor(io.BytesIO(text)).qid
+    assert found == [str(one) for one in whole]
 
 
 def test_memory_is_that_of_the_result(tmp_path):

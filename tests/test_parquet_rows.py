@@ -157,6 +157,19 @@ def test_many_files_a_directory_and_patterns(frame, tmp_path, small):
         clone(model).fit(open_rows(folder))
 
 
+def test_query_ids_of_files_are_of_one_kind(tmp_path):
+    # A query 1 and a query "1" would be two.
+    for name, ids in [("a", [1, 1]), ("b", [2.0, 2.0]), ("c", ["1", "1"])]:
+        table = pd.DataFrame({"x": [0.5, 1.5], "label": [0, 1], "qid": ids})
+        table.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    learner = rc.PairwisePerceptron(max_iter=1)
+    learner.fit(open_rows([tmp_path / "a.parquet", tmp_path / "b.parquet"]))
+    with pytest.raises(
+        ValueError, match=r"c.parquet: column 'qid' holds str, .* before it numbers"
+    ):
+        learner.fit(open_rows(tmp_path))
+
+
 def test_columns_by_name(frame, tmp_path):
     frame = frame.rename(columns={"label": "stars", "qid": "topic"})
     frame["docid"] = "d1"

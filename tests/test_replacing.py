@@ -159,6 +159,50 @@ def test_a_full_disk_is_an_error_that_names_the_file(way, tmp_path):
     assert way == "cache" or path.read_text() == "older"
 
 
+COMMANDS = {
+    "trials": ["tune", "rows.txt", "-o", "new", "--minutes", 0.001, "--folds", 2, "--trials"],
+    "plot": ["explain", "model", "rows.txt", "--plot"],
+    "html": ["explain", "model", "rows.txt", "--html"],
+}
+
+
+@pytest.mark.parametrize("option", COMMANDS)
+def test_a_full_disk_leaves_the_older_file_of_a_command(option, tmp_path):
+    pytest.importorskip("typer")
+    if option == "plot":
+        pytest.importorskip("matplotlib")
+        import matplotlib.font_manager  # noqa: F401  # which writes a cache
+    dump_letor(np.repeat(X, 8, axis=0), np.repeat(Y, 8), tmp_path / "rows.txt")
+    rc.save(rc.PRank(random_state=0).fit(X, Y), tmp_path / "model")
+    (tmp_path / "out").mkdir()
+    path = tmp_path / "out" / "older.png"
+
+    def run(size):
+        path.write_text("older")
+        path.chmod(0o600)
+        return subprocess.run(
+            [sys.executable, "-m", "rankcore", *map(str, [*COMMANDS[option], path])],
+            preexec_fn=None if size is None else lambda: limited(size),
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    done = run(30)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert "older.png" in done.stderr
+    assert path.read_text() == "older"
+    done = run(None)
+    assert done.returncode == 0, done.stderr
+    assert path.read_text(errors="replace") != "older"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(path.parent) == ["older.png"]
+
+
 # ---------------------------------------------------------------- kills
 
 # Writes again and again; prints a line before each.

@@ -389,3 +389,18 @@ def test_a_weight_above_0_never_leaves_a_row_out(learner, told):
     # Each pair of the first query weighs less than float64 holds: 0 would be a query without pairs.
     with pytest.raises(ValueError, match=told):
         learner.fit(X, y, qid=qid, sample_weight=[5e-324, 1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("learner", RANKERS, ids=str)
+def test_listed_pairs_whose_weight_underflows_are_refused(learner):
+    X, qid = data(4)[0], np.zeros(4)
+    given = {"qid": qid, "pairs": [[3, 2], [1, 0]], "sample_weight": [1e-200, 1e-200, 1, 1]}
+    with pytest.raises(ValueError, match=r"pairs\[1\] weighs .* rows 1 and 0, .* too small"):
+        clone(learner).fit(X, **given)
+    by_pair = {"pairs_weight": [1, 1e-300], "sample_weight": [1e-20, 1e-20, 1, 1]}
+    with pytest.raises(ValueError, match=r"pairs\[1\] weighs"):
+        clone(learner).fit(X, **given | by_pair)
+    # What weighs 0 is left out, as it always was.
+    zero = clone(learner).fit(X, **given | {"sample_weight": [0, 1e-200, 1, 1]})
+    alone = clone(learner).fit(X, qid=qid, pairs=[[3, 2]])
+    np.testing.assert_array_equal(zero.predict(X), alone.predict(X))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,13 @@ def group_rows(qid: Any, n: int) -> Queries:
     if distinct.size == heads.size:
         return Queries(heads, np.append(starts, n).astype(np.int64), None)
     return _regroup(ids, first, number, starts, n)
+
+
+def kind_of_ids(ids: NDArray[Any]) -> str:
+    """The kind of some query ids, by the first: ids of different kinds are never equal."""
+    if ids.dtype.kind in "biuf" or isinstance(ids.flat[0], Number):
+        return "numbers"
+    return type(ids.flat[0]).__name__.removesuffix("_")
 
 
 def _as_array(qid: Any) -> NDArray[Any]:

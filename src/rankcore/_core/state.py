@@ -17,6 +17,13 @@ from rankcore._core.model_spec import ModelSpec, array_like, integer_table
 MOST_COUNTED = 2**50
 
 
+def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """A copy with room behind it, of zeros, which take no memory until they are written."""
+    wider = np.zeros(shape, dtype=array.dtype)
+    wider[tuple(slice(0, size) for size in array.shape)] = array
+    return wider
+
+
 @dataclass(kw_only=True)
 class LearnerState(Versioned):
     """What is saved of every learner, and what it goes on from.

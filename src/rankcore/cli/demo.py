@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankcore._core.replacing import replacing
 from rankcore.cli.registry import LEARNERS, RANKERS, Learner
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def write_png(result: Result, path: Path) -> None:
     ------
     ImportError
         If matplotlib is not installed.
-    OSError
+    OSError, ValueError
         If the file cannot be written.
     """
     from matplotlib.figure import Figure
@@ -322,7 +323,8 @@ def write_png(result: Result, path: Path) -> None:
     axes.set_title(f"Learning online: diabetes in {RANKS} ranks, {EPOCHS} shuffled passes")
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(path, format="png", dpi=150)
+    with replacing(path) as stream:
+        figure.savefig(stream, format="png", dpi=150)
 
 
 def _distinct(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

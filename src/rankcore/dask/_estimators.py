@@ -17,7 +17,7 @@ from rankcore._core.params import check_flag, check_option
 from rankcore.dask._engine import Client, count_of, delayed, engine_of, release
 from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, look, pieces_of, shards_of, without_columns
+from rankcore.dask._shards import Finding, check_kinds, look, pieces_of, shards_of, without_columns
 from rankcore.dask._watching import Watching
 
 # Of a model that is not fitted, the run, what is known of each shard, and a table of the columns:
@@ -70,24 +70,17 @@ class Distributed:
         held: list[Any] = []
         try:
             held = engine.compute(wanted)
-            found = run.gather(
-                [
-                    run.submit(
-                        look,
-                        shard,
-                        number,
-                        self._nan,
-                        self._by_length,
-                        what=f"look-shard-{number}",
-                    )
-                    for number, shard in enumerate(held)
-                ]
-            )
+            n = len(held)
+            columns = held, range(n), [self._nan] * n, [self._by_length] * n
+            names = [f"look-shard-{number}" for number in range(n)]
+            found = run.gather(run.submit_all(look, *columns, what=names))
             run.drop()
             run.numbers = [at for at, finding in enumerate(found) if finding is not None]
             run.shards = [held[at] for at in run.numbers]
             findings = [found[at] for at in run.numbers]
             _check_findings(findings)
+            if not _is_text(X):
+                check_kinds([finding.queries for finding in findings])
             if n_features is None and _is_text(X):
                 n_features = max(finding.n_features for finding in findings)
             form = _form(X, (qid, sample_weight), findings, n_features)

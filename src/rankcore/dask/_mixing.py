@@ -28,7 +28,7 @@ from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import Visits, WeightFacts, weights_of_classes
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
-from rankcore.ranking._pairs import Pairing, pair_by_label
+from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._queries import as_relevance
@@ -335,6 +335,7 @@ def fit_pairwise(
             "left to learn from"
         )
     fitted._largest_query = max(size[1] for size in sizes)
+    warn_of_pairs(max(size[2] for size in sizes))
     learner = MixedPairwise(model, fitted, run, prepared, orders, n_queries, mixing)
     monitor = watching.watch(model, fitted, form, True)
     Trainer(learner, MemoryRows(form, run, None, n_features=n_features), monitor).run()
@@ -438,9 +439,10 @@ def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
     return Prepared(shard.X, pairing, skipped, int(np.diff(queries.bounds).max()))
 
 
-def size_of(prepared: Prepared) -> tuple[int, int]:
-    """Queries that have pairs, and the rows of the largest of all."""
-    return int(prepared.pairing.visited().size), prepared.largest
+def size_of(prepared: Prepared) -> tuple[int, int, int]:
+    """Queries that have pairs, the rows of the largest of all, and the most pairs of a query."""
+    pairing = prepared.pairing
+    return pairing.visited().size, prepared.largest, int(pairing.n_pairs.max(initial=0))
 
 
 def learn_pairs(

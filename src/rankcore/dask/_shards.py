@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_labels, as_rows
 from rankcore._core.numbers import as_vector, extremes
-from rankcore._core.queries import group_rows
+from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
@@ -181,8 +181,9 @@ def shards_of(pieces: Sequence[Piece], n_shards: int, token: str, by_query: bool
         n_shards = min(n_shards, len(pieces))
         edges = [len(pieces) * i // n_shards for i in range(n_shards + 1)]
         groups = [list(pieces[a:b]) for a, b in pairwise(edges)]
+    given = isinstance(pieces[0], tuple)
     return [
-        delayed(_joined)(group, number, dask_key_name=f"rankcore-shard-{number}-{token}")
+        delayed(_joined)(group, number, given, dask_key_name=f"rankcore-shard-{number}-{token}")
         for number, group in enumerate(groups)
     ]
 
@@ -207,10 +208,16 @@ def _as_shard(piece: Any) -> Shard | None:
     return Shard(X, y, qid, weights) if y.size else None
 
 
-def _joined(pieces: Sequence[Any], number: int) -> Shard | None:
-    """One shard of several pieces, in their order; an error names it."""
+def _joined(pieces: Sequence[Any], number: int, given: bool) -> Shard | None:
+    """One shard of several pieces, in their order; an error names it.
+
+    ``given`` says whether pieces are blocks that were given, and not parts of files.
+    """
     try:
-        return join([_as_shard(piece) for piece in pieces])
+        parts = [_as_shard(piece) for piece in pieces]
+        if given:
+            check_kinds([part.qid for part in parts if part is not None])
+        return join(parts)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
 
@@ -304,6 +311,19 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         heaviest,
         lightest,
     )
+
+
+def check_kinds(blocks: Sequence[NDArray[Any] | None]) -> None:
+    """Raise ValueError if query ids are numbers in some blocks and strings in others.
+
+    Not of text files: those whose ids happen to be integers are parts of a file of words.
+    """
+    kinds = sorted({kind_of_ids(one) for one in blocks if one is not None})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"query ids are {' in some blocks and '.join(kinds)} in others; expected one kind in "
+            "all: 1 and '1' are different queries"
+        )
 
 
 def check_queries(findings: Sequence[Finding]) -> None:

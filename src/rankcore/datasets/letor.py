@@ -264,7 +264,8 @@ def iter_letor(
     Yields
     ------
     LetorData
-        A batch whose query ids are not all integers has them as str.
+        A batch whose query ids are not all integers has them as str. Words beside integers such as
+        01, which are 1 only where all ids are integers, raise ValueError.
 
     Raises
     ------

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.queries import kind_of_ids
 from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Part, Piece
 
 MAGIC = b"PAR1"
@@ -169,6 +170,7 @@ class ParquetRows(FileRows):
         """Features, labels, where queries begin, and bytes read."""
         seen: set[Any] = set()
         last: Any = None
+        kind = None
         before = 0
         n_rows = max(1, min(DECODED_VALUES // len(self.columns), BLOCK_ROWS))
         for path in map(str, self.sources):
@@ -183,6 +185,12 @@ class ParquetRows(FileRows):
                     starts = None
                     if self.qid is not None:
                         queries = _ids(self._arrow, batch.column(self.qid), self.qid, path)
+                        if kind not in (None, kind_of_ids(queries)):
+                            raise ValueError(
+                                f"{path}: column {self.qid!r} holds {kind_of_ids(queries)}, and in "
+                                f"the files before it {kind}; query ids must be of one kind"
+                            )
+                        kind = kind_of_ids(queries)
                         starts = np.empty(len(queries), dtype=np.bool_)
                         starts[0] = queries[0] != last
                         starts[1:] = queries[1:] != queries[:-1]

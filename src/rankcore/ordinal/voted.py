@@ -13,7 +13,7 @@ from rankcore._core.concurrency import reads
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
 from rankcore._core.params import check_option
-from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
+from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
 from rankcore.ordinal._votes import OUTPUTS, VotesRanks
@@ -62,7 +62,8 @@ class VotedState(OnlineState):
             return False
         for arrays in (self.by_feature, self.others):
             for name in arrays.keys() & set(PER_HYPOTHESIS):
-                arrays[name] = np.concatenate([arrays[name], np.zeros_like(arrays[name])])
+                n, *rest = arrays[name].shape
+                arrays[name] = widened(arrays[name], (2 * n, *rest))
         return True
 
     def copy(self) -> VotedState:
@@ -89,7 +90,7 @@ class VotedPRank(VotesRanks):
         Keep only the hypotheses of most votes, of equal ones the oldest; ``partial_fit`` copies
         them once per call. "auto" keeps 5000, or as many as take 256 MB, and warns if they hold
         less than half of the votes. None keeps all, which takes n_features numbers for each mistake
-        ever made.
+        ever made, and up to three times that while the array grows.
     tie : {"crammer", "strict"}, default="crammer"
         As in `PRank`.
     threshold_scale : "auto" or float, default="auto"

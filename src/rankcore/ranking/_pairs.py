@@ -328,7 +328,7 @@ def pair_by_list(
     Raises
     ------
     ValueError
-        If a pair is of two queries.
+        If a pair is of two queries, or the product of its weights underflows to 0.
     """
     n_queries = queries.ids.size
     query = query_numbers(queries)
@@ -347,7 +347,18 @@ def pair_by_list(
     total = np.ones(len(pairs)) if pair_weights is None else pair_weights
     if row_weights is not None:
         with np.errstate(over="ignore"):
-            total = total * row_weights[pairs[:, 0]] * row_weights[pairs[:, 1]]
+            winners, losers = row_weights[pairs[:, 0]], row_weights[pairs[:, 1]]
+            lost = (total > 0) & (winners > 0) & (losers > 0)
+            total = total * winners * losers
+        lost &= total == 0
+        if lost.any():
+            at = int(lost.argmax())
+            one, other = pairs[at].tolist()
+            raise ValueError(
+                f"pairs[{at}] weighs the product of its weight and those of rows {one} and "
+                f"{other}, which is too small for float64: use weights of similar size, or 0 for "
+                "what is to be left out"
+            )
     kept = total > 0
     pairs, total = pairs[kept], total[kept]
     order = np.argsort(query[pairs[:, 0]], kind="stable")

@@ -36,10 +36,11 @@ def demo(
         written, note = str(path), f"The loss curve as a picture: {path}"
     except ImportError:
         note = "For the loss curve as a picture: pip install 'rankcore[plot]'"
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if png is not None:
             raise
-        note = f"The loss curve as a picture: cannot write {path} ({error.strerror}); try --png"
+        why = getattr(error, "strerror", None) or error
+        note = f"The loss curve as a picture: cannot write {path} ({why}); try --png"
     if as_json:
         curves = {name: curve.tolist() for name, curve in result.curves.items()}
         print_facts({**asdict(result), "curves": curves, "png": written}, as_json)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rankcore._core.replacing import replacing
 from rankcore.cli.options import (
     DataArgument,
     JsonOption,
@@ -157,5 +158,6 @@ def _draw(found: Any, path: Path) -> None:
     from matplotlib import pyplot
 
     ax = found.plot()
-    ax.figure.savefig(path)
+    with replacing(path) as stream:
+        ax.figure.savefig(stream, format=path.suffix[1:] or None)
     pyplot.close(ax.figure)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+from rankcore._core.replacing import replacing
 from rankcore.cli.learning import Choice, fit
 from rankcore.cli.options import (
     JsonOption,
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from rankcore.cli.rows import Rows
 
 COLUMNS = ("trial", "model", "value", "seconds", "params")
+# Seconds between two writes of the table of trials, each of the whole file.
+WRITTEN = 5.0
 
 
 def tune(
@@ -139,19 +144,12 @@ def _generator(seed: int) -> np.random.Generator:
 
 @contextmanager
 def _table(path: Path | None) -> Iterator[Callable[[list[Any]], None]]:
-    """Write rows to a CSV file, each at once; None: nowhere."""
+    """Write rows to a CSV file; None: nowhere."""
     if path is None:
         yield lambda row: None
         return
-    with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(COLUMNS)
-
-        def write(row: list[Any]) -> None:
-            writer.writerow(row)
-            stream.flush()
-
-        yield write
+    with _Trials(path) as table:
+        yield table.add
 
 
 @dataclass
@@ -163,6 +161,40 @@ class _Trial:
     learner: Learner
     drawn: dict[str, Any]
     fitted: tuple[Any, Any] | None
+
+
+class _Trials:
+    """A CSV file of trials, replaced as a whole every few seconds and at the end.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._text = path, io.StringIO(newline="")
+        self._writer = csv.writer(self._text)
+        self._writer.writerow(COLUMNS)
+        self._written, self._changed = -inf, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._changed:
+            self._write()
+
+    def add(self, row: list[Any]) -> None:
+        """Append a trial."""
+        self._writer.writerow(row)
+        self._changed = True
+        if perf_counter() - self._written > WRITTEN:
+            self._write()
+
+    def _write(self) -> None:
+        with replacing(self._path) as stream:
+            stream.write(self._text.getvalue().encode())
+        self._written, self._changed = perf_counter(), False
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from rankcore._core.state import OnlineState
+from rankcore._core.state import OnlineState, widened
 from rankcore._ext.rows import Rows
 
 Arrays = dict[str, np.ndarray]
@@ -107,7 +107,7 @@ def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None)
         size = longest if longest == capacity else min(capacity, max(longest, 2 * list_capacity))
         for name in BY_ENTRY:
             if name in arrays:
-                arrays[name] = _widened(arrays[name], (arrays[name].shape[0], size))
+                arrays[name] = widened(arrays[name], (arrays[name].shape[0], size))
     if "starts" in arrays:
         if rows.columns is None:
             coming = which.size * rows.n_features
@@ -116,21 +116,15 @@ def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None)
         _tidy_values(arrays, coming)
 
 
-def _widened(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    wider = np.zeros(shape, dtype=array.dtype)
-    wider[tuple(slice(0, size) for size in array.shape)] = array
-    return wider
-
-
 def _grow_slots(arrays: Arrays, capacity: int) -> None:
     for name in BY_SLOT:
         if name in arrays:
-            arrays[name] = _widened(arrays[name], (capacity,))
+            arrays[name] = widened(arrays[name], (capacity,))
     for name in BY_PAIR:
         if name in arrays:
-            arrays[name] = _widened(arrays[name], (capacity, capacity))
+            arrays[name] = widened(arrays[name], (capacity, capacity))
     if "vectors" in arrays and "starts" not in arrays:
-        arrays["vectors"] = _widened(arrays["vectors"], (capacity, arrays["vectors"].shape[1]))
+        arrays["vectors"] = widened(arrays["vectors"], (capacity, arrays["vectors"].shape[1]))
 
 
 def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -144,12 +138,17 @@ def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 def _tidy_values(arrays: Arrays, coming: int) -> None:
     """Reserve room for values of sparse support vectors; when it is full, drop removed ones."""
-    room = arrays["vectors"].size
-    if int(arrays["book"][STORED]) + coming <= room:
+    room, stored = arrays["vectors"].size, int(arrays["book"][STORED])
+    if stored + coming <= room:
+        return
+    n_live = int(arrays["lengths"][: arrays["book"][N_SUPPORT]].sum())
+    wanted = 2 * (n_live + coming)
+    size = room if wanted <= room else max(2 * room, wanted)
+    if n_live == stored:  # nothing was removed, and all stays where it is
+        for name in BY_VALUE:
+            arrays[name] = widened(arrays[name][:stored], (size,))
         return
     place, ends = _live_values(arrays)
-    wanted = 2 * (place.size + coming)
-    size = room if wanted <= room else max(2 * room, wanted)
     for name in BY_VALUE:
         tidy = np.zeros(size, dtype=arrays[name].dtype)
         tidy[: place.size] = arrays[name][place]
@@ -193,10 +192,10 @@ def roomy(arrays: Arrays) -> Arrays:
     if arrays["slots"].shape[1] == 0:
         for name in BY_ENTRY:
             if name in out:
-                out[name] = _widened(out[name], (out[name].shape[0], 1))
+                out[name] = widened(out[name], (out[name].shape[0], 1))
     if "starts" in arrays and arrays["vectors"].size == 0:
         for name in BY_VALUE:
-            out[name] = _widened(out[name], (1,))
+            out[name] = widened(out[name], (1,))
     return out
 
 

@@ -118,8 +118,9 @@ default="oldest"
     Figure 2 of [1]_ in dual form [2]_. An example costs its kernel values with all support
     vectors, O(n_support * n_features), plus O(n_support**2) with "projectron". They are computed
     for a block of rows at once; the model is the same to the bit however a stream is cut into
-    blocks and calls, dense or CSR, on every CPU. Memory: n_support * (n_features + 6) numbers,
-    and n_support**2 more with "forgetron" and "projectron".
+    blocks and calls, dense or CSR, on every CPU. Memory: n_support * (n_features + 6) numbers, or
+    for CSR rows n_support * 6 and 3 for each 2 values that are stored; up to three times that while
+    arrays grow. With "forgetron" and "projectron" n_support**2 more.
 
     Weights are visits, as in `PRank`.
 
