@@ -1,22 +1,20 @@
 """Processes that start with rankcore imported: forks of one that does nothing else.
 
 A test that kills writers, or fills their disk, starts dozens; each would import for a second.
+For POSIX only.
 """
 
 import multiprocessing
 import os
 import sys
 
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(
-    [
-        "rankcore.datasets",
-        "rankcore.exporters.exporting",
-        "rankcore.io.model_file",
-        "rankcore.ordinal.prank",
-        "rankcore.ordinal.voted",
-    ]
-)
+IMPORTED = [
+    "rankcore.datasets",
+    "rankcore.exporters.exporting",
+    "rankcore.io.model_file",
+    "rankcore.ordinal.prank",
+    "rankcore.ordinal.voted",
+]
 
 
 class Child:
@@ -26,8 +24,10 @@ class Child:
     """
 
     def __init__(self, code, *args):
-        read, write = CONTEXT.Pipe(duplex=False)
-        self.process = CONTEXT.Process(target=_run, args=(code, [*map(str, args)], write))
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(IMPORTED)
+        read, write = context.Pipe(duplex=False)
+        self.process = context.Process(target=_run, args=(code, [*map(str, args)], write))
         self.process.start()
         write.close()
         self.output = os.fdopen(os.dup(read.fileno()), "rb")
