@@ -24,4 +24,6 @@ def client():
     with Client(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as client:
+        # Tests send many small messages; the client would keep each for up to 10 ms.
+        client.scheduler_comm.interval = 0.001
         yield client

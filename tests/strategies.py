@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 
 SHARES = {"quick": 0.2, "default": 1, "nightly": 10}
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 def examples(n, profile=None):

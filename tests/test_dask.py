@@ -54,8 +54,10 @@ def saved(model, tmp_path):
     return (tmp_path / "model").read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-@pytest.mark.parametrize("params", [{}, {"average": False}, {"shuffle": False}])
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [("dense", {}), ("csr", {"average": False}), ("csr", {"shuffle": False})],
+)
 @pytest.mark.parametrize("name", ORDINAL)
 def test_one_shard_is_the_model_of_memory(name, params, kind, client, rows, tmp_path):
     if name == "WidrowHoff":

@@ -86,11 +86,10 @@ def test_shards_of_queries_change_nothing(params, client, queries):
     X, y, qid = queries
     expected = rc.RankBoost(12, **params).fit(X, y, qid=qid)
     models = []
-    for kind in [np.asarray, sp.csr_matrix]:
-        for n in [1, 2, 4, 7]:
-            bX, by, bq = blocks(n, kind(X), y, qid)
-            model = rd.RankBoost(12, **params).fit(bX, by, qid=bq, n_shards=n)
-            models.append(model.to_local())
+    for kind, n in [(np.asarray, 1), (np.asarray, 4), (sp.csr_matrix, 2), (sp.csr_matrix, 7)]:
+        bX, by, bq = blocks(n, kind(X), y, qid)
+        model = rd.RankBoost(12, **params).fit(bX, by, qid=bq, n_shards=n)
+        models.append(model.to_local())
     assert all(same(model, models[0]) for model in models)
     close(models[0], expected)
     assert type(models[0]) is rc.RankBoost
@@ -107,7 +106,7 @@ def test_shards_of_one_query_change_nothing(step, client, labels):
         rd.BipartiteRankBoost(25, step=step)
         .fit(*blocks(n, X[rows], y[rows]), n_shards=n)
         .to_local()
-        for n, rows in [(1, order), (2, np.arange(4200)), (4, np.arange(4200)), (7, order)]
+        for n, rows in [(1, order), (4, np.arange(4200)), (7, order)]
     ]
     assert all(same(model, models[0]) for model in models)
     close(models[0], expected)

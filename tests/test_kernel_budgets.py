@@ -116,13 +116,13 @@ def test_a_budget_that_is_never_reached_changes_nothing(policy, epochs):
 @pytest.mark.parametrize("form", ["dense64", "csr32"])
 def test_sums_made_when_a_block_begins_are_those_made_row_by_row(learner, form):
     # Without a budget the known support vectors are summed ahead, in chunks of 1024; with one, not.
-    X, y = problem(3600, d=5, k=5)
+    X, y = problem(3000, d=5, k=5)
     rng = np.random.default_rng(0)
     y = rng.permutation(y)  # noise: most rows become support vectors
     X = FORMS[form](X)
     learner = clone(learner).set_params(gamma=0.3)
     free = clone(learner).fit(X, y)
-    held = clone(learner).set_params(budget=3600).fit(X, y)
+    held = clone(learner).set_params(budget=3000).fit(X, y)
     assert free.support_.size > 2 * 1024 + 64
     assert_array_equal(free.support_, held.support_)
     assert_array_equal(free.dual_coef_, held.dual_coef_)

@@ -75,13 +75,13 @@ LINES = st.builds(
     first=st.sampled_from([0, 1, "auto"]),
     finite=st.booleans(),
 )
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_texts_agree_with_the_plain_reader(lines, ending, first, finite):
     matches_reference(ending.join(lines).encode(), first, ensure_all_finite=finite)
 
 
 @given(text=st.binary(max_size=60), first=st.sampled_from([0, 1, "auto"]))
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_arbitrary_bytes(text, first):
     matches_reference(text, first)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import rankcore as rc
 from letor_rows import assert_rows, load
 from rankcore.datasets import LetorData, dump_letor, iter_letor, load_letor, open_rows, streams
+from strategies import examples
 
 
 def joined(batches):
@@ -29,7 +30,7 @@ def joined(batches):
     block=st.sampled_from([1, 50, 10**6]),
     by_queries=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_batches_are_whole_queries(sizes, rows, block, by_queries):
     qid = np.repeat(np.arange(len(sizes)), sizes)
     X = sp.random(qid.size, 5, 0.5, format="csr", random_state=0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from letor_rows import load, same_bits
 from rankcore.datasets import dump_letor, load_letor
-from strategies import csr_matrices
+from strategies import csr_matrices, examples
 
 IDS = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\v\f\0#="), min_size=1)
 
@@ -27,7 +27,7 @@ IDS = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\v\f\0#=")
     words=st.booleans(),
     comments=st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_round_trips(X, dtype, dense, zero_based, values, ids, words, comments):
     n_rows = X.shape[0]
     X = X.astype(np.float64)

@@ -1,17 +1,14 @@
 """How files appear: whole or not at all, with links, modes, kills, full disks and other writers."""
 
 import os
-import resource
-import signal
 import stat
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 
 import rankcore as rc
+from children import Child, run
 from rankcore._core.replacing import PREFIX, Workshop, remove_abandoned, replacing
 from rankcore.datasets import Run, dump_letor, open_rows, write_run
 
@@ -110,16 +107,13 @@ def test_what_is_no_file_is_not_replaced(way, model, tmp_path):
 # ---------------------------------------------------------------- full disks
 
 
-def limited(size):
-    """Let no file of this process grow beyond a size, which is how a full disk looks."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
 FULL = """
-import sys, numpy as np, rankcore as rc
+import resource, signal, sys, numpy as np, rankcore as rc
 from rankcore.datasets import Run, dump_letor, open_rows, write_run
 way, path, rows = sys.argv[1:]
+# No file may grow beyond a size, which is how a full disk looks.
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 X, y = np.random.default_rng(0).normal(size=(3000, 40)), np.arange(3000) % 3
 try:
     if way == "cache":
@@ -147,14 +141,8 @@ def test_a_full_disk_is_an_error_that_names_the_file(way, tmp_path):
     if way != "cache":
         path.write_text("older")
     before = os.listdir(path.parent)
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, way, path, tmp_path / "rows.txt"],
-        preexec_fn=lambda: limited(40_000),
-        stderr=subprocess.PIPE,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 7, done.stderr
+    status, output = run(FULL, way, path, tmp_path / "rows.txt")
+    assert status == 7, output
     assert os.listdir(path.parent) == before
     assert way == "cache" or path.read_text() == "older"
 
@@ -236,14 +224,10 @@ def test_what_a_kill_leaves_is_removed_by_the_next_writer(way, model, tmp_path):
     rng = np.random.default_rng(0)
     left = 0
     for _ in range(int(os.environ.get("RANKCORE_KILLS", "4"))):
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITING, way, tmp_path], stdout=subprocess.PIPE
-        )
-        with process:
+        with Child(WRITING, way, tmp_path) as child:
             for _ in range(3):
-                assert process.stdout.readline()
+                assert child.output.readline()
             time.sleep(rng.uniform(0, 0.05))
-            process.kill()
         left += len(hidden(tmp_path))
         rc.save(model, tmp_path / "next")
         assert hidden(tmp_path) == []
@@ -277,8 +261,8 @@ os._exit(9)
 @pytest.mark.parametrize("place", ["before the lock", "unlocked", "full", "in removing"])
 def test_a_kill_at_any_place(place, tmp_path):
     (tmp_path / "kept").write_text("x")
-    done = subprocess.run([sys.executable, "-c", DYING, place, tmp_path / "target"], check=False)
-    assert done.returncode == 9
+    status, output = run(DYING, place, tmp_path / "target")
+    assert status == 9, output
     assert len(hidden(tmp_path)) == 1
     with replacing(tmp_path / "new") as stream:
         stream.write(b"new")
@@ -289,11 +273,9 @@ def test_a_kill_at_any_place(place, tmp_path):
 def test_a_living_writer_keeps_its_folder(tmp_path):
     with replacing(tmp_path / "slow") as stream:
         stream.write(b"slow")
-        command = [sys.executable, "-c", WRITING, "save", tmp_path]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        with Child(WRITING, "save", tmp_path) as child:
             for _ in range(4):
-                assert process.stdout.readline()
-            process.kill()
+                assert child.output.readline()
         with replacing(tmp_path / "quick") as other:  # in this process, too
             other.write(b"quick")
     assert (tmp_path / "slow").read_bytes() == b"slow"
@@ -347,20 +329,18 @@ def test_many_writers_of_one_folder(tmp_path):
         "    with replacing(f'{sys.argv[1]}/{sys.argv[2]}') as stream:\n"
         "        stream.write(b'x' * 10)\n"
     )
-    processes = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(i % 2)]) for i in range(4)
-    ]
-    assert [process.wait(timeout=120) for process in processes] == [0] * 4
+    for child in [Child(code, tmp_path, i % 2) for i in range(4)]:
+        with child:
+            assert child.wait() == 0
     assert sorted(os.listdir(tmp_path)) == ["0", "1"]
 
 
 # ---------------------------------------------------------------- caches
 
 CACHING = """
-import sys
+import sys, time
 from rankcore.datasets import open_rows
-print("ready", flush=True)
-sys.stdin.readline()
+time.sleep(max(0, float(sys.argv[3]) - time.monotonic()))
 rows = open_rows(sys.argv[1], cache=sys.argv[2])
 rows.check()
 print(rows.facts().n_rows)
@@ -371,21 +351,12 @@ def test_processes_make_the_same_cache_at_once(tmp_path):
     rng = np.random.default_rng(0)
     dump_letor(rng.normal(size=(5000, 20)), np.arange(5000) % 3, tmp_path / "rows.txt")
     for round_ in range(3):
-        command = [sys.executable, "-c", CACHING, tmp_path / "rows.txt", tmp_path / f"c{round_}"]
-        processes = [
-            subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-            for _ in range(4)
-        ]
-        for process in processes:
-            assert process.stdout.readline() == b"ready\n"
-        for process in processes:
-            process.stdin.write(b"\n")
-            process.stdin.flush()
-        for process in processes:
-            shown, said = process.communicate(timeout=120)
-            assert (process.returncode, shown) == (0, b"5000\n"), said
+        args = tmp_path / "rows.txt", tmp_path / f"c{round_}", time.monotonic() + 0.2
+        children = [Child(CACHING, *args) for _ in range(4)]
+        for child in children:
+            with child:
+                assert child.output.read() == b"5000\n"
+                assert child.wait() == 0
     assert hidden(tmp_path) == []
 
 

@@ -102,7 +102,7 @@ def test_an_order_has_each_row_once_and_is_repeatable(kind, queries, small, tmp_
     block=st.sampled_from([1, 50, 10**6]),
     with_qid=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_parts_end_where_they_are_full(sizes, n_values, n_rows, block, with_qid):
     qid = np.repeat(np.arange(len(sizes)), sizes)
     X = sp.random(qid.size, 5, 0.5, format="csr", random_state=0)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from rankcore._core.inputs import as_rows
 from rankcore._ext import ordinal, rows
 from rankcore._ext.online_loop import learn
-from strategies import csr_matrices
+from strategies import csr_matrices, examples
 
 
 def products(X, w):
@@ -22,7 +22,7 @@ def products(X, w):
 
 
 @given(X=csr_matrices(max_features=12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_every_form_is_the_same_matrix(X):
     dense = X.toarray()
     w = np.arange(1.0, X.shape[1] + 1)  # integers: exact in any order of summation

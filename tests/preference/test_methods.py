@@ -23,6 +23,7 @@ from rankcore.preference import (
 from rankcore.preference.costs import METHODS
 from rankcore.preference.sequential import Sliding
 from reference import preference as plain
+from strategies import NIGHTLY
 
 orders = st.integers(1, 40).flatmap(lambda n: st.permutations(range(n)))
 
@@ -104,15 +105,17 @@ def test_insertion_asks_as_a_binary_search():
         assert np.mean(counts) == pytest.approx(call_plan(n)["insertion"].calls)
 
 
+@pytest.mark.sampled
 def test_insertion_of_the_first_k_asks_as_planned():
-    for n in range(2, 7):
+    for n in range(2, 7 if NIGHTLY else 6):
         for k in range(1, n):
             counts = [ranked(p, "insertion", k)[1].n_calls_ for p in permutations(range(n))]
             assert np.mean(counts) == pytest.approx(call_plan(n, k)["insertion"].calls)
 
 
+@pytest.mark.sampled
 def test_heap_asks_at_most_as_planned():
-    for n in range(1, 7):
+    for n in range(1, 7 if NIGHTLY else 6):
         for k in range(1, n + 1):
             counts = [ranked(p, "heap", k)[1].n_calls_ for p in permutations(range(n))]
             assert np.mean(counts) <= call_plan(n, k)["heap"].calls
@@ -240,6 +243,7 @@ def test_a_million_items_and_the_first_hundred_of_them():
     assert len(calls) < 100
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("top_k", [None, 5])
 def test_every_budget_gives_an_order(method, top_k):
@@ -247,7 +251,8 @@ def test_every_budget_gives_an_order(method, top_k):
     full = PreferenceRanker(from_scores(-items), method=method, top_k=top_k, random_state=0)
     best = full.rank(items)
     losses = []
-    for budget in range(0, full.n_calls_ + 2):
+    step = 1 if NIGHTLY else max(1, full.n_calls_ // 40)
+    for budget in sorted({0, 1, full.n_calls_, *range(2, full.n_calls_ + 2, step)}):
         ranker = PreferenceRanker(
             from_scores(-items), method=method, top_k=top_k, max_calls=budget, random_state=0
         )

@@ -310,8 +310,10 @@ WEIGHTS = {
 
 @pytest.mark.parametrize("w", WEIGHTS, ids=str)
 def test_weighted_losses_by_the_definition(w):
-    for labels in product([0, 1, 2], repeat=4):
-        for order in permutations(range(4)):
+    # Six of the 24 orders with each labels, and the next six with the next.
+    orders = list(permutations(range(4)))
+    for number, labels in enumerate(product([0, 1, 2], repeat=4)):
+        for order in orders[number % 4 :: 4]:
             plain_loss = plain.order_loss(order, labels, WEIGHTS[w])
             assert order_loss(order, labels, w) == pytest.approx(float(plain_loss), abs=1e-15)
         for h in (CYCLE4, HALVES):
