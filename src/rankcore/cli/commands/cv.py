@@ -183,7 +183,7 @@ def measured(
     if ranker or metrics:
         scores = ranking_scores(estimator, rows, qid)
         return dict(evaluate(y, scores, qid=qid, metrics=metrics or DEFAULT_MEASURES))
-    classes = estimator.classes_ if classes is None else classes
+    classes = estimator.ranks_ if classes is None else classes
     ranks, predicted = encode(y, classes), encode(estimator.predict(rows), classes)
     return {
         "rank_loss": rank_loss(ranks, predicted),
