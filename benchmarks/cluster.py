@@ -135,7 +135,7 @@ def sent_of_a_pass(X: Any, y: Any) -> None:
     edges = np.linspace(0, y.size, N_BLOCKS + 1).astype(int)
     shards = [Shard(X[a:b], y[a:b], None) for a, b in pairwise(edges)]
     model = rc.PRank(max_iter=1, random_state=0).fit(X, y)  # for its scale
-    state = model._new_state(n_features, model.classes_.size)
+    state = model._new_state(n_features, model.ranks_.size)
     state.others["scale"][:] = model._state.others["scale"]
     whole = megabytes(state)
     print(f"{y.size} rows in {N_BLOCKS} shards, {n_features} features; a whole model {whole}")

@@ -3,13 +3,17 @@
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankcore.metrics import (
     accuracy_within,
+    brier_score,
     confusion_by_rank,
+    log_loss,
     macro_rank_loss,
     max_rank_loss,
     quadratic_weighted_kappa,
@@ -160,8 +164,52 @@ def test_labels_say_the_order_of_strings():
         assert measure(*odd, labels=turned) == measure(*numbers)
     table = confusion_by_rank(y, predicted, labels=labels)
     assert table.tolist() == confusion_by_rank(*numbers, labels=[0, 1, 2]).tolist()
-    proba = [[1, 0, 0]] * 4
-    assert ranked_probability_score(y, proba, labels=labels) == np.mean(numbers[0])
+    # Columns as of predict_proba: high, low, mid.
+    proba = [[0, 1, 0]] * 4
+    assert ranked_probability_score(y, proba, classes=labels) == np.mean(numbers[0])
+    assert ranked_probability_score(y, proba, labels=sorted(labels), classes=labels) == np.mean(
+        numbers[0]
+    )
+    half = [[0.0, 0.5, 0.5]] * 4
+    expected = brier_score(numbers[0], [[0.5, 0.5, 0.0]] * 4)
+    assert brier_score(y, half, labels=sorted(labels)) == expected
+    assert brier_score(y, half, classes=labels) == expected
+    assert log_loss(y[:2], half[:2], classes=labels) == pytest.approx(np.log(2), rel=ROUNDING)
+
+
+def test_an_ordered_categorical_says_the_order():
+    labels = ["low", "mid", "high"]
+    y, predicted = ["low", "mid", "high", "high"], ["mid", "mid", "high", "low"]
+    categorical = pd.Series(pd.Categorical(y, labels, ordered=True))
+    enum = pl.Series(y, dtype=pl.Enum(labels))
+    proba = np.eye(3)[[0, 1, 2, 2]]
+    for measure, _ in ORDINAL.values():
+        expected = measure(y, predicted, labels=labels)
+        assert measure(categorical, predicted) == measure(enum, predicted) == expected
+        assert measure(pd.Categorical(y, labels, ordered=True), predicted) == expected
+    expected = ranked_probability_score(y, proba, classes=labels)
+    assert ranked_probability_score(categorical, proba) == expected
+    assert confusion_by_rank(categorical, predicted)[2].tolist() == [1, 0, 1]
+
+
+def test_orders_of_words_that_are_missing_or_contradict_are_refused():
+    labels = ["low", "mid", "high"]
+    y, proba = ["low", "mid", "high"], np.eye(3)
+    categorical = pd.Series(pd.Categorical(y, labels, ordered=True))
+    with pytest.raises(TypeError, match="ranks_ of a model"):
+        rank_loss(y, y)
+    with pytest.raises(TypeError, match="require classes="):
+        ranked_probability_score(y, proba, labels=sorted(labels))
+    with pytest.raises(ValueError, match="ascending order"):
+        ranked_probability_score(y, proba, labels=labels, classes=labels)
+    with pytest.raises(ValueError, match="ascending order"):
+        brier_score(y, proba, labels=labels)
+    with pytest.raises(ValueError, match="contradict"):
+        rank_loss(categorical, y, labels=sorted(labels))
+    with pytest.raises(ValueError, match="are not those of labels"):
+        ranked_probability_score(y, proba, labels=["a", "b", "c"], classes=labels)
+    with pytest.raises(ValueError, match="are not the labels"):
+        ranked_probability_score([1, 2, 3], proba, labels=[1, 2, 3], classes=[3, 2, 1])
 
 
 def test_the_table_of_measures_says_what_is_better():

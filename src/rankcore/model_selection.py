@@ -1,4 +1,4 @@
-"""Cross-validation of rankers: folds of whole queries."""
+"""Cross-validation: folds of whole queries for rankers, labels as they are for words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.tables import Table, fold_table
 from rankcore.ranking._queries import as_relevance, query_means, take_queries
 
-__all__ = ["QueryKFold", "QueryScores", "cross_validate_queries"]
+__all__ = ["QueryKFold", "QueryScores", "cross_val_predict", "cross_validate_queries"]
 
 
 class QueryKFold:
@@ -282,3 +282,119 @@ def _grows(name: str) -> bool:
     from rankcore.metrics.names import greater_is_better
 
     return bool(greater_is_better(name))
+
+
+def cross_val_predict(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    n_jobs: int | None = None,
+    params: dict[str, Any] | None = None,
+    method: str = "predict",
+) -> NDArray[Any]:
+    """Predict each row by a model that has not learned from it, labels as they are.
+
+    As `sklearn.model_selection.cross_val_predict`, which gives the learner numbers in place of
+    words, in alphabetical order, so that the order of the ranks is lost.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier, an ordinal learner, or a pipeline or search around one.
+    X : array-like or scipy sparse, shape (n_samples, n_features)
+    y : array-like, shape (n_samples,)
+        Labels.
+    groups : array-like, shape (n_samples,), optional
+        For the splitter.
+    cv : int, splitter or iterable, optional
+        Parts, of which each row is held out in one; by default five, stratified by label.
+    n_jobs : int, optional
+        Processes; None is 1, -1 one per processor.
+    params : dict, optional
+        More arguments of ``fit``, sliced as the rows are if they are as long.
+    method : str, default="predict"
+        Method of the fitted models: ``"predict"``, ``"predict_proba"``, ``"decision_function"`` ...
+
+    Returns
+    -------
+    ndarray, shape (n_samples,) or (n_samples, n_classes)
+        Results, row by row. Columns are those of ``classes_`` of a model that is fitted to all
+        rows; one that a model lacks has probability 0, or else the least finite number.
+
+    Raises
+    ------
+    ValueError
+        If a row is held out never or twice, or the models differ in form.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> X = np.linspace(-1, 1, 90).reshape(-1, 1)
+    >>> y = np.repeat(["bad", "ok", "good"], 30)
+    >>> learner = rc.CalibratedOrdinal(classes=["bad", "ok", "good"])
+    >>> table = rc.model_selection.cross_val_predict(learner, X, y, method="predict_proba")
+    >>> table[[0, 45, 89]].argmax(axis=1)  # columns: bad, good, ok
+    array([0, 2, 1])
+    """
+    from sklearn.model_selection import cross_validate
+
+    if type(y).__name__ == "Categorical":  # which scikit-learn does not slice
+        import pandas as pd
+
+        y = pd.Series(y)
+    found = cross_validate(
+        estimator,
+        X,
+        y,
+        groups=groups,
+        scoring=_no_score,
+        cv=cv,
+        n_jobs=n_jobs,
+        params=params,
+        return_estimator=True,
+        return_indices=True,
+        error_score="raise",
+    )
+    parts, models = found["indices"]["test"], found["estimator"]
+    rows = np.concatenate(parts)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if not np.array_equal(np.sort(rows), np.arange(n)):
+        raise ValueError("cv must hold out each row in one part; use cross_validate for others")
+    from sklearn.utils import _safe_indexing
+
+    results = [
+        np.asarray(getattr(model, method)(_safe_indexing(X, part)))
+        for model, part in zip(models, parts, strict=True)
+    ]
+    if method != "predict" and any(one.ndim == 2 for one in results):
+        results = _same_columns(results, models, method)
+    table = np.concatenate(results)
+    return table[np.argsort(rows)]
+
+
+def _no_score(estimator: Any, X: Any, y: Any) -> float:
+    """Score for `cross_validate` where only the models are wanted."""
+    return 0.0
+
+
+def _same_columns(results: list[Any], models: list[Any], method: str) -> list[Any]:
+    """Tables with a column for each class that any model knows."""
+    classes = [model.classes_ for model in models]
+    known = np.unique(np.concatenate(classes))
+    if all(of_model.size == known.size for of_model in classes):
+        return results
+    found = []
+    for table, of_model in zip(results, classes, strict=True):
+        if table.ndim == 1:
+            raise ValueError(
+                f"a part has rows of {of_model.tolist()} alone among the labels {known.tolist()}, "
+                f"and {method} has then one column: name all in classes= of the learner"
+            )
+        least = 0.0 if method == "predict_proba" else np.finfo(table.dtype).min
+        whole = np.full((len(table), known.size), least)
+        whole[:, np.searchsorted(known, of_model)] = table
+        found.append(whole)
+    return found

@@ -14,9 +14,17 @@ from rankcore._ext.rows import Rows, csr_rows, dense_rows
 MAX_FEATURES = 2**31 - 1
 # Labels are encoded this many at a time, so that no temporary grows with the data.
 LABEL_BLOCK = 8192
+# Labels that a message lists.
+MOST_SHOWN = 20
 _ENCODERS = (
     "encode it first, with OneHotEncoder or TargetEncoder of sklearn.preprocessing; trees take "
     "columns of a category dtype as they are: RankBoost(max_leaf_nodes=31)"
+)
+_NUMBERED = (
+    ". Tools of scikit-learn that number words (cross_val_predict for probabilities, voting, "
+    "stacking, bagging) number them alphabetically, which is not their rank: use "
+    "rankcore.model_selection.cross_val_predict, or number the labels by rank yourself, 0 for the "
+    "lowest, and leave classes out"
 )
 
 
@@ -249,10 +257,7 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
     refuse_mask(y, "y")
-    dtype: Any = getattr(y, "dtype", None)
-    classes = None
-    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
-        classes = np.asarray(dtype.categories)
+    classes = order_of(y)
     if isinstance(y, list | tuple) and any(isinstance(one, str) and one[-1:] == "\0" for one in y):
         raise ValueError("y has a string that ends in a zero byte, which NumPy drops: strip it")
     labels = np.asarray(y)
@@ -276,6 +281,14 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
         if str in kinds and len(kinds) > 1:
             raise ValueError("y mixes strings with other labels; use labels of one type")
     return _with_order(labels, "Input y"), classes
+
+
+def order_of(y: Any) -> np.ndarray | None:
+    """The categories of an ordered pandas categorical or a polars Enum; None for other labels."""
+    dtype: Any = getattr(y, "dtype", None)
+    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
+        return np.asarray(dtype.categories)
+    return None
 
 
 def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
@@ -319,8 +332,14 @@ def check_classes(classes: Any) -> np.ndarray:
     return classes
 
 
-def find_classes(labels: np.ndarray) -> np.ndarray:
+def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
     """The distinct labels in ascending order: the ranks that a fit distinguishes.
+
+    Parameters
+    ----------
+    labels : ndarray
+    learner : str
+        Name of the class that wants them, for messages.
 
     Raises
     ------
@@ -329,9 +348,13 @@ def find_classes(labels: np.ndarray) -> np.ndarray:
         for what looks like a continuous target.
     """
     if labels.dtype.kind in "US":
+        found = np.unique(labels)
+        shown = found[:MOST_SHOWN].tolist()
+        more = ", ..." if found.size > MOST_SHOWN else ""
         raise ValueError(
-            "string labels have no order of their own: list them in classes=, lowest rank first "
-            "(or pass an ordered pandas categorical or a polars Enum)"
+            "string labels have no order of their own: list them, lowest rank first, as in "
+            f"{learner}(classes=[{', '.join(map(repr, shown))}{more}]), which has them in "
+            "alphabetical order: put them into that of the ranks"
         )
     classes = np.unique(labels[:LABEL_BLOCK])
     for start in range(LABEL_BLOCK, labels.size, LABEL_BLOCK):
@@ -376,8 +399,10 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     O(n log k) time; the result is the only memory that grows with n.
     """
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
+        words = classes.dtype.kind in "US"
         raise ValueError(
             f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
+            + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
         )
     sorter = None if (classes[:-1] < classes[1:]).all() else np.argsort(classes)
     ranks = np.empty(labels.size, dtype=np.int32)

@@ -153,7 +153,7 @@ class Specified(Documented):
 
     def _rank_of(self, label: Any) -> int:
         """The number of a label, from 0."""
-        known: list[Any] = self.classes_.tolist() if hasattr(self, "classes_") else []
+        known: list[Any] = self.ranks_.tolist() if hasattr(self, "ranks_") else []
         if not known:
             raise ValueError(f"{type(self).__name__} has one score per row: output must be None")
         if label not in known:

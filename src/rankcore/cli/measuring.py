@@ -55,7 +55,7 @@ def measured(
     if learner.ranks_queries or metrics:
         scores = ranking_scores(estimator, rows.X, rows.qid)
         return dict(evaluate(rows.y, scores, qid=rows.qid, metrics=metrics or DEFAULT_MEASURES))
-    classes = estimator.classes_ if classes is None else classes
+    classes = estimator.ranks_ if classes is None else classes
     return label_measures(encode(rows.y, classes), encode(estimator.predict(rows.X), classes))
 
 

@@ -93,7 +93,7 @@ def fit_members(
             "a fit on a cluster requires early_stopping_rounds=None, for ensembles take no "
             f"held-out rows there; found {model.early_stopping_rounds!r}"
         )
-    known = classes_of(findings, classes)
+    known = classes_of(model, findings, classes)
     n_features = findings[0].n_features
     base = model._new_state(n_features, known.size)
     fix_scale_of(base, model, findings)
@@ -271,7 +271,7 @@ def learn_block(
     weights: Weighing | None,
 ) -> tuple[Block, Moved]:
     """Members after a pass, and by how many steps each example moved the thresholds of all."""
-    rows, ranks = as_rows(whole.X), encode(whole.y, model.classes_)
+    rows, ranks = as_rows(whole.X), encode(whole.y, model.ranks_)
     order = visits[1]
     state = deepcopy(block.state)
     for name, array in state.by_feature.items():
@@ -284,7 +284,7 @@ def learn_block(
     n_lanes = state.others["survived"].size
     n_members = min(state.settings["n_estimators"] - block.before, n_lanes)
     bound = model._bind_members(state, n_members, block.before)
-    moved = np.zeros((n, model.classes_.size - 1), dtype=np.int32)
+    moved = np.zeros((n, model.ranks_.size - 1), dtype=np.int32)
     lanes = block.first - block.before, block.last - block.before
     seed = int(state.others["seed"][0])
     block_rows = model._block_rows(rows, model._state)
@@ -320,7 +320,7 @@ def follow_members(
     model: Any,
 ) -> OnlineState:
     """The mean after a pass."""
-    rows, ranks = as_rows(whole.X), encode(whole.y, model.classes_)
+    rows, ranks = as_rows(whole.X), encode(whole.y, model.ranks_)
     learner, state = copy(model), deepcopy(mean)
     learner._state = state
     learner._moved = np.asarray(np.sum(moves, axis=0, dtype=np.int32))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_rows, check_classes, encode, find_classes
+from rankcore._core.inputs import as_rows, encode
 from rankcore._core.numbers import power_of_two
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
@@ -23,6 +23,7 @@ from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries
 from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
+from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import Visits, WeightFacts, weights_of_classes
@@ -63,7 +64,7 @@ def fit_ordinal(
     """
     model._check_params()
     n_features = findings[0].n_features
-    known = classes_of(findings, classes)
+    known = classes_of(model, findings, classes)
     base = model._new_state(n_features, known.size)
     n_rows = sum(finding.n_rows for finding in findings)
     fix_scale_of(base, model, findings)
@@ -140,11 +141,10 @@ class MixedOrdinal(OnlineLearner):
         report(Progress(number, self.n_iterations, self._n_rows, self._n_rows, mean))
 
 
-def classes_of(findings: Sequence[Finding], classes: Any) -> NDArray[Any]:
+def classes_of(model: Any, findings: Sequence[Finding], classes: Any) -> NDArray[Any]:
     """Every label, lowest rank first: those given, or all that the shards have."""
-    if classes is not None:
-        return check_classes(classes)
-    return find_classes(np.unique(np.concatenate([finding.labels for finding in findings])))
+    found = np.unique(np.concatenate([finding.labels for finding in findings]))
+    return ranks_among(found, None, model._declared(classes), type(model).__name__)
 
 
 def weighing_of(
@@ -262,7 +262,7 @@ def learn_ordinal(
 ) -> Change:
     """What has changed of a model after a pass over a shard."""
     try:
-        rows, ranks = as_rows(shard.X), encode(shard.y, model.classes_)
+        rows, ranks = as_rows(shard.X), encode(shard.y, model.ranks_)
         learner, sent = copy(model), model._state
         learner._state = state = sent.onto()
         state.log.append([0, 0, 0])

@@ -181,7 +181,7 @@ def rank(
     inner = subject.transformed(x)
     values = subject.values(x)[0]
     row = Subject(learner).values(inner)[0]
-    labels = learner.classes_.tolist() if hasattr(learner, "classes_") else []
+    labels = learner.ranks_.tolist() if hasattr(learner, "ranks_") else []
     tasks = tasks_of(subject.scoring, row.size, max(len(labels), 2), subject.name)
     mean = np.zeros(row.size)
     if background is not None:

@@ -95,7 +95,7 @@ class Described:
             return Answers(None, ranks)
         scores = np.asarray(last.project(rows), dtype=np.float64)
         return Answers(
-            scores, ranks, None if self.calibration is None else last.predict_proba(rows)
+            scores, ranks, None if self.calibration is None else last._probabilities(rows)
         )
 
 
@@ -156,7 +156,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     if names is None:
         found = getattr(first, "feature_names_in_", None)
         names = None if found is None else [*found]
-    classes = getattr(last, "classes_", None)
+    classes = getattr(last, "ranks_", None)
     return Described(
         model,
         name,

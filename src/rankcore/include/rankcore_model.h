@@ -363,7 +363,7 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
  * this call alone. Allocates nothing. Rows are not checked: see rc_model_check_rows.
  *
  * A score is Python's `project` of an ordinal learner and `predict` of a ranker; NaN of the
- * multiclass perceptron, which has none. A rank is 0 .. n_ranks - 1 in the order of `classes_`.
+ * multiclass perceptron, which has none. A rank is 0 .. n_ranks - 1 in the order of `ranks_`.
  * Costs what the functions of rankcore.h for the model's form cost. */
 static inline int32_t rc_model_answer(const rc_model *model, const rc_rows *X, double *scores,
                                       int32_t *ranks, void *room)

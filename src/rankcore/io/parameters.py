@@ -57,9 +57,9 @@ def encode_param(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return encode_generator(value)
-    # Names of measures, or one value for each feature.
-    named = name in ("eval_metric", "monotonic_cst", "categorical_features")
-    if named and (isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1):
+    # Names of measures, one value for each feature, or labels.
+    named = name in ("eval_metric", "monotonic_cst", "categorical_features", "classes")
+    if named and (isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1):
         return [encode_param(f"an entry of {name}", one) for one in value]
     if isinstance(value, dict) and name in ("class_weight", "monotonic_cst"):
         pairs = [

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import Floats, as_weights, refuse_mask, scaled, weighted_mean
+from rankcore._core.numbers import Floats, as_weights, scaled, weighted_mean
+from rankcore.metrics.labels import as_column, as_numbers, known_labels, ordered, places_of
 
 # Labels of the largest table of confusion: it takes 128 MiB.
 LARGEST_TABLE = 4096
@@ -23,7 +24,8 @@ def rank_loss(y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: An
         True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
         any labels.
     labels : array-like, shape (k,), optional
-        All labels, lowest first: a label's rank is then its place among them. Needed for strings.
+        All labels, lowest rank first: a label's rank is then its place among them. Required for
+        words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights of the rows.
 
@@ -165,8 +167,8 @@ def quadratic_weighted_kappa(
     y_true, y_pred : array-like, shape (n,)
         True and predicted labels.
     labels : array-like, shape (k,), optional
-        All labels, lowest first. None: the numbers that occur in ``y_true`` or ``y_pred``, in their
-        order; the distance of two is by how many places they differ.
+        All labels, lowest first, as for `rank_loss`. None: the numbers that occur in ``y_true`` or
+        ``y_pred``, in their order; the distance of two is by how many places they differ.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights of the rows.
 
@@ -188,7 +190,7 @@ def quadratic_weighted_kappa(
     0.8
     """
     truth, guess = _columns(y_true, y_pred)
-    known = known_labels(truth, guess, labels)
+    known = known_labels(truth, guess, ordered(labels, y_true, y_pred))
     a, b = (
         places_of(name, x, known).astype(np.float64)
         for name, x in (("y_true", truth), ("y_pred", guess))
@@ -221,7 +223,8 @@ def confusion_by_rank(
     y_true, y_pred : array-like, shape (n,)
         True and predicted labels.
     labels : array-like, shape (k,), optional
-        All labels, lowest first. None: the numbers that occur in ``y_true`` or ``y_pred``.
+        All labels, lowest first, as for `rank_loss`. None: the numbers that occur in ``y_true`` or
+        ``y_pred``.
     normalize : {"true", "pred", "all"}, optional
         Make every row, every column, or everything add up to 1; what has nothing in it stays 0.
     sample_weight : array-like, shape (n,), optional
@@ -247,7 +250,7 @@ def confusion_by_rank(
     if normalize not in (None, "true", "pred", "all"):
         raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; found {normalize!r}")
     truth, guess = _columns(y_true, y_pred)
-    known = known_labels(truth, guess, labels)
+    known = known_labels(truth, guess, ordered(labels, y_true, y_pred))
     k = known.size
     if k > LARGEST_TABLE:
         raise ValueError(
@@ -306,8 +309,9 @@ def _losses_by_rank(y_true: Any, y_pred: Any, labels: Any, sample_weight: Any) -
 def _ranks(y_true: Any, y_pred: Any, labels: Any) -> tuple[Floats, Floats]:
     """True and predicted ranks as numbers."""
     truth, guess = _columns(y_true, y_pred)
+    labels = ordered(labels, y_true, y_pred)
     if labels is None:
-        return _as_numbers("y_true", truth), _as_numbers("y_pred", guess)
+        return as_numbers("y_true", truth), as_numbers("y_pred", guess)
     known = known_labels(truth, guess, labels)
     return (
         places_of("y_true", truth, known).astype(np.float64),
@@ -322,60 +326,6 @@ def _columns(y_true: Any, y_pred: Any) -> tuple[NDArray[Any], NDArray[Any]]:
             f"y_true and y_pred must have the same length; found {truth.size} and {guess.size}"
         )
     return truth, guess
-
-
-def as_column(name: str, x: Any) -> NDArray[Any]:
-    """Labels as an array of one dimension."""
-    refuse_mask(x, name)
-    array = np.asarray(x)
-    if array.dtype.kind == "O":  # of pandas, say: strings or numbers after all
-        array = np.array(array.tolist())
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; found shape {array.shape}")
-    if array.size == 0:
-        raise ValueError(f"{name} is empty; a mean needs at least one row")
-    return array
-
-
-def _as_numbers(name: str, x: NDArray[Any]) -> Floats:
-    if x.dtype.kind not in "biuf":
-        raise TypeError(
-            f"{name} must be real numbers, found {x.dtype}; name other labels in labels=, lowest "
-            "first"
-        )
-    with np.errstate(over="ignore"):  # of a long double
-        numbers = x.astype(np.float64, copy=False)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be finite; found NaN or infinity")
-    return numbers
-
-
-def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
-    """The distinct labels, lowest first."""
-    if labels is None:
-        return np.union1d(_as_numbers("y_true", truth), _as_numbers("y_pred", guess))
-    refuse_mask(labels, "labels")
-    known = np.asarray(labels)
-    if known.ndim != 1 or known.size == 0:
-        raise ValueError(f"labels must list the labels, lowest first; found {labels!r}")
-    if np.unique(known).size != known.size:
-        raise ValueError(f"labels repeats a label: {known.tolist()}")
-    for name, x in (("y_true", truth), ("y_pred", guess)):
-        if (x.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
-            raise TypeError(f"{name} has {x.dtype} labels, and labels are {known.dtype}")
-    return known
-
-
-def places_of(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
-    """Index of each label among the known labels."""
-    sorter = np.argsort(known, kind="stable")
-    place = np.searchsorted(known, x, sorter=sorter)
-    found = sorter[np.minimum(place, known.size - 1)]
-    unknown = known[found] != x
-    if unknown.any():
-        odd = x[unknown][:1].tolist()[0]
-        raise ValueError(f"{name} has {odd!r}, which is not among the labels {known.tolist()}")
-    return found
 
 
 def row_weights(sample_weight: Any, n: int) -> Floats | None:

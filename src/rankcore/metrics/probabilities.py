@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats, refuse_mask, weighted_mean
-from rankcore.metrics.ordinal import as_column, known_labels, places_of, row_weights
+from rankcore.metrics.labels import as_column, known_labels, ordered, places_of
+from rankcore.metrics.ordinal import row_weights
 
 
 def ranked_probability_score(
@@ -16,6 +18,7 @@ def ranked_probability_score(
     y_proba: Any,
     *,
     labels: Any = None,
+    classes: Any = None,
     normalize: bool = False,
     sample_weight: Any = None,
 ) -> float:
@@ -30,10 +33,15 @@ def ranked_probability_score(
     y_true : array-like, shape (n,)
         True labels.
     y_proba : array-like of numbers, shape (n, k)
-        Probabilities of the ranks, lowest first; each row adds up to 1.
+        Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
+        alphabetical), as those of ``predict_proba``.
     labels : array-like, shape (k,), optional
-        The labels of the columns, lowest first. None: the distinct numbers in ``y_true``, which
-        must be k then.
+        The labels of the columns, ``classes_`` of a model. None: those of ``classes``, or the
+        distinct numbers in ``y_true``, which must be k then. Of numbers in another order that is
+        the order of the ranks.
+    classes : array-like, shape (k,), optional
+        The labels, lowest rank first, ``ranks_`` of a model: required for words, unless ``y_true``
+        is an ordered categorical.
     normalize : bool
         Whether to divide by the number of thresholds, k - 1, so that 1 is the worst.
     sample_weight : array-like, shape (n,), optional
@@ -50,7 +58,7 @@ def ranked_probability_score(
         On empty input, different lengths, a label that is not among ``labels``, numbers that are no
         probabilities, or weights that are negative or all 0.
     TypeError
-        For labels that are not numbers, without ``labels``.
+        For words whose order is not known.
 
     Examples
     --------
@@ -59,7 +67,7 @@ def ranked_probability_score(
     >>> ranked_probability_score(y, y_proba, labels=[1, 2, 3])
     0.25
     """
-    table, place, _ = checked_probabilities(y_true, y_proba, labels)
+    table, place, _ = checked_probabilities(y_true, y_proba, labels, classes)
     below = np.cumsum(table[:, :-1], axis=1)
     below -= place[:, None] <= np.arange(table.shape[1] - 1)
     scores = (below**2).sum(axis=1) / (table.shape[1] - 1 if normalize else 1)
@@ -67,7 +75,12 @@ def ranked_probability_score(
 
 
 def brier_score(
-    y_true: Any, y_proba: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: Any,
+    y_proba: Any,
+    *,
+    labels: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
 ) -> float:
     """Mean squared distance of probabilities from the truth (Brier 1950).
 
@@ -76,8 +89,8 @@ def brier_score(
 
     Parameters
     ----------
-    y_true, y_proba, labels, sample_weight
-        As for `ranked_probability_score`.
+    y_true, y_proba, labels, classes, sample_weight
+        As for `ranked_probability_score`; one of ``labels`` and ``classes`` is enough for words.
 
     Returns
     -------
@@ -95,19 +108,26 @@ def brier_score(
     >>> brier_score([1, 3], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], labels=[1, 2, 3])
     0.25
     """
-    table, place, _ = checked_probabilities(y_true, y_proba, labels)
+    table, place, _ = checked_probabilities(y_true, y_proba, labels, classes, by_rank=False)
     true = table[np.arange(place.size), place]
     scores = (table**2).sum(axis=1) - 2 * true + 1
     return weighted_mean(scores, row_weights(sample_weight, place.size))
 
 
-def log_loss(y_true: Any, y_proba: Any, *, labels: Any = None, sample_weight: Any = None) -> float:
+def log_loss(
+    y_true: Any,
+    y_proba: Any,
+    *,
+    labels: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+) -> float:
     """Mean of minus the logarithm of the probability of the true rank (Good 1952).
 
     Parameters
     ----------
-    y_true, y_proba, labels, sample_weight
-        As for `ranked_probability_score`.
+    y_true, y_proba, labels, classes, sample_weight
+        As for `ranked_probability_score`; one of ``labels`` and ``classes`` is enough for words.
 
     Returns
     -------
@@ -125,16 +145,27 @@ def log_loss(y_true: Any, y_proba: Any, *, labels: Any = None, sample_weight: An
     >>> round(log_loss([1, 3], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], labels=[1, 2, 3]), 4)
     0.3466
     """
-    table, place, _ = checked_probabilities(y_true, y_proba, labels)
+    table, place, _ = checked_probabilities(y_true, y_proba, labels, classes, by_rank=False)
     with np.errstate(divide="ignore"):
         scores = -np.log(table[np.arange(place.size), place])
     return weighted_mean(scores + 0.0, row_weights(sample_weight, place.size))
 
 
+# Measures of probabilities by name: losses.
+PROBABILITIES: dict[str, Callable[..., float]] = {
+    "ranked_probability_score": ranked_probability_score,
+    "brier_score": brier_score,
+    "log_loss": log_loss,
+}
+
+
 def checked_probabilities(
-    y_true: Any, y_proba: Any, labels: Any
+    y_true: Any, y_proba: Any, labels: Any, classes: Any, *, by_rank: bool = True
 ) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
-    """Probabilities, shape (n, k), the columns of the true labels, and the labels of columns."""
+    """Probabilities by rank, shape (n, k), the ranks of the true labels, and the labels by rank.
+
+    Without ``by_rank`` the order of words may be unknown, and is then that of the columns.
+    """
     truth = as_column("y_true", y_true)
     refuse_mask(y_proba, "y_proba")
     table = np.asarray(y_proba)
@@ -146,14 +177,48 @@ def checked_probabilities(
             f"two or more ranks; found shape {table.shape}"
         )
     table = table.astype(np.float64, copy=False)
-    known = known_labels(truth, truth, labels)
+    order = ordered(classes, y_true)
+    if truth.dtype.kind in "biuf":
+        known = columns = known_labels(truth, truth, order if labels is None else labels)
+        if order is not None and not np.array_equal(known_labels(truth, truth, order), known):
+            raise ValueError(f"classes={list(order)} are not the labels, {known.tolist()}")
+    else:
+        known, columns = _words(truth, labels, order, by_rank)
     if known.size != table.shape[1]:
         raise ValueError(
             f"y_proba has {table.shape[1]} columns for {known.size} labels"
             + (" in y_true; name all of them in labels=" if labels is None else "")
         )
     place = places_of("y_true", truth, known)
+    if columns is not known:
+        table = table[:, np.searchsorted(columns, known)]
     # Probabilities computed as float32 add up to 1 only that nearly.
     if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= 1e-5).all()):
         raise ValueError("y_proba must not be negative, and each row must add up to 1")
     return table, place, known
+
+
+def _words(
+    truth: NDArray[Any], labels: Any, order: Any, by_rank: bool
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Labels that are words, lowest rank first, and in the order of columns."""
+    known = None if order is None else known_labels(truth, truth, order)
+    if labels is None:
+        known = known_labels(truth, truth, known)
+        return known, np.sort(known)
+    columns = known_labels(truth, truth, labels)
+    if not (columns[:-1] < columns[1:]).all():
+        raise ValueError(
+            "labels must name the columns, in ascending order, as those of predict_proba are "
+            f"(classes_ of a model); found {columns.tolist()}. The order of the ranks is classes="
+        )
+    if known is None:
+        if by_rank:
+            raise TypeError(
+                "words require classes=, the labels, lowest rank first (ranks_ of a model), or an "
+                "ordered categorical as y_true; found neither"
+            )
+        return columns, columns
+    if not np.array_equal(np.sort(known), columns):
+        raise ValueError(f"classes={known.tolist()} are not those of labels={columns.tolist()}")
+    return known, columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better, parse
 from rankcore.metrics.ordinal import ORDINAL
+from rankcore.metrics.probabilities import PROBABILITIES
 
 # scikit-learn is imported where it is called for: measuring does not need it.
 
@@ -92,6 +93,96 @@ class RankingScorer:
         return False
 
 
+@dataclass(frozen=True)
+class OrdinalScorer:
+    """Scores an estimator by a measure of predicted ranks or of their probabilities.
+
+    Made by `make_scorer`. Words rank as the estimator says (``ranks_``).
+
+    Parameters
+    ----------
+    metric : str
+        Name of the measure.
+    sample_weight : bool, str or None
+        Routing request for ``sample_weight``, see `set_score_request`.
+    """
+
+    metric: str
+    sample_weight: bool | str | None = None
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> OrdinalScorer:
+        """Copy with a routing request for ``sample_weight``, as of scikit-learn's scorers.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+
+        Returns
+        -------
+        OrdinalScorer
+        """
+        return replace(self, sample_weight=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """Routing request for ``sample_weight``.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+        """
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self.sample_weight)
+        return request
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score an estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            Fitted, with ``predict`` or, for measures of probabilities, ``predict_proba``.
+        X : array-like, shape (n, n_features)
+        y : array-like, shape (n,)
+            True labels.
+        sample_weight : array-like, shape (n,), optional
+
+        Returns
+        -------
+        float
+            Greater is better: losses are negated.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As the measure does.
+        """
+        words = _ranks_of_words(estimator)
+        if self.metric in PROBABILITIES:
+            function, is_no_loss = PROBABILITIES[self.metric], False
+            found = estimator.predict_proba(X)
+            labels = {"labels": estimator.classes_, "classes": words}
+        else:
+            function, is_no_loss = ORDINAL[self.metric]
+            found, labels = estimator.predict(X), {"labels": words}
+        value = function(y, found, sample_weight=sample_weight, **labels)
+        return value if is_no_loss else 0.0 - value
+
+    def _accept_sample_weight(self) -> bool:
+        """Signature that scikit-learn expects of scorers without metadata routing."""
+        return True
+
+
+def _ranks_of_words(estimator: Any) -> Any:
+    """Labels of an estimator that are words, lowest rank first; None of numbers."""
+    while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
+        inside = getattr(estimator, "best_estimator_", None)
+        estimator = estimator[-1] if inside is None else inside
+    ranks = getattr(estimator, "ranks_", None)
+    return None if ranks is None or ranks.dtype.kind in "biuf" else ranks
+
+
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
     """One number per row to rank by: of ``project``, or of ``decision_function`` if it is one.
 
@@ -140,7 +231,9 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     metric : str
         A ranking measure, by any name `evaluate` takes (one cut-off), or an ordinal one:
         ``"rank_loss"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
-        ``"quadratic_weighted_kappa"``, ``"accuracy_within"``.
+        ``"quadratic_weighted_kappa"``, ``"accuracy_within"``; or one of probabilities:
+        ``"ranked_probability_score"`` (``"rps"``), ``"brier_score"``, ``"log_loss"``. Of these,
+        words rank as the estimator has them.
     convention : str or Convention, optional
         Convention of a ranking measure.
 
@@ -180,15 +273,13 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     if not isinstance(metric, str):
         raise TypeError(f"a scorer is made of one name of a measure; found {metric!r}")
     name = metric.removeprefix("neg_")
-    if name in ORDINAL:
+    name = "ranked_probability_score" if name == "rps" else name
+    if name in ORDINAL or name in PROBABILITIES:
         if convention is not None:
             raise ValueError(f"convention is for ranking measures; {name} has none")
-        from sklearn.metrics import make_scorer as sklearn_scorer
-
-        function, is_no_loss = ORDINAL[name]
-        if is_no_loss and name != metric:
+        if name in ORDINAL and ORDINAL[name][1] and name != metric:
             raise ValueError(f"{name} is not a loss; use {name!r}")
-        return sklearn_scorer(function, greater_is_better=is_no_loss)
+        return OrdinalScorer(name)
     if not greater_is_better(name):
         metric = name
     if len(parse(metric)) > 1:

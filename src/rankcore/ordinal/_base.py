@@ -31,6 +31,7 @@ from rankcore._core.state import (
 from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._labels import check_agreement
 from rankcore.ordinal._model import OrdinalModel
 from rankcore.ordinal._scale import fix_scale, mean_square_length
 from rankcore.ordinal._training import OnlineLearner, examples
@@ -82,7 +83,6 @@ class OnlineOrdinalClassifier(OrdinalModel):
     # Arrays that `merge` averages, their lazy sums aside; none if it cannot.
     _mixed_arrays: tuple[str, ...] = ()
     _state: OnlineState
-    classes_: np.ndarray
     n_features_in_: int
     max_iter: int
     shuffle: bool
@@ -152,7 +152,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
     def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         facts, arrays = described(self._state)
         facts["best_iteration"] = getattr(self, "best_iteration_", None)
-        return facts, {**arrays, "classes": self.classes_}
+        return facts, {**arrays, "classes": self.ranks_}
 
     def _restore(self, spec: ModelSpec) -> None:
         arrays, n_features = spec.arrays, check_n_features(spec.n_features)
@@ -170,13 +170,13 @@ class OnlineOrdinalClassifier(OrdinalModel):
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
         state = restored_state(spec, expected)
         self._check_state(state, classes.size)
-        self.classes_, self.n_features_in_, self._state = classes, n_features, state
+        self.ranks_, self.n_features_in_, self._state = classes, n_features, state
         if spec.facts["best_iteration"] is not None:
             self.best_iteration_ = int(spec.facts["best_iteration"])
 
     def _fit_summary(self) -> dict[str, Any]:
         return {
-            "classes": self.classes_.tolist(),
+            "classes": self.ranks_.tolist(),
             "passes": self.n_iter_,
             "rank_loss_of_last_pass": self.history_["rank_loss"][-1],
         }
@@ -239,8 +239,8 @@ class OnlineOrdinalClassifier(OrdinalModel):
         y : array-like, shape (n_samples,)
             Ordered labels of any type; numbers rank by their own order.
         classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first. Needed for strings; otherwise the distinct values of y,
-            ascending.
+            Every label, lowest rank first; by default the parameter ``classes``. Words require one
+            of the two, or an ordered categorical, whose order scikit-learn's tools may drop.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows, not negative; what they do is in the notes of each learner. If all
             are at most 1, fractions among them, they are taken for shares, and multiplied so that
@@ -266,7 +266,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         self._check_params()
         given = as_callbacks(callbacks)
         source = as_source(X, y, in_windows=self._in_windows, sample_weight=sample_weight)
-        learner = OnlineLearner(self, source, classes, resumed_model(given))
+        learner = OnlineLearner(self, source, self._declared(classes), resumed_model(given))
         fitted, known = learner.fitted, learner.classes
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
         labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, FIGURES)
@@ -313,6 +313,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
             as it was.
         """
         self._check_params()
+        given = self._declared(classes)
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} counts the labels of all rows, which "
@@ -321,19 +322,23 @@ class OnlineOrdinalClassifier(OrdinalModel):
         first = not self.__sklearn_is_fitted__()
         if first:
             rows = as_rows(X)
-            ranks, known = examples(Window(rows, y, None, 0, 0), classes)
+            window = Window(rows, y, None, 0, 0)
+            ranks, known = examples(window, given, type(self).__name__)
             state = self._new_state(rows.n_features, len(known))
         else:
-            known, state = self.classes_, self._state
+            known, state = self.ranks_, self._state
             state.check_settings(self._settings(), {})
             state.own()
             rows = self._more_rows(X)
-            labels, declared = as_labels(y, rows.n_rows)
-            declared = declared if classes is None else check_classes(classes)
+            labels, of_dtype = as_labels(y, rows.n_rows)
+            declared = of_dtype if given is None else given
             if declared is not None and not np.array_equal(declared, known):
                 raise ValueError(
-                    f"classes={list(declared)} differ from those of the first call: {list(known)}"
+                    f"classes={declared.tolist()} differ from those of the first call: "
+                    f"{known.tolist()}"
                 )
+            if given is not None and of_dtype is not None:
+                check_agreement(of_dtype, given)
             ranks = encode(labels, known)
         weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=False)
         if weights is not None:
@@ -364,7 +369,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
             state.log = state.log[:best]
             state.validation = {name: log[:best] for name, log in state.validation.items()}
 
-    def _shadow(self, X: Any, classes: np.ndarray, state: OnlineState, n_features: int) -> Self:
+    def _shadow(self, X: Any, ranks: np.ndarray, state: OnlineState, n_features: int) -> Self:
         """A copy of this estimator, fitted with a state: what it will be if all goes well."""
         shadow = copy(self)
         shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
@@ -372,7 +377,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         # Names are found by a plain estimator, so that no attribute of a user's class is set alone.
         named = BaseEstimator()
         keep_names(named, X)
-        fitted = {"n_features_in_": n_features, "classes_": classes, "_state": state}
+        fitted = {"n_features_in_": n_features, "ranks_": ranks, "_state": state}
         shadow.__dict__ |= {**vars(named), **fitted}
         return shadow
 
@@ -430,3 +435,4 @@ class OnlineOrdinalClassifier(OrdinalModel):
             check_scalar(self.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
         check_eval_metric(self.eval_metric)
         check_class_weight(self.class_weight)
+        self._declared()

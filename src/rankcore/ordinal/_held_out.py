@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from rankcore._core.inputs import encode
 from rankcore._core.numbers import Floats
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._labels import is_rising
 
 
 class HeldOutFits:
@@ -40,8 +42,11 @@ class HeldOutFits:
         """Rows held out of a part, and their scores on the scale of those learned from."""
         learned, held_out = (np.asarray(rows) for rows in part)
         fitted = self.fit(learned)
-        center, scale = moments(latent_scores(fitted, _taken(self.X, learned)))
-        return held_out, (latent_scores(fitted, _taken(self.X, held_out)) - center) / scale
+        center, scale = moments(self._scores(fitted, learned))
+        return held_out, (self._scores(fitted, held_out) - center) / scale
+
+    def _scores(self, fitted: Any, rows: NDArray[Any]) -> Floats:
+        return latent_scores(fitted, _taken(self.X, rows), self.classes)
 
 
 def is_frozen(model: Any) -> bool:
@@ -54,7 +59,12 @@ def thawed(model: Any) -> Any:
     return model.estimator if is_frozen(model) else model
 
 
-def latent_scores(model: Any, X: Any) -> Floats:
+def last_step(model: Any) -> Any:
+    """The last step of a pipeline; other models as they are."""
+    return model[-1] if hasattr(model, "steps") else model
+
+
+def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
     """One number per row that increases with the rank.
 
     Parameters
@@ -62,6 +72,8 @@ def latent_scores(model: Any, X: Any) -> Floats:
     model : estimator
         Fitted; an ordinal learner, or a pipeline that ends in one.
     X : array-like or scipy sparse, shape (n_samples, n_features)
+    known : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
 
     Returns
     -------
@@ -87,8 +99,11 @@ def latent_scores(model: Any, X: Any) -> Floats:
             f"{type(model).__name__}"
         )
     scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    by_rank = is_rising(known)
     if scores.ndim == 1:
-        return scores
+        return scores if by_rank else -scores
+    if not by_rank:
+        scores = scores[:, np.argsort(encode(np.asarray(model.classes_), known))]
     ranks = np.arange(scores.shape[1])
     found: Floats = scores @ (ranks - ranks.mean())
     return found

@@ -16,17 +16,17 @@ from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._decisions import margins
+from rankcore.ordinal._labels import RankedLabels, is_rising
 from rankcore.ordinal._validation import ranks_beside
 
 
-class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
+class OrdinalModel(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
     """A model of ordered labels. Not public: `OnlineOrdinalClassifier` says how one is learned.
 
     A subclass provides ``_ranks`` and ``_scored``.
     """
 
     _state: OnlineState
-    classes_: np.ndarray
     n_features_in_: int
 
     def _ranks(self, rows: Rows) -> np.ndarray:
@@ -43,7 +43,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
 
     def _summary(self) -> dict[str, Any]:
         return {
-            "classes": self.classes_.tolist(),
+            "classes": self.ranks_.tolist(),
             "examples_seen": self.t_,
             "passes": self.n_iter_,
         }
@@ -62,13 +62,17 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
         -------
         ndarray of float64, shape (n_samples, n_classes), or (n_samples,) for two classes
             Differences of the scores of ranks: above 0 for the predicted rank, at most 0 for all
-            others, so that `predict` is their argmax. Of two classes only the upper one has a
-            value, above 0 where it is predicted. The scores are those by which the learner
-            decides; with a direction and thresholds a rank's score is the sum, over the thresholds
-            below it, of the projection minus the threshold.
+            others, so that `predict` is their argmax. The columns are those of ``classes_``; of two
+            classes only ``classes_[1]`` has a value, above 0 where it is predicted. The scores are
+            those by which the learner decides; with a direction and thresholds a rank's score is
+            the sum, over the thresholds below it, of the projection minus the threshold.
         """
         check_is_fitted(self)
-        return margins(*self._scored(self._more_rows(X)))
+        scores, ranks = self._scored(self._more_rows(X))
+        order = self._ranks_of_columns()
+        if not is_rising(order):
+            scores, ranks = scores[:, order], np.argsort(order)[ranks]
+        return margins(scores, ranks)
 
     @reads
     def predict(self, X: Any) -> np.ndarray:
@@ -84,7 +88,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
             Of the dtype of ``classes_``.
         """
         check_is_fitted(self)
-        return self.classes_[self._ranks(self._more_rows(X))]
+        return self.ranks_[self._ranks(self._more_rows(X))]
 
     @reads
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -106,7 +110,7 @@ class OrdinalModel(Specified, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows = self._more_rows(X)
-        ranks, of_classes = ranks_beside(as_labels(y, rows.n_rows)[0], self.classes_)
+        ranks, of_classes = ranks_beside(as_labels(y, rows.n_rows)[0], self.ranks_)
         predicted = np.interp(self._measured(rows), np.arange(of_classes.size), of_classes)
         return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
 

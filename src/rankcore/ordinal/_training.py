@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankcore._core.inputs import as_labels, check_classes, encode, find_classes
+from rankcore._core.inputs import as_labels, encode
 from rankcore._core.params import as_generator
 from rankcore._core.scales import warn_of_sizes
 from rankcore._core.sources import Facts, MemoryRows, Source, Window
 from rankcore._core.state import OnlineState
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
+from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._weights import Visits, class_weights, row_weights
 
@@ -30,23 +31,25 @@ class OnlineLearner(Learner):
     model : OnlineOrdinalClassifier
         Stays as it is.
     source : Source
-    classes : array-like or None
-        The argument of ``fit``.
+    classes : ndarray or None
+        Those that were declared, lowest rank first.
     resumed : estimator, optional
         The model to go on from.
     """
 
     fitted: Any
 
-    def __init__(self, model: Any, source: Source, classes: Any, resumed: Any = None) -> None:
+    def __init__(
+        self, model: Any, source: Source, classes: NDArray[Any] | None, resumed: Any = None
+    ) -> None:
         self.n_iterations, self.shuffle = int(model.max_iter), bool(model.shuffle)
         facts = self._facts(model, source, classes)
         self._of_rows: NDArray[Any] | None = None
         self._of_classes: NDArray[Any] | None = None
         if isinstance(source, MemoryRows):
-            self._ranks, self.classes = examples(source.window, classes)
+            self._ranks, self.classes = examples(source.window, classes, type(model).__name__)
         else:
-            self.classes = _classes(classes, facts)
+            self.classes = _classes(classes, facts, type(model).__name__)
         if facts is not None:
             warn_of_sizes(facts.magnitudes, type(model).__name__)
         self._weigh(model, source, facts)
@@ -142,15 +145,12 @@ class OnlineLearner(Learner):
         warn_of_passes(self.fitted, "rank loss")
 
 
-def examples(window: Window, classes: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ranks of the rows of a first window, and the classes."""
-    labels, declared = as_labels(window.labels, window.rows.n_rows)
-    if classes is not None:
-        known = check_classes(classes)
-    elif declared is not None:
-        known = check_classes(declared)
-    else:
-        known = find_classes(labels)
+def examples(
+    window: Window, declared: NDArray[Any] | None, learner: str
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ranks of the rows of a first window, and the labels, lowest rank first."""
+    labels, of_dtype = as_labels(window.labels, window.rows.n_rows)
+    known = ranks_among(labels, of_dtype, declared, learner)
     return encode(labels, known), known
 
 
@@ -181,18 +181,18 @@ def warn_of_passes(model: Any, loss: str) -> None:
         )
 
 
-def _classes(classes: Any, facts: Facts | None) -> NDArray[Any]:
-    if classes is not None:
-        return check_classes(classes)
+def _classes(declared: NDArray[Any] | None, facts: Facts | None, learner: str) -> NDArray[Any]:
+    if declared is not None:
+        return declared
     assert facts is not None
     # As many labels as tell a few fractional classes from a continuous target.
     n = min(facts.n_rows, 3 * facts.labels.size)
-    return find_classes(np.resize(facts.labels, n))
+    return ranks_among(np.resize(facts.labels, n), None, None, learner)
 
 
 def _check_resumed(model: Any, known: NDArray[Any], n_features: int) -> None:
-    if not np.array_equal(model.classes_, known) or model.n_features_in_ != n_features:
+    if not np.array_equal(model.ranks_, known) or model.n_features_in_ != n_features:
         raise ValueError(
             f"the checkpoint is of {model.n_features_in_} features and the classes "
-            f"{model.classes_.tolist()}; the data have {n_features} and {known.tolist()}"
+            f"{model.ranks_.tolist()}; the data have {n_features} and {known.tolist()}"
         )

@@ -120,10 +120,10 @@ class VotesRanks(ProjectingClassifier):
         if self.output != "mean":
             return super().predict(X)
         check_is_fitted(self)
-        if self.classes_.dtype.kind not in "biuf":
+        if self.ranks_.dtype.kind not in "biuf":
             raise ValueError(
-                f"output='mean' needs numeric labels; these are {self.classes_.tolist()}. Take "
+                f"output='mean' needs numeric labels; these are {self.ranks_.tolist()}. Take "
                 "output='round', or project for mean ranks 1 .. n_classes"
             )
-        ranks = np.arange(1, self.classes_.size + 1)
-        return np.interp(self.project(X), ranks, self.classes_.astype(np.float64))
+        ranks = np.arange(1, self.ranks_.size + 1)
+        return np.interp(self.project(X), ranks, self.ranks_.astype(np.float64))

@@ -63,10 +63,14 @@ class WidrowHoff(ProjectingClassifier):
         Seed of the shuffling.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_features,)
         Weights (a copy).
@@ -122,6 +126,7 @@ class WidrowHoff(ProjectingClassifier):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.eta0 = eta0
         self.step = step
@@ -136,6 +141,7 @@ class WidrowHoff(ProjectingClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     @property
     @reads
@@ -219,15 +225,13 @@ class WidrowHoff(ProjectingClassifier):
 
     def _rounded(self, scores: np.ndarray) -> np.ndarray:
         ranks = np.empty(scores.size, dtype=np.int32)
-        kernels.rounded_ranks(scores, len(self.classes_), ranks)
+        kernels.rounded_ranks(scores, self.ranks_.size, ranks)
         return ranks
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         # Rounding is cutting halfway between the ranks.
         scores = self._projected(rows)
-        return cumulated(scores[:, None] - np.arange(1.5, len(self.classes_))), self._rounded(
-            scores
-        )
+        return cumulated(scores[:, None] - np.arange(1.5, self.ranks_.size)), self._rounded(scores)
 
 
 class MulticlassPerceptron(OnlineOrdinalClassifier):
@@ -260,15 +264,19 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         Seed of the shuffling.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_classes, n_features)
-        Weights of the ranks (a copy); they sum to 0.
+        Weights of ``classes_`` (a copy); they sum to 0.
     intercept_ : ndarray of float64, shape (n_classes,)
-        Of the ranks (a copy).
+        Of ``classes_`` (a copy).
     n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
         As in `PRank`.
 
@@ -307,6 +315,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.update = update
         self.average = average
@@ -320,18 +329,19 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     @property
     @reads
     def coef_(self) -> np.ndarray:
-        """Weights of the ranks, shape (n_classes, n_features)."""
-        return self._parameters()[0].T.copy()
+        """Weights of ``classes_``, shape (n_classes, n_features)."""
+        return self._parameters()[0][:, self._ranks_of_columns()].T.copy()
 
     @property
     @reads
     def intercept_(self) -> np.ndarray:
-        """Intercepts of the ranks, shape (n_classes,)."""
-        return self._parameters()[1].copy()
+        """Intercepts of ``classes_``, shape (n_classes,)."""
+        return self._parameters()[1][self._ranks_of_columns()]
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights (n_features, n_ranks) and intercepts to predict with."""

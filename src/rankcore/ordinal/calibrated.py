@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.contributions import Contributions
 from rankcore._core.fitted import as_more_rows
-from rankcore._core.inputs import as_labels, as_rows, check_classes, encode, find_classes
+from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import check_option, check_real
@@ -31,11 +31,13 @@ from rankcore.ordinal._curves import (
 from rankcore.ordinal._held_out import (
     HeldOutFits,
     is_frozen,
+    last_step,
     latent_scores,
     moments,
     sliceable,
     thawed,
 )
+from rankcore.ordinal._labels import RankedLabels, ranks_among
 from rankcore.ordinal._neighbours import before_each, conformal_quantile
 from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
@@ -44,7 +46,7 @@ METHODS = ("cumulative", "isotonic")
 LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
-class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
+class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
     The learner is fitted to all but one part of the rows, in turn; the latent scores (`project`)
@@ -66,11 +68,15 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         distance, or one minus the quadratic weighted kappa of all predictions.
     random_state : int, Generator, RandomState or None, default=0
         Of the parts.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first; by default the ``classes`` of the estimator.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
-        Lowest rank first.
+        The labels in ascending order, as of the columns of `predict_proba`.
+    ranks_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
     estimator_ : estimator
         Fitted to all rows.
     curves_ : object
@@ -126,12 +132,14 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         cv: Any = 5,
         loss: str = "absolute",
         random_state: Any = 0,
+        classes: Any = None,
     ) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
         self.loss = loss
         self.random_state = random_state
+        self.classes = classes
 
     def fit(self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit the learner, and probabilities to its scores of held-out rows.
@@ -142,7 +150,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         y : array-like, shape (n_samples,)
             Ordered labels.
         classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first; needed for strings.
+            Every label, lowest rank first; by default the parameter ``classes``.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows, for the learner and for the probabilities: shares, as a learner of
             ordered labels takes them, if all are at most 1, fractions among them.
@@ -159,19 +167,19 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         """
         self._check_params()
         rows = as_rows(X)
-        labels, declared = as_labels(y, rows.n_rows)
+        labels, of_dtype = as_labels(y, rows.n_rows)
         n_features, sliced = rows.n_features, sliceable(X, rows)
         del rows  # which may be a copy of X
-        known = classes if classes is not None else declared
-        known = find_classes(labels) if known is None else check_classes(known)
+        estimator = PRank() if self.estimator is None else self.estimator
+        declared = self._declared_within(estimator, classes)
+        known = ranks_among(labels, of_dtype, declared, type(self).__name__)
         ranks = encode(labels, known)
         weights = as_weights(sample_weight, "sample_weight", {"row": labels.size})
         of_rows = row_weights(weights, None, ranks, known, all_rows=True)
-        estimator = PRank() if self.estimator is None else self.estimator
         task = HeldOutFits(estimator, sliced, labels, known, weights)
         if is_frozen(estimator):
             fitted = estimator
-            scores = latent_scores(fitted, sliced)
+            scores = latent_scores(fitted, sliced, known)
             center, scale = moments(scores)
             held_out = np.arange(labels.size)
             scores = (scores - center) / scale
@@ -180,7 +188,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             held_out = np.concatenate([part for part, _ in found])
             scores = np.concatenate([one for _, one in found])
             fitted = task.fit(np.arange(labels.size))
-            center, scale = moments(latent_scores(fitted, sliced))
+            center, scale = moments(latent_scores(fitted, sliced, known))
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
         curves = fit_curves(
             scores,
@@ -196,7 +204,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         self.__dict__ = kept | {
             **vars(named),
             "n_features_in_": n_features,
-            "classes_": known,
+            "ranks_": known,
             "estimator_": fitted,
             "curves_": curves,
             "center_": center,
@@ -204,6 +212,16 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             "costs_": expected_costs(self.loss, probabilities),
         }
         return self
+
+    def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
+        """Labels that were declared to this estimator, or else to the one inside."""
+        declared = self._declared(given)
+        inside = last_step(thawed(estimator))
+        if declared is None and isinstance(inside, RankedLabels):
+            of_frozen = getattr(inside, "ranks_", None) if is_frozen(estimator) else None
+            in_words = of_frozen is not None and of_frozen.dtype.kind in "US"
+            declared = of_frozen if in_words else inside._declared()
+        return declared
 
     def _parts(self, X: Any, labels: NDArray[Any]) -> list[tuple[Any, Any]]:
         from sklearn.model_selection import StratifiedKFold, check_cv
@@ -238,8 +256,12 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_samples, n_classes)
-            Lowest rank first; rows add up to 1.
+            Columns of ``classes_``; rows add up to 1.
         """
+        return self._as_columns(self._probabilities(X))
+
+    def _probabilities(self, X: Any) -> Floats:
+        """Probability of each rank, lowest first."""
         scores = (self.project(X) - self.center_) / self.scale_
         found: Floats = self.curves_.probabilities(scores)
         return found
@@ -258,7 +280,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             `decision_function`, less their mean, where it has none.
         """
         check_is_fitted(self)
-        return latent_scores(self.estimator_, X)
+        return latent_scores(self.estimator_, X, self.ranks_)
 
     def predict_cumulative_proba(self, X: Any) -> Floats:
         """Probability of each rank or any lower one.
@@ -270,11 +292,11 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_samples, n_classes)
-            Rising along rows, to 1.
+            Columns of ``classes_``; rising, in the order of ``ranks_``, to 1.
         """
-        found = np.minimum(np.cumsum(self.predict_proba(X), axis=1), 1.0)
+        found = np.minimum(np.cumsum(self._probabilities(X), axis=1), 1.0)
         found[:, -1] = 1.0
-        return found
+        return self._as_columns(found)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of minimum expected loss; the lowest among ties up to rounding.
@@ -288,10 +310,10 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         ndarray, shape (n_samples,)
             Of the dtype of ``classes_``.
         """
-        table = self.predict_proba(X)
+        table = self._probabilities(X)
         ranks = np.empty(len(table), dtype=np.int32)
         cheapest_ranks(table, self.costs_, ranks)
-        found: NDArray[Any] = self.classes_[ranks]
+        found: NDArray[Any] = self.ranks_[ranks]
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -309,10 +331,10 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             Minus the mean distance in ranks ("absolute") or its square ("squared"), accuracy
             ("zero_one"), or the quadratic weighted kappa ("kappa").
         """
-        predicted = encode(self.predict(X), self.classes_)
-        ranks = encode(as_labels(y, predicted.size)[0], self.classes_)
+        predicted = encode(self.predict(X), self.ranks_)
+        ranks = encode(as_labels(y, predicted.size)[0], self.ranks_)
         if self.loss == "kappa":
-            every = np.arange(self.classes_.size)
+            every = np.arange(self.ranks_.size)
             return quadratic_weighted_kappa(
                 ranks, predicted, labels=every, sample_weight=sample_weight
             )
@@ -343,8 +365,8 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         ValueError
             For labels that are not among ``classes_``.
         """
-        probabilities = self.predict_proba(X)
-        ranks = encode(as_labels(y, len(probabilities))[0], self.classes_)
+        probabilities = self._probabilities(X)
+        ranks = encode(as_labels(y, len(probabilities))[0], self.ranks_)
         self.conformal_scores_ = before_each(probabilities)[np.arange(ranks.size), ranks]
         return self
 
@@ -379,10 +401,10 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "conformal_scores_")
         check_real(coverage, "coverage", 0, 1)
         bound = conformal_quantile(self.conformal_scores_, coverage)
-        inside = before_each(self.predict_proba(X)) <= bound
+        inside = before_each(self._probabilities(X)) <= bound
         low = inside.argmax(axis=1)
         high = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
-        return np.column_stack([self.classes_[low], self.classes_[high]])
+        return np.column_stack([self.ranks_[low], self.ranks_[high]])
 
     # ---------------------------------------------------------------- files
 
@@ -391,6 +413,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
     def _check_params(self) -> None:
         check_option(self.method, "method", METHODS)
         check_option(self.loss, "loss", LOSSES)
+        self._declared()
 
     def __sklearn_is_fitted__(self) -> bool:
         return "estimator_" in self.__dict__
@@ -402,14 +425,14 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         else:
             arrays |= {"curves": np.ascontiguousarray(curves.above), "knots": curves.knots}
         arrays["moments"] = np.array([slope, self.center_, self.scale_])
-        arrays |= {"costs": self.costs_, "classes": self.classes_}
+        arrays |= {"costs": self.costs_, "classes": self.ranks_}
         if hasattr(self, "conformal_scores_"):
             arrays["conformal_scores"] = self.conformal_scores_
         return {}, arrays
 
     def _spec(self) -> ModelSpec:
         whole = thawed(self.estimator_)
-        learner = _last(whole)
+        learner = last_step(whole)
         if not isinstance(learner, Specified):
             raise TypeError(
                 f"a model file holds learners of rankcore; the estimator is a "
@@ -429,9 +452,9 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
 
     def _restore(self, spec: ModelSpec) -> None:
         whole = spec.parts["estimator"][0]
-        learner = _last(whole)
-        classes = spec.arrays["classes"]
-        if not np.array_equal(getattr(learner, "classes_", classes), classes):
+        learner = last_step(whole)
+        classes = check_classes(spec.arrays["classes"])
+        if not np.array_equal(getattr(learner, "ranks_", classes), classes):
             raise ValueError("its labels are not those of its estimator")
         k = classes.size
         slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", outline(3)).tolist()
@@ -439,7 +462,7 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
             raise ValueError("its array moments has a negative slope or scale")
         self.curves_ = restored_curves(spec.arrays, k, slope)
         self.costs_ = array_like(spec.arrays, "costs", outline((k, k)))
-        self.classes_, self.n_features_in_ = classes, spec.n_features
+        self.ranks_, self.n_features_in_ = classes, spec.n_features
         if "conformal_scores" in spec.arrays:
             n = spec.arrays["conformal_scores"].size
             self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", outline(n))
@@ -472,18 +495,18 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         if front is not None:
             X = front.transform(X)
             background = None if background is None else front.transform(background)
-        found: Contributions = _last(whole).contributions(X, background, output=output)
+        found: Contributions = last_step(whole).contributions(X, background, output=output)
         return found
 
     def _more_rows(self, X: Any) -> Rows:
         return as_more_rows(self, X, as_rows)
 
     def _fit_summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = _last(thawed(self.estimator_))._fit_summary()
+        found: dict[str, Any] = last_step(thawed(self.estimator_))._fit_summary()
         return found
 
     def _summary(self) -> dict[str, Any]:
-        learner = _last(thawed(self.estimator_))
+        learner = last_step(thawed(self.estimator_))
         return {"estimator": type(learner).__name__, **learner._summary()}
 
     def __sklearn_tags__(self) -> Any:
@@ -492,11 +515,6 @@ class CalibratedOrdinal(Specified, ClassifierMixin, BaseEstimator):
         # Classes without an order, as in scikit-learn's checks, do not lie along one score.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _last(model: Any) -> Any:
-    """The last step of a pipeline; other models as they are."""
-    return model[-1] if hasattr(model, "steps") else model
 
 
 def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:

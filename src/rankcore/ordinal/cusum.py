@@ -80,10 +80,14 @@ class CuSumRank(ProjectingClassifier):
         Seed of the shuffling.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_classes - 1, n_features)
         Weights of the tasks (a copy).
@@ -144,6 +148,7 @@ class CuSumRank(ProjectingClassifier):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.update = update
         self.C = C
@@ -163,6 +168,7 @@ class CuSumRank(ProjectingClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     @property
     @reads

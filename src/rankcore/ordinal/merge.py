@@ -76,7 +76,7 @@ def merge(
     for model in models if base is None else [*models, base]:
         _check_alike(model, first)
     result = clone(first)
-    result.classes_, result.n_features_in_ = first.classes_.copy(), first.n_features_in_
+    result.ranks_, result.n_features_in_ = first.ranks_.copy(), first.n_features_in_
     if hasattr(first, "feature_names_in_"):
         result.feature_names_in_ = first.feature_names_in_.copy()
     with ExitStack() as still:
@@ -87,7 +87,7 @@ def merge(
             first,
             [model._state for model in models],
             _shares(weights, len(models)),
-            first._new_state(first.n_features_in_, first.classes_.size)
+            first._new_state(first.n_features_in_, first.ranks_.size)
             if base is None
             else base._state,
         )
@@ -111,7 +111,7 @@ def _check_alike(model: Any, first: Any) -> None:
             f"{type(model).__name__}"
         )
     for what, one, other in [
-        ("classes", first.classes_.tolist(), model.classes_.tolist()),
+        ("classes", first.ranks_.tolist(), model.ranks_.tolist()),
         ("number of features", first.n_features_in_, model.n_features_in_),
         ("parameters", _params(first), _params(model)),
     ]:
@@ -121,7 +121,8 @@ def _check_alike(model: Any, first: Any) -> None:
 
 def _params(model: Any) -> dict[str, Any]:
     """Parameters that models must share to be merged: all but those of running and reporting."""
-    apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", *WATCHING}
+    # Classes are compared themselves, wherever they were given.
+    apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", "classes", *WATCHING}
     params = {name: value for name, value in model.get_params().items() if name not in apart}
     return {**params, **model._state.settings}
 
@@ -154,7 +155,7 @@ def mixed(
             "the models chose different scales of their thresholds, by their own first rows: start "
             "all from copies of one model, or set the scale to a number"
         )
-    fresh = model._new_state(model.n_features_in_, model.classes_.size)
+    fresh = model._new_state(model.n_features_in_, model.ranks_.size)
     fresh.others = {name: array.copy() for name, array in states[0].others.items()}
     fresh.counts = base.counts + sum(state.counts - base.counts for state in states)
     if any((state.counts < base.counts).any() for state in states):

@@ -83,7 +83,7 @@ class OAP(ThresholdClassifier):
                 settings=member._settings(),
                 log=[state.others["seen"][j].tolist()] if state.others["seen"][j, 0] else [],
             )
-            member.classes_, member.n_features_in_ = self.classes_.copy(), self.n_features_in_
+            member.ranks_, member.n_features_in_ = self.ranks_.copy(), self.n_features_in_
             if hasattr(self, "feature_names_in_"):
                 member.feature_names_in_ = self.feature_names_in_.copy()
             members.append(member)
@@ -277,10 +277,14 @@ class OAPBPM(OAP):
         Seed of the sampling and of the shuffling.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_features,)
         The mean of the members' directions (a copy).
@@ -332,6 +336,7 @@ class OAPBPM(OAP):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.tau = tau
@@ -348,6 +353,7 @@ class OAPBPM(OAP):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
 
 class OAPBagging(VotesRanks, OAP):
@@ -356,7 +362,7 @@ class OAPBagging(VotesRanks, OAP):
     Parameters
     ----------
     n_estimators, tau, sampling, average_members, tie, threshold_scale, max_iter, shuffle, tol, \
-early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose
+early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose, classes
         As in `OAPBPM`.
     output : {"round", "mean", "median", "plurality"}, default="round"
         What is predicted: the mean of the votes rounded (halves up), the real mean, the smallest
@@ -366,6 +372,8 @@ early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     estimators_ : list of PRank
         The members (copies).
@@ -407,6 +415,7 @@ loss_curve_
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.tau = tau
@@ -424,6 +433,7 @@ loss_curve_
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -455,14 +465,14 @@ class OAPVoting(OAPBagging):
     Parameters
     ----------
     n_estimators, tau, sampling, average_members, output, tie, threshold_scale, max_iter, shuffle, \
-tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose
+tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose, classes
         As in `OAPBagging`.
     weight : {"total", "survival"}, default="total"
         Count all examples that a member took and ranked rightly, or those since its last mistake.
 
     Attributes
     ----------
-    classes_, estimators_, coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, \
+    classes_, ranks_, estimators_, coef_, thresholds_, n_features_in_, feature_names_in_, n_iter_, \
 best_iteration_, t_, history_, loss_curve_
         As in `OAPBagging`.
 
@@ -498,6 +508,7 @@ best_iteration_, t_, history_, loss_curve_
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         super().__init__(
             n_estimators=n_estimators,
@@ -516,6 +527,7 @@ best_iteration_, t_, history_, loss_curve_
             n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
+            classes=classes,
         )
         self.weight = weight
 

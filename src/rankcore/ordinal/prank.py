@@ -115,16 +115,21 @@ class PRank(ThresholdClassifier):
         Seed of the shuffling. The same seed gives the same model on every platform.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first, which words require. By default the order of an ordered
+        categorical, or the distinct numbers of y, ascending.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_features,)
         The direction (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending and finite (a copy). ``predict`` is
-        ``classes_[np.searchsorted(thresholds_, X @ coef_, side="right")]``.
+        ``ranks_[np.searchsorted(thresholds_, X @ coef_, side="right")]``.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only where X had string column names.
@@ -191,6 +196,7 @@ class PRank(ThresholdClassifier):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.max_iter = max_iter
         self.average = average
@@ -203,6 +209,7 @@ class PRank(ThresholdClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds to predict with."""

@@ -108,10 +108,14 @@ class VotedPRank(VotesRanks):
         Seed of the shuffling.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     hypotheses_ : ndarray of float64, shape (n_hypotheses, n_features)
         Directions, oldest first, the present one last (a copy).
@@ -162,6 +166,7 @@ class VotedPRank(VotesRanks):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.output = output
         self.count_init = count_init
@@ -176,6 +181,7 @@ class VotedPRank(VotesRanks):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     @property
     @reads

@@ -331,8 +331,8 @@ def plot_weights(model: Any, *, max_features: int = 15, ax: Any = None) -> Any:
         ax.axvline(0, color="black", linewidth=0.8)
         ax.set_xlabel("weight")
         return ax
-    labels = [*map(label_text, learner.classes_)]
-    between = len(weights) == len(labels) - 1
+    between = len(weights) == learner.classes_.size - 1
+    labels = [*map(label_text, learner.ranks_ if between else learner.classes_)]
     columns = [f"{a} | {b}" for a, b in pairwise(labels)] if between else labels
     ax = ax or new_axes(2.6 + 0.6 * len(columns), 0.6 + bar_height(len(listed)))
     shown = weights[:, listed].T

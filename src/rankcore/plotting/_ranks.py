@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore.metrics.labels import ordered
 from rankcore.metrics.ordinal import confusion_by_rank
 from rankcore.metrics.scorers import ranking_scores
 from rankcore.plotting._style import BLUE, GREY, ORANGE, label_text, learner_of, new_axes, styled
@@ -50,7 +51,7 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     labels = np.asarray(y)
     if labels.shape != scores.shape:
         raise ValueError(f"X has {scores.size} rows, y has shape {labels.shape}")
-    known = learner.classes_.tolist()
+    known = learner.ranks_.tolist()
     unknown = set(labels.tolist()) - set(known)
     if unknown:
         raise ValueError(
@@ -103,7 +104,13 @@ def _label_thresholds(ax: Any, names: list[str], thresholds: Any, span: float) -
 
 @styled
 def plot_reliability(
-    y_true: Any, y_proba: Any, *, labels: Any = None, n_bins: int = 10, ax: Any = None
+    y_true: Any,
+    y_proba: Any,
+    *,
+    labels: Any = None,
+    classes: Any = None,
+    n_bins: int = 10,
+    ax: Any = None,
 ) -> Any:
     """Draw how often ranks above each threshold occur, by how probable they were called.
 
@@ -112,9 +119,10 @@ def plot_reliability(
     y_true : array-like, shape (n,)
         True labels.
     y_proba : array-like, shape (n, k)
-        Probabilities of the ranks, lowest first.
-    labels : array-like, shape (k,), optional
-        The labels of the columns, lowest first. None: the distinct numbers in ``y_true``.
+        Probabilities of the labels, as of ``predict_proba``.
+    labels, classes : array-like, shape (k,), optional
+        The labels of the columns, and lowest rank first, as for
+        `rankcore.metrics.ranked_probability_score`.
     n_bins : int
         Rows are cut into as many bins of equal size by their probability.
     ax : matplotlib.axes.Axes, optional
@@ -137,7 +145,7 @@ def plot_reliability(
 
     from rankcore.metrics.probabilities import checked_probabilities
 
-    table, place, known = checked_probabilities(y_true, y_proba, labels)
+    table, place, known = checked_probabilities(y_true, y_proba, labels, classes)
     ax = ax or new_axes(4.6, 4.6)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
     above = 1 - np.cumsum(table, axis=1)
@@ -171,7 +179,7 @@ def plot_confusion(
     y_true, y_pred : array-like, shape (n,)
         True and predicted labels.
     labels : array-like, shape (k,), optional
-        All labels, lowest first. None: the numbers that occur.
+        All labels, lowest first. None: the order of a categorical, or the numbers that occur.
     normalize : {"true", "pred", "all"}, optional
         Draw shares of each row, each column, or of everything, instead of counts.
     ax : matplotlib.axes.Axes, optional
@@ -190,6 +198,7 @@ def plot_confusion(
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
+    labels = ordered(labels, y_true, y_pred)
     table = confusion_by_rank(y_true, y_pred, labels=labels, normalize=normalize)
     shares = confusion_by_rank(y_true, y_pred, labels=labels, normalize="true")
     known = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)

@@ -198,7 +198,7 @@ def _print_ordinal(
 
     facts, losses = {}, {}
     for name, (learned, X) in models.items():
-        classes = learned.classes_
+        classes = learned.ranks_
         unknown = sorted(set(y.tolist()) - set(classes.tolist()))
         if unknown:
             raise ValueError(
@@ -220,7 +220,7 @@ def _print_ordinal(
         }
         if hasattr(learned, "predict_proba"):
             facts[name]["ranked_probability_score"] = ranked_probability_score(
-                y, learned.predict_proba(X), labels=classes
+                y, learned.predict_proba(X), labels=learned.classes_, classes=classes
             )
     if len(models) == 1:
         print_facts(next(iter(facts.values())), as_json)

@@ -78,16 +78,21 @@ def predict(
     if run is not None:
         _write_run(run, learned, replace(rows, X=X), tag or model.stem)
         return
+    from rankcore.ordinal._labels import by_rank
+
     lines: Iterable[str]
     if probabilities:
         if not hasattr(learned, "predict_proba"):
             raise ValueError(f"{model} has no probabilities: train it with --calibrate cumulative")
-        lines = map(_joined, learned.predict_proba(X).tolist())
+        lines = map(_joined, by_rank(learned, learned.predict_proba(X)).tolist())
     elif loaded.ranks_queries:
         lines = map(repr, learned.predict(X, qid=rows.qid).tolist())
     elif scores:
-        score = learned.project if hasattr(learned, "project") else learned.decision_function
-        lines = map(_joined, score(X).reshape(X.shape[0], -1).tolist())
+        if hasattr(learned, "project"):
+            found = learned.project(X)
+        else:
+            found = by_rank(learned, learned.decision_function(X))
+        lines = map(_joined, found.reshape(X.shape[0], -1).tolist())
     else:
         lines = (label_text(label) for label in learned.predict(X).tolist())
     if with_input:

@@ -43,12 +43,14 @@ intercept_scaling
     budget, budget_policy, decay, projection_tol
         As in `KernelPRank`; coefficients of all tasks count together.
     max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, \
-random_state, verbose
+random_state, verbose, classes
         As in `KernelPRank`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     dual_coef_ : ndarray of float64, shape (n_classes - 1, n_support)
         Coefficients of the tasks (a copy): their scores are
@@ -110,6 +112,7 @@ best_iteration_, t_, history_, loss_curve_
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -138,6 +141,7 @@ best_iteration_, t_, history_, loss_curve_
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     @property
     @reads

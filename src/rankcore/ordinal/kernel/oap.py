@@ -40,13 +40,15 @@ class KernelOAPBPM(KernelThresholdClassifier):
         As in `KernelPRank`, for the pool: what leaves it leaves all members. "smallest" compares
         the root of the sum over members of squared coefficients.
     max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, \
-random_state, verbose
+random_state, verbose, classes
         As in `KernelPRank`; ``random_state`` also seeds the sampling. The same seed draws the same
         examples as in `OAPBPM`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     dual_coef_ : ndarray of float64, shape (1, n_support)
         Mean of the members' coefficients (a copy).
@@ -108,6 +110,7 @@ best_iteration_, t_, history_, loss_curve_
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.tau = tau
@@ -132,6 +135,7 @@ best_iteration_, t_, history_, loss_curve_
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     @property
     @reads

@@ -90,7 +90,7 @@ default="oldest"
     projection_tol : float, default=1e-6
         "projectron" adds a row to the others if the square of its distance from their span is at
         most this part of ``K(x, x)``.
-    max_iter, shuffle, tol, random_state, verbose
+    max_iter, shuffle, tol, random_state, verbose, classes
         As in `PRank`; ``random_state`` also seeds "random".
     n_jobs : int, optional
         Threads that predict; -1 for all processors. The result does not depend on it.
@@ -98,6 +98,8 @@ default="oldest"
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     support_ : ndarray of int64, shape (n_support,)
         Numbers of the support vectors among the rows, further rows of ``partial_fit`` included.
@@ -169,6 +171,7 @@ default="oldest"
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -190,6 +193,7 @@ default="oldest"
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     def _check_params(self) -> None:
         self._check_kernel_params()

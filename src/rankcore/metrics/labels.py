@@ -1,0 +1,104 @@
+"""Labels as measures take them: columns, and their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import order_of
+from rankcore._core.numbers import Floats, refuse_mask
+
+
+def ordered(labels: Any, *columns: Any) -> Any:
+    """Labels, lowest first: those given, or the categories of an ordered categorical of words.
+
+    Parameters
+    ----------
+    labels : array-like or None
+    *columns : array-like
+        True and predicted labels.
+
+    Returns
+    -------
+    array-like or None
+        Of numbers what was given: they rank by themselves.
+
+    Raises
+    ------
+    ValueError
+        If a categorical has another order than ``labels``, or than one before it.
+    """
+    for column in columns:
+        order = order_of(column)
+        if order is None or order.dtype.kind in "biuf":
+            continue
+        if labels is None:
+            labels = order
+        places = {label: place for place, label in enumerate(np.asarray(labels).tolist())}
+        both = [places[label] for label in order.tolist() if label in places]
+        if both != sorted(both):
+            raise ValueError(
+                f"the labels {list(places)} contradict the order of a categorical, "
+                f"{order.tolist()}: make them the same (ranks_ of a model has the order of the "
+                "ranks, classes_ that of numpy.unique)"
+            )
+    return labels
+
+
+def as_column(name: str, x: Any) -> NDArray[Any]:
+    """Labels as an array of one dimension."""
+    refuse_mask(x, name)
+    array = np.asarray(x)
+    if array.dtype.kind == "O":  # of pandas, say: strings or numbers after all
+        array = np.array(array.tolist())
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; found shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; a mean needs at least one row")
+    return array
+
+
+def as_numbers(name: str, x: NDArray[Any]) -> Floats:
+    """Labels that rank by their own order."""
+    if x.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} must be real numbers, found {x.dtype}; name other labels in labels=, lowest "
+            "rank first (ranks_ of a model), or make y_true an ordered categorical"
+        )
+    with np.errstate(over="ignore"):  # of a long double
+        numbers = x.astype(np.float64, copy=False)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite; found NaN or infinity")
+    return numbers
+
+
+def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
+    """The distinct labels, lowest first."""
+    if labels is None:
+        return np.union1d(as_numbers("y_true", truth), as_numbers("y_pred", guess))
+    refuse_mask(labels, "labels")
+    known = np.asarray(labels)
+    if known.dtype.kind == "O":
+        known = np.array(known.tolist())
+    if known.ndim != 1 or known.size == 0:
+        raise ValueError(f"labels must list the labels, lowest first; found {labels!r}")
+    if np.unique(known).size != known.size:
+        raise ValueError(f"labels repeats a label: {known.tolist()}")
+    for name, x in (("y_true", truth), ("y_pred", guess)):
+        if (x.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
+            raise TypeError(f"{name} has {x.dtype} labels, and labels are {known.dtype}")
+    return known
+
+
+def places_of(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
+    """Index of each label among the known labels."""
+    sorter = np.argsort(known, kind="stable")
+    place = np.searchsorted(known, x, sorter=sorter)
+    found = sorter[np.minimum(place, known.size - 1)]
+    unknown = known[found] != x
+    if unknown.any():
+        odd = x[unknown][:1].tolist()[0]
+        raise ValueError(f"{name} has {odd!r}, which is not among the labels {known.tolist()}")
+    return found

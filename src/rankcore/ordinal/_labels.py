@@ -1,0 +1,128 @@
+"""Labels of ordinal learners: their order as ranks, and the order that scikit-learn has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import check_classes, find_classes
+from rankcore._core.warning import warn
+
+
+class RankedLabels:
+    """The labels of a fitted ordinal learner. Not public: learners inherit it.
+
+    Scikit-learn's measures take columns to be in the order of `numpy.unique`, whatever
+    ``classes_`` says; that of the ranks is in ``ranks_``. Of numbers the two are the same.
+    """
+
+    classes: Any
+    ranks_: NDArray[Any]
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels in ascending order (words: alphabetical), as of columns of results."""
+        return np.sort(self.ranks_)
+
+    def _ranks_of_columns(self) -> NDArray[np.intp]:
+        return np.argsort(self.ranks_)
+
+    def _as_columns(self, by_rank: NDArray[Any]) -> NDArray[Any]:
+        """A table with a column for each rank, lowest first, with the columns of ``classes_``."""
+        order = self._ranks_of_columns()
+        return by_rank if is_rising(order) else by_rank[:, order]
+
+    def _declared(self, given: Any = None) -> NDArray[Any] | None:
+        """Labels of the parameter or of an argument ``classes``, lowest rank first.
+
+        Raises
+        ------
+        ValueError
+            If both are given and differ.
+        """
+        # Models that were pickled before there was a parameter have none.
+        own = getattr(self, "classes", None)
+        if own is None:
+            return None if given is None else check_classes(given)
+        own = check_classes(own)
+        if given is not None and not np.array_equal(check_classes(given), own):
+            raise ValueError(
+                f"classes={list(given)} differ from classes={own.tolist()} of the constructor: "
+                "give them once"
+            )
+        return own
+
+
+def by_rank(model: Any, table: NDArray[Any]) -> NDArray[Any]:
+    """Results of a fitted learner, whose columns are ``classes_``, with the lowest rank first.
+
+    Parameters
+    ----------
+    model : RankedLabels
+    table : ndarray, shape (n, n_classes); or (n,), of the decision between two classes
+    """
+    order = model._ranks_of_columns()
+    if is_rising(order):
+        return table
+    found: NDArray[Any] = -table if table.ndim == 1 else table[:, np.argsort(order)]
+    return found
+
+
+def is_rising(labels: NDArray[Any]) -> bool:
+    """Whether labels ascend, as those of `numpy.unique`."""
+    return bool((labels[:-1] < labels[1:]).all())
+
+
+def ranks_among(
+    labels: NDArray[Any],
+    of_dtype: NDArray[Any] | None,
+    declared: NDArray[Any] | None,
+    learner: str,
+) -> NDArray[Any]:
+    """Every label, lowest rank first.
+
+    Parameters
+    ----------
+    labels : ndarray
+        Those of the rows, or the distinct ones.
+    of_dtype : ndarray or None
+        The categories of an ordered categorical.
+    declared : ndarray or None
+        What a user gave as ``classes``.
+    learner : str
+        Name of the class, for messages.
+
+    Raises
+    ------
+    ValueError
+        For words without an order, and for two orders that contradict each other.
+    """
+    if declared is not None:
+        if of_dtype is not None:
+            check_agreement(of_dtype, declared)
+        return declared
+    if of_dtype is None:
+        return find_classes(labels, learner)
+    known = check_classes(of_dtype)
+    if not is_rising(known):
+        warn(
+            f"the order of the ranks is that of y's categories, {known.tolist()}, and scikit-learn "
+            "drops it, silently, where it numbers labels alphabetically (cross_val_predict, "
+            "voting, stacking, bagging): give it to the learner too, as "
+            f"{learner}(classes={known.tolist()})"
+        )
+    return known
+
+
+def check_agreement(of_dtype: NDArray[Any], declared: NDArray[Any]) -> None:
+    """Raise ValueError if the categories of y have another order than ``classes``."""
+    place = {label: rank for rank, label in enumerate(declared.tolist())}
+    both = [place[label] for label in of_dtype.tolist() if label in place]
+    if both != sorted(both):
+        raise ValueError(
+            f"classes={declared.tolist()} contradict the order of y's categories, "
+            f"{of_dtype.tolist()}: make them the same, or give y without its order, as "
+            "numpy.asarray(y)"
+        )
