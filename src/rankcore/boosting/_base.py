@@ -148,7 +148,7 @@ class PairBoosting(Ranker):
         rounds = self._rounds(rows, pairing, state.model, signs, called)
         monitor = Monitor(fitted, validation, callbacks)
         try:
-            train_rounds(fitted, rounds, source, monitor)
+            train_rounds(fitted, iter(rounds), source, monitor)
         finally:
             rounds.close()
         self._become(fitted)
