@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.concurrency import reads
 from rankcore._core.contributions import Contributions, contributions_of
 from rankcore._core.doc_links import Documented
-from rankcore._core.params import check_names
+from rankcore._core.params import Constrained, check_names
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -46,7 +46,7 @@ class ModelSpec:
     parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 
-class Specified(Documented):
+class Specified(Documented, Constrained):
     """A learner that can be described by a `ModelSpec`, and restored from one. Not public.
 
     A subclass provides `_describe`, `_scoring`, `_restore`, `_fit_summary` and `_summary`; code

@@ -1,4 +1,4 @@
-"""What RankBoost and its bipartite form share: the loop over rounds, and what was learned."""
+"""Shared base of RankBoost and its bipartite form: fits, models and their files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ from rankcore._ext.rows import Rows
 from rankcore.boosting._booster import Rounds
 from rankcore.boosting._categories import Categories
 from rankcore.boosting._given_bins import BlockRows
-from rankcore.boosting._params import check_params, grows_trees, monotone_signs
+from rankcore.boosting._params import (
+    CONSTRAINTS,
+    check_together,
+    grows_trees,
+    monotone_signs,
+)
 from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
 from rankcore.boosting._training import BOUND, FIGURES, train_rounds
@@ -38,7 +43,7 @@ from rankcore.ranking._queries import ranking_source
 
 
 class PairBoosting(Ranker):
-    """What the two have in common. Not public.
+    """Base of both rankers. Not public.
 
     A subclass provides ``fit``, its parameters and ``_steps``, the rules for steps that it has.
     """
@@ -46,6 +51,7 @@ class PairBoosting(Ranker):
     best_iteration_: int
     _state: ModelState
     _figures = FIGURES
+    _constraints = CONSTRAINTS
 
     n_estimators: int
     step: str
@@ -262,7 +268,8 @@ class PairBoosting(Ranker):
         return as_rows(X if self._categories is None else self._categories.encode(X), nan=True)
 
     def _check_params(self) -> None:
-        check_params(self)
+        super()._check_params()
+        check_together(self)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state, categories = self._state, self._categories
@@ -354,7 +361,7 @@ class PairBoosting(Ranker):
             yield scores.copy()
 
     def contribution(self, feature: int | str) -> Contribution:
-        """What a feature adds to the score, as a function of its value.
+        """Contribution of a feature to the score, as a function of its value.
 
         Parameters
         ----------

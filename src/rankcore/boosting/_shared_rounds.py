@@ -24,7 +24,7 @@ from rankcore.boosting._value_groups import Cuts
 
 # Bits of the sums of all weights, at most: sums of magnitudes of potentials have one more.
 BITS = 60
-# What rounding may add to a bound on the weights.
+# Factor of bounds on the weights, for what rounding adds.
 SLACK = 1 + 1e-6
 # Factors of `PairedLabels` are brought back to 1 from beyond two to the power of this.
 FAR = 400

@@ -63,7 +63,7 @@ class Documents:
 
 @dataclass(frozen=True)
 class Size:
-    """What the client is to know of documents.
+    """Size of the documents of a shard, for the client.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     watch = watching.watch(learner, fitted, form, of_queries)
     balanced = model.balance == "query"
     least = min(finding.lightest for finding in findings)
-    greatest = max(finding.heaviest or 0.0 for finding in findings)
+    largest = max(finding.heaviest or 0.0 for finding in findings)
     documents = [
         run.submit(
             pick,
@@ -114,7 +114,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
             upper,
             split,
             balanced,
-            (least, greatest),
+            (least, largest),
             number,
             what=f"documents-shard-{number}",
         )
@@ -224,7 +224,7 @@ def pick(
 
 
 def size_of(documents: Documents, balanced: bool) -> Size:
-    """What the client is to know of them."""
+    """Their size."""
     n, pairing = documents.docs.size, documents.pairing
     n_winning, weights = documents.n_winning, documents.weights
     if pairing is None:

@@ -1,4 +1,4 @@
-"""Rounds of RankBoost: made on one worker, which asks the others; begun again where one is lost."""
+"""Rounds of RankBoost: made on one worker with sums of all, and repeated if a worker is lost."""
 
 from __future__ import annotations
 
