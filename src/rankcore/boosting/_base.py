@@ -19,7 +19,7 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.sources import RowBlocks, mapped
-from rankcore._core.state import restored_validation, validation_arrays
+from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
 from rankcore.boosting._booster import Rounds
@@ -281,7 +281,7 @@ class PairBoosting(Ranker):
             "best_iteration": getattr(self, "best_iteration_", None),
         }, {
             **state.model.to_arrays(),
-            "log": np.array(state.log, dtype=np.float64).reshape(-1, len(FIGURES)),
+            "log": log_array(state.log, FIGURES),
             **validation_arrays(state.validation),
         }
 
@@ -308,14 +308,7 @@ class PairBoosting(Ranker):
             model.check_categories([] if categories is None else categories.numbers)
         elif categories is not None:
             raise ValueError("it holds stumps, which have no categorical features")
-        if (
-            figures.dtype != np.float64
-            or figures.ndim != 2
-            or figures.shape[1] != len(FIGURES)
-            or np.isnan(figures).any()
-        ):
-            raise ValueError("its log is not that of a boosted model")
-        log: list[list[float]] = figures.tolist()
+        log: list[list[float]] = restored_log(spec, FIGURES)
         validation = restored_validation(spec, len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
         self.n_features_in_, self._largest_query = n_features, int(spec.facts["largest_query"])
