@@ -464,10 +464,13 @@ def test_arrays_that_are_no_trees_are_refused():
         ({"offsets": arrays["offsets"] + 1}, "not those of trees"),
         ({"offsets": arrays["offsets"][::-1].copy()}, "not those of trees"),
         ({"values": infinite}, "NaN or infinity"),
-        ({"values": arrays["values"][1:]}, "values is not float64"),
+        ({"values": arrays["values"][1:]}, "array values has shape"),
         ({"gains": -arrays["gains"]}, "negative gain"),
-        ({"thresholds": arrays["thresholds"].astype(np.float32)}, "thresholds is not float64"),
-        ({"offsets": arrays["offsets"].astype(np.int32)}, "offsets is not int64"),
+        (
+            {"thresholds": arrays["thresholds"].astype(np.float32)},
+            "array thresholds has shape",
+        ),
+        ({"offsets": arrays["offsets"].astype(np.int32)}, "array offsets has shape"),
     ]:
         with pytest.raises(ValueError, match=message):
             TreeSum.from_arrays(damaged(arrays, **changes), 4, False)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import Any
 
-from sklearn.utils.validation import check_scalar
+from rankcore._core.params import check_count
 
 # What "auto" keeps: this many, or as many as take this many bytes.
 MOST, MOST_BYTES = 5000, 2**28
 
 
-def check_max_hypotheses(value: Any) -> None:
-    """Raise unless a ``max_hypotheses`` is a number of hypotheses, "auto" or None."""
+def check_max_hypotheses(value: Any, name: str = "max_hypotheses") -> None:
+    """Raise unless a parameter is a number of hypotheses, "auto" or None."""
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(f"max_hypotheses must be a number, 'auto' or None; found {value!r}")
+            raise ValueError(f"{name} must be a number, 'auto' or None; found {value!r}")
     elif value is not None:
-        check_scalar(value, "max_hypotheses", Integral, min_val=1)
+        check_count(value, name)
 
 
 def limited(value: int | str | None, n_features: int) -> int | None:

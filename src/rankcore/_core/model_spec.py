@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.concurrency import reads
 from rankcore._core.contributions import Contributions, contributions_of
 from rankcore._core.doc_links import Documented
-from rankcore._core.params import check_names
+from rankcore._core.params import Constrained, check_names
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -46,7 +46,7 @@ class ModelSpec:
     parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 
-class Specified(Documented):
+class Specified(Documented, Constrained):
     """A learner that can be described by a `ModelSpec`, and restored from one. Not public.
 
     A subclass provides `_describe`, `_scoring`, `_restore`, `_fit_summary` and `_summary`; code
@@ -201,8 +201,35 @@ def outline(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[An
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
+class Field(NamedTuple):
+    """Form of an array: size or name of each axis, dtype, and whether it may hold infinity."""
+
+    axes: tuple[int | str, ...]
+    dtype: str = "float64"
+    infinite: bool = False
+
+
+def read_fields(
+    arrays: Mapping[str, NDArray[Any]], fields: Mapping[str, Field], **sizes: int
+) -> dict[str, NDArray[Any]]:
+    """Arrays of a spec, contiguous; raise ValueError unless they have the declared forms.
+
+    An axis whose name is not among the sizes has that of the first array with this axis.
+    """
+    found = {}
+    for name, (axes, dtype, infinite) in fields.items():
+        for axis, size in zip(axes, arrays[name].shape, strict=False):
+            sizes.setdefault(str(axis), size)
+        shape = tuple(sizes.get(axis, 0) if isinstance(axis, str) else axis for axis in axes)
+        found[name] = array_like(arrays, name, outline(shape, dtype), infinite)
+    return found
+
+
 def array_like(
-    arrays: Mapping[str, NDArray[Any]], name: str, expected: NDArray[Any]
+    arrays: Mapping[str, NDArray[Any]],
+    name: str,
+    expected: NDArray[Any],
+    infinite: bool = False,
 ) -> NDArray[Any]:
     """An array of a spec, contiguous; raise ValueError unless it has the form of another.
 
@@ -212,6 +239,8 @@ def array_like(
     name : str
     expected : ndarray
         Of the shape and dtype that are required.
+    infinite : bool
+        Whether it may hold infinity.
     """
     array = arrays[name]
     if array.shape != expected.shape or array.dtype != expected.dtype:
@@ -220,15 +249,8 @@ def array_like(
             f"{expected.shape} and {expected.dtype}"
         )
     # A large file is mapped, and its numbers are not all read before they are needed.
-    if array.dtype.kind == "f" and not is_mapped(arrays) and not np.isfinite(array).all():
-        raise ValueError(f"its array {name} holds NaN or infinity")
+    if array.dtype.kind == "f" and not is_mapped(arrays):
+        valid = ~np.isnan(array) if infinite else np.isfinite(array)
+        if not valid.all():
+            raise ValueError(f"its array {name} holds NaN or infinity")
     return np.ascontiguousarray(array)
-
-
-def integer_table(arrays: Mapping[str, NDArray[Any]], name: str, n_columns: int) -> list[Any]:
-    """Rows of a table of int64 in a spec; raise ValueError if it is none."""
-    table = arrays[name]
-    if table.ndim != 2 or table.shape[1] != n_columns or table.dtype != np.int64:
-        raise ValueError(f"its table {name} has shape {table.shape} and dtype {table.dtype}")
-    rows: list[Any] = table.tolist()
-    return rows

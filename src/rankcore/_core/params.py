@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from inspect import Parameter, signature
-from numbers import Real
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_scalar
+
+from rankcore._core.threads import check_n_jobs
+
+# Raises unless a value is valid; takes the value and the parameter's name.
+Constraint = Callable[[Any, str], None]
 
 # Rules for the length of a step, in the order of rankcore_capi.h.
 STEP_RULES = ("perceptron", "pa", "pa1", "pa2")
@@ -43,6 +49,112 @@ def check_flag(value: Any, name: str) -> None:
         raise TypeError(f"{name} must be True or False; found {value!r}")
 
 
+def check_count(value: Any, name: str) -> None:
+    """Raise unless a parameter is an integer from 1 on."""
+    check_scalar(value, name, Integral, min_val=1)
+
+
+def integer(low: int, high: int | None = None) -> Constraint:
+    """An integer from a closed range."""
+    return lambda value, name: check_scalar(value, name, Integral, min_val=low, max_val=high)
+
+
+def real(low: float, high: float = np.inf) -> Constraint:
+    """A number from a closed range."""
+    return lambda value, name: check_real(value, name, low, high)
+
+
+def positive(high: float) -> Constraint:
+    """A number above 0, up to another."""
+
+    def check(value: Any, name: str) -> None:
+        check_real(value, name, 0, high)
+        if not value > 0:
+            raise ValueError(f"{name} must be above 0; found {value!r}")
+
+    return check
+
+
+def option(*options: str) -> Constraint:
+    """One of some strings."""
+    return lambda value, name: check_option(value, name, options)
+
+
+def optional(constraint: Constraint) -> Constraint:
+    """None, or a value of another constraint."""
+    return lambda value, name: None if value is None else constraint(value, name)
+
+
+def function_or(constraint: Constraint) -> Constraint:
+    """A function, or a value of another constraint."""
+    return lambda value, name: None if callable(value) else constraint(value, name)
+
+
+def number_or(words: tuple[str, ...], number: Constraint) -> Constraint:
+    """One of some strings, or a number of another constraint."""
+    accepted = ("one of " if len(words) > 1 else "") + ", ".join(map(repr, words))
+
+    def check(value: Any, name: str) -> None:
+        if not isinstance(value, str):
+            number(value, name)
+        elif value not in words:
+            raise ValueError(f"{name} must be {accepted} or a number; found {value!r}")
+
+    return check
+
+
+# Parameters that mean the same to all learners that have them.
+SHARED: dict[str, Constraint] = {
+    "average": check_flag,
+    "average_members": check_flag,
+    "fit_intercept": check_flag,
+    "shuffle": check_flag,
+    "warm_start": check_flag,
+    "committee_size": check_count,
+    "max_iter": check_count,
+    "n_estimators": check_count,
+    "early_stopping_rounds": optional(check_count),
+    "memory_limit": integer(0),
+    "verbose": integer(0),
+    "tol": optional(real(0)),
+    "C": real(1e-100, 1e100),
+    "margin": real(0, 1e100),
+    "n_jobs": check_n_jobs,
+}
+
+
+class Constrained:
+    """An estimator that declares what its parameters may be. Not public.
+
+    Attributes
+    ----------
+    _constraints : dict of str to Constraint
+        Of the parameters that a class adds or restricts; `SHARED` holds for all.
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = SHARED
+
+    def _check_params(self) -> None:
+        """Raise on a parameter outside its range, or on some that exclude each other."""
+        self._check_declared()
+
+    def _check_declared(self, *names: str) -> None:
+        """Raise on a parameter outside its declared range: on one of these, or on any."""
+        declared, found = _declared_by(type(self)), vars(self)
+        for name in names or declared:
+            if name in found:
+                declared[name](found[name], name)
+
+
+@lru_cache(maxsize=100)
+def _declared_by(learner: type) -> dict[str, Constraint]:
+    """The constraints of a class and its bases."""
+    declared: dict[str, Constraint] = {}
+    for base in reversed(learner.__mro__):
+        declared |= vars(base).get("_constraints", {})
+    return declared
+
+
 def as_generator(random_state: Any) -> np.random.Generator:
     """A NumPy Generator from None, a seed, a Generator or a RandomState."""
     if isinstance(random_state, np.random.RandomState):
@@ -50,7 +162,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-# What LightGBM, XGBoost and scikit-learn call the parameters of learners here.
+# Names in LightGBM, XGBoost and scikit-learn of the parameters of learners here.
 FAMILIAR = {
     "num_leaves": "max_leaf_nodes",
     "max_leaves": "max_leaf_nodes",

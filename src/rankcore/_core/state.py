@@ -1,4 +1,4 @@
-"""What learners know: the part that all of them have, and the state of the online ordinal ones."""
+"""States of learners: the part that all of them have, and that of the online ordinal ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.concurrency import Versioned
-from rankcore._core.model_spec import ModelSpec, array_like, integer_table
+from rankcore._core.model_spec import Field, ModelSpec, array_like, read_fields
 
 # What a model file may say was counted: more than any run does, and so little that whoever goes on
 # learning leaves neither int64 nor the integers that float64 has.
@@ -26,7 +26,7 @@ def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 @dataclass(kw_only=True)
 class LearnerState(Versioned):
-    """What is saved of every learner, and what it goes on from.
+    """State that every learner saves and goes on from.
 
     Attributes
     ----------
@@ -104,6 +104,19 @@ def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[A
     """Values on held-out rows as arrays of a spec, in the order of the measures."""
     values = enumerate(log.values())
     return {f"validation.{i}": np.array(one, dtype=np.float64) for i, one in values}
+
+
+def log_array(log: Sequence[Sequence[float]], figures: Sequence[str]) -> NDArray[np.float64]:
+    """A log of real figures as an array of a spec."""
+    return np.array(log, dtype=np.float64).reshape(-1, len(figures))
+
+
+def restored_log(spec: ModelSpec, figures: Sequence[str]) -> list[list[Any]]:
+    """The log that `log_array` made an array of; raise ValueError if it is none."""
+    arrays = {"log": spec.arrays["log"]}  # never mapped
+    form = Field(("iterations", len(figures)), infinite=True)
+    log: list[list[Any]] = read_fields(arrays, {"log": form})["log"].tolist()
+    return log
 
 
 def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
@@ -297,12 +310,12 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
         for part, expected in [("by_feature", state.by_feature), ("others", state.others)]
     )
     state.counts = array_like(arrays, "counts", state.counts)
-    state.curve = [tuple(point) for point in integer_table(arrays, "curve", 2)]
-    state.log = integer_table(arrays, "log", 3)
+    tables = {"curve": Field(("points", 2), "int64"), "log": Field(("passes", 3), "int64")}
+    curve, log = read_fields(arrays, tables).values()
+    state.curve, state.log = [tuple(point) for point in curve.tolist()], log.tolist()
     state.streaming, state.offered = bool(spec.facts["streaming"]), int(spec.facts["offered"])
     if state.offered < 0:
         raise ValueError("its number of weighted rows is impossible")
-    log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
     state.validation = restored_validation(spec, len(log))
     best = spec.facts["best_iteration"]
     if best is not None and not 1 <= int(best) <= len(log):

@@ -14,11 +14,11 @@ Item = TypeVar("Item")
 _AT_ONCE = 4
 
 
-def check_n_jobs(n_jobs: Any) -> None:
+def check_n_jobs(n_jobs: Any, name: str = "n_jobs") -> None:
     """Raise ValueError unless a number of threads is None, positive or negative."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
-            f"n_jobs must be None, positive or negative; found {n_jobs!r}. None is one thread, -1 "
+            f"{name} must be None, positive or negative; found {n_jobs!r}. None is one thread, -1 "
             "one per processor"
         )
 

@@ -1,4 +1,4 @@
-"""What RankBoost and its bipartite form share: the loop over rounds, and what was learned."""
+"""Shared base of RankBoost and its bipartite form: fits, models and their files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.sources import RowBlocks, mapped
-from rankcore._core.state import restored_validation, validation_arrays
+from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
 from rankcore.boosting._booster import Rounds
 from rankcore.boosting._categories import Categories
 from rankcore.boosting._given_bins import BlockRows
-from rankcore.boosting._params import check_params, grows_trees, monotone_signs
+from rankcore.boosting._params import (
+    CONSTRAINTS,
+    check_together,
+    grows_trees,
+    monotone_signs,
+)
 from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
 from rankcore.boosting._training import BOUND, FIGURES, train_rounds
@@ -38,7 +43,7 @@ from rankcore.ranking._queries import ranking_source
 
 
 class PairBoosting(Ranker):
-    """What the two have in common. Not public.
+    """Base of both rankers. Not public.
 
     A subclass provides ``fit``, its parameters and ``_steps``, the rules for steps that it has.
     """
@@ -46,6 +51,7 @@ class PairBoosting(Ranker):
     best_iteration_: int
     _state: ModelState
     _figures = FIGURES
+    _constraints = CONSTRAINTS
 
     n_estimators: int
     step: str
@@ -148,7 +154,7 @@ class PairBoosting(Ranker):
         rounds = self._rounds(rows, pairing, state.model, signs, called)
         monitor = Monitor(fitted, validation, callbacks)
         try:
-            train_rounds(fitted, rounds, source, monitor)
+            train_rounds(fitted, iter(rounds), source, monitor)
         finally:
             rounds.close()
         self._become(fitted)
@@ -262,7 +268,8 @@ class PairBoosting(Ranker):
         return as_rows(X if self._categories is None else self._categories.encode(X), nan=True)
 
     def _check_params(self) -> None:
-        check_params(self)
+        super()._check_params()
+        check_together(self)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state, categories = self._state, self._categories
@@ -274,7 +281,7 @@ class PairBoosting(Ranker):
             "best_iteration": getattr(self, "best_iteration_", None),
         }, {
             **state.model.to_arrays(),
-            "log": np.array(state.log, dtype=np.float64).reshape(-1, len(FIGURES)),
+            "log": log_array(state.log, FIGURES),
             **validation_arrays(state.validation),
         }
 
@@ -301,14 +308,7 @@ class PairBoosting(Ranker):
             model.check_categories([] if categories is None else categories.numbers)
         elif categories is not None:
             raise ValueError("it holds stumps, which have no categorical features")
-        if (
-            figures.dtype != np.float64
-            or figures.ndim != 2
-            or figures.shape[1] != len(FIGURES)
-            or np.isnan(figures).any()
-        ):
-            raise ValueError("its log is not that of a boosted model")
-        log: list[list[float]] = figures.tolist()
+        log: list[list[float]] = restored_log(spec, FIGURES)
         validation = restored_validation(spec, len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
         self.n_features_in_, self._largest_query = n_features, int(spec.facts["largest_query"])
@@ -354,7 +354,7 @@ class PairBoosting(Ranker):
             yield scores.copy()
 
     def contribution(self, feature: int | str) -> Contribution:
-        """What a feature adds to the score, as a function of its value.
+        """Contribution of a feature to the score, as a function of its value.
 
         Parameters
         ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf, log
 from typing import Any
 
@@ -78,10 +78,7 @@ class Rounds:
         self._factors: NDArray[np.float64] | None = None
         self._levels: NDArray[np.int64] | None = None
         if pairing.listed is None:
-            self._levels, queries = levels_of(pairing)
-            self._factors, masses = factors_of(scores, pairing, self._levels, queries)
-            sums = np.empty((2, self._levels.size - 1))
-            self._weights = LabelWeights(self._factors, masses, self._levels, queries, steps, sums)
+            self._weights, self._factors, self._levels = weights_of(scores, pairing, steps)
         else:
             self._weights = ListedWeights(*_listed(scores, pairing, steps), n)
         self._moved, self._first_total = 0.0, total
@@ -106,6 +103,11 @@ class Rounds:
     def round(self) -> dict[str, float] | None:
         """Add a weak ranker; return figures of the round, or None if no ranker is useful."""
         raise NotImplementedError
+
+    def __iter__(self) -> Iterator[dict[str, float]]:
+        """Figures of each round, until none improves the model."""
+        while not self.done and (figures := self.round()) is not None:
+            yield figures
 
     def close(self) -> None:
         """Shut down the threads."""
@@ -147,17 +149,22 @@ def vanishing() -> ValueError:
     )
 
 
-def levels_of(pairing: Pairing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Offsets of the levels among the documents, and of the queries among the levels."""
+def weights_of(
+    scores: NDArray[np.float64], pairing: Pairing, steps: NDArray[np.float64]
+) -> tuple[LabelWeights, NDArray[np.float64], NDArray[np.int64]]:
+    """Weights of pairs by label, their factors, and offsets of the levels among the documents."""
     labels, bounds = pairing.labels, pairing.bounds
     new = np.ones(labels.size + 1, dtype=bool)
     new[1:-1] = labels[1:] != labels[:-1]
     new[bounds] = True
     levels = np.flatnonzero(new)
-    return levels, np.searchsorted(levels, bounds)
+    queries = np.searchsorted(levels, bounds)
+    factors, masses = _factors_of(scores, pairing, levels, queries)
+    sums = np.empty((2, levels.size - 1))
+    return LabelWeights(factors, masses, levels, queries, steps, sums), factors, levels
 
 
-def factors_of(
+def _factors_of(
     scores: NDArray[np.float64],
     pairing: Pairing,
     levels: NDArray[np.int64],

@@ -18,13 +18,13 @@ WIDEST = 60.0
 MAX_LABEL = 60.0
 
 
-def check_pair_weight(value: Any) -> None:
-    """Raise unless ``pair_weight`` is one that `Focus` knows."""
+def check_pair_weight(value: Any, name: str) -> None:
+    """Raise unless a parameter is a kind of weights that `Focus` knows."""
     if value is None or callable(value) or value in ("map", "ndcg"):
         return
     if not isinstance(value, str) or not re.fullmatch(r"ndcg@[1-9]\d{0,8}", value):
         raise ValueError(
-            "pair_weight must be None, 'ndcg', 'ndcg@k' such as 'ndcg@10', 'map' or a function of "
+            f"{name} must be None, 'ndcg', 'ndcg@k' such as 'ndcg@10', 'map' or a function of "
             f"the labels and places of a query; found {value!r}"
         )
 

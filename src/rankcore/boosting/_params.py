@@ -1,19 +1,15 @@
-"""Checks of the parameters of RankBoost and its bipartite form."""
+"""Constraints on the parameters of RankBoost and its bipartite form."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_scalar
 
-from rankcore._core.params import check_flag, check_option, check_real
-from rankcore._core.threads import check_n_jobs
+from rankcore._core import params
 from rankcore.boosting._binning import MAX_BINS
 from rankcore.boosting._focus import check_pair_weight
-from rankcore.ranking._validation import check_metric
 
 # Parameters that only stumps have, or trees, and what they are by default.
 OF_STUMPS = {"select": "edge", "smoothing": "auto", "search": "auto"}
@@ -35,53 +31,32 @@ def grows_trees(model: Any) -> bool:
     return model.weak == "tree" or (model.weak == "auto" and model.max_leaf_nodes != 2)
 
 
-def check_params(model: Any) -> None:
-    """Raise unless the parameters of an estimator are valid."""
-    check_option(model.step, "step", model._steps)
-    check_option(model.select, "select", ("edge", "normalizer"))
-    check_option(model.missing, "missing", ("learn", "zero"))
-    check_option(model.search, "search", ("auto", "plain"))
-    if model.balance is not None:
-        check_option(model.balance, "balance", ("query",))
-    check_scalar(model.n_estimators, "n_estimators", Integral, min_val=1)
-    check_scalar(model.verbose, "verbose", Integral, min_val=0)
-    if model.max_bins is not None:
-        check_scalar(model.max_bins, "max_bins", Integral, min_val=2, max_val=MAX_BINS)
-    if model.early_stopping_rounds is not None:
-        check_scalar(model.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
-    if not (isinstance(model.smoothing, str) and model.smoothing == "auto"):
-        if isinstance(model.smoothing, str):
-            raise ValueError(
-                f"smoothing must be 'auto' or a number from 0 on, found {model.smoothing!r}"
-            )
-        check_real(model.smoothing, "smoothing", 0, 1e100)
-    check_flag(model.warm_start, "warm_start")
-    check_n_jobs(model.n_jobs)
-    check_metric(model.eval_metric, "eval_metric")
-    _check_tree_params(model)
+CONSTRAINTS: dict[str, params.Constraint] = {
+    "select": params.option("edge", "normalizer"),
+    "missing": params.option("learn", "zero"),
+    "search": params.option("auto", "plain"),
+    "max_bins": params.optional(params.integer(2, MAX_BINS)),
+    "smoothing": params.number_or(("auto",), params.real(0, 1e100)),
+    "weak": params.option("auto", "stump", "tree"),
+    "leaf_step": params.option("search", "newton"),
+    "max_leaf_nodes": params.optional(params.integer(2, MAX_LEAVES)),
+    "max_depth": params.optional(params.check_count),
+    "min_samples_leaf": params.check_count,
+    "min_pair_weight": params.real(0, 2),
+    "l2_leaf": params.real(0, 1e100),
+    "learning_rate": params.positive(1),
+    "subsample": params.positive(1),
+    "colsample": params.positive(1),
+    "pair_weight": check_pair_weight,
+}
 
 
-def _check_tree_params(model: Any) -> None:
-    check_option(model.weak, "weak", ("auto", "stump", "tree"))
-    check_option(model.leaf_step, "leaf_step", ("search", "newton"))
-    if model.max_leaf_nodes is not None:
-        check_scalar(
-            model.max_leaf_nodes, "max_leaf_nodes", Integral, min_val=2, max_val=MAX_LEAVES
-        )
-    elif model.max_depth is None:
-        raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
-    if model.max_depth is not None:
-        unlimited = model.max_leaf_nodes is None
-        most = MAX_LEAVES.bit_length() - 1 if unlimited else None
-        check_scalar(model.max_depth, "max_depth", Integral, min_val=1, max_val=most)
-    check_scalar(model.min_samples_leaf, "min_samples_leaf", Integral, min_val=1)
-    check_real(model.min_pair_weight, "min_pair_weight", 0, 2)
-    check_real(model.l2_leaf, "l2_leaf", 0, 1e100)
-    for name in ("learning_rate", "subsample", "colsample"):
-        check_real(getattr(model, name), name, 0, 1)
-        if not getattr(model, name) > 0:
-            raise ValueError(f"{name} must be above 0; found 0")
-    check_pair_weight(model.pair_weight)
+def check_together(model: Any) -> None:
+    """Raise unless the valid parameters of an estimator fit each other."""
+    if model.max_leaf_nodes is None:
+        if model.max_depth is None:
+            raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
+        params.integer(1, MAX_LEAVES.bit_length() - 1)(model.max_depth, "max_depth")
     if model.weak == "stump" and model.max_leaf_nodes != 2:
         raise ValueError(
             f"stumps have two leaves; found weak='stump' and max_leaf_nodes="

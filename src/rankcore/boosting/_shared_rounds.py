@@ -11,31 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import exp, frexp, inf
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.boosting._booster import LEAST, RECENTRED, SPENT
-from rankcore.boosting._stump_booster import figures_of, step_length
+from rankcore.boosting._stump_booster import Round, Step, next_stump
+from rankcore.boosting._stump_search import Stump
 from rankcore.boosting._stump_shard import CENTRE, Move, Sums
 from rankcore.boosting._value_groups import Cuts
 
 # Bits of the sums of all weights, at most: sums of magnitudes of potentials have one more.
 BITS = 60
-# What rounding may add to a bound on the weights.
+# Factor of bounds on the weights, for what rounding adds.
 SLACK = 1 + 1e-6
 # Factors of `PairedLabels` are brought back to 1 from beyond two to the power of this.
 FAR = 400
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A stump, its edge, and the share of each total where it fires."""
-
-    move: Move
-    edge: float
-    shares: tuple[float, ...]
 
 
 class Candidates:
@@ -106,16 +98,6 @@ class Standing:
     done: bool = False
 
 
-class Round(NamedTuple):
-    """A stump that was added, and the figures of its round."""
-
-    feature: int
-    threshold: float
-    side: int
-    alpha: float
-    figures: dict[str, float]
-
-
 class Answers(Protocol):
     """All shards of a fit."""
 
@@ -136,25 +118,22 @@ class SharedRounds:
         winners and the losers of `PairedLabels`.
     cuts : Cuts
     shards : Answers
-    step, smoothing, rate
-        As for `StumpRounds`; smoothing is a number.
+    step : Step
+    most : int
+        How many rounds will be made at most.
     """
 
     def __init__(
-        self,
-        standing: Standing,
-        cuts: Cuts,
-        shards: Answers,
-        *,
-        step: str,
-        smoothing: float,
-        rate: float,
+        self, standing: Standing, cuts: Cuts, shards: Answers, step: Step, most: int
     ) -> None:
         self.standing, self._cuts, self._shards = standing, cuts, shards
-        self._step, self._smoothing, self._rate = step, smoothing, rate
+        self._step, self._most = step, most
         self._candidates = Candidates(cuts)
         self._exponents: tuple[int, ...] = ()
         self._sums: Sums | None = None  # of all shards after the moves so far
+        # Of the stump that is being added: its share of each total, and what `measure` found.
+        self._shares: tuple[float, ...] = ()
+        self._parts: tuple[float, float, float] | None = None
         standing.done |= self._candidates.bin.size == 0
 
     def _ask(self, by_bin: bool) -> Sums:
@@ -163,56 +142,42 @@ class SharedRounds:
         self._sums = self._shards.look(now.moves, self._exponents, by_bin)
         return self._sums
 
-    def round(self, last: bool) -> Round | None:
-        """Add a stump; None if no stump improves the model.
+    def round(self) -> Round | None:
+        """Add a stump; None if no stump improves the model."""
+        made = None if self.standing.done else next_stump(self, self._cuts, self._step)
+        self.standing.done |= made is None
+        return made
 
-        Parameters
-        ----------
-        last : bool
-            Whether no round will follow.
-        """
-        now = self.standing
-        if now.done:
-            return None
-        sums = self._sums or self._ask(True)
-        chosen = self._choose(sums)
-        if not abs(chosen.edge) > LEAST:
-            now.done = True
-            return None
-        split = len(chosen.shares) == 2
-        parts = (0.0, 0.0, 0.0)
+    def measure(self, stump: Stump) -> tuple[float, float, float]:
+        """As `Weighed.measure`."""
+        if len(self._shares) == 2:
+            a, b = self._shares
+            self._parts = a * (1 - b), (1 - a) * b, a * b
+        else:
+            move = Move(stump.feature, stump.bin, stump.side, 0.0)
+            found = self._shards.measure(self.standing.moves, move, self._exponents)
+            rightly, wrongly, both, whole = found.totals
+            self._parts = rightly / whole, wrongly / whole, both / whole
+        return self._parts
 
-        def measure() -> tuple[float, float, float]:
-            nonlocal parts
-            if split:
-                a, b = chosen.shares
-                parts = a * (1 - b), (1 - a) * b, a * b
-            else:
-                found = self._shards.measure(now.moves, chosen.move, self._exponents)
-                *weights, whole = found.totals
-                rightly, wrongly, both = (one / whole for one in weights)
-                parts = rightly, wrongly, both
-            return parts
-
-        alpha, smoothing = step_length(self._step, chosen.edge, self._smoothing, measure)
-        alpha *= self._rate
-        before = self._totals(sums)
-        bounds = self._bounds(chosen, before, alpha, parts if self._step != "third" else None)
-        stump = chosen.move._replace(alpha=alpha)
-        now.moves.append(stump)
+    def advance(self, stump: Stump, alpha: float) -> float:
+        """As `Weighed.advance`."""
+        assert self._sums is not None  # of `best`
+        now, before = self.standing, self._totals(self._sums)
+        now.bounds = self._bounds(stump.edge, before, alpha)
+        now.moves.append(Move(stump.feature, stump.bin, stump.side, alpha))
         now.moved += abs(alpha)
-        now.bounds = self._recentred(bounds)
-        ordered = abs(chosen.edge) >= 1 - LEAST
-        sums = self._ask(not (last or ordered))
+        self._recentre()
+        self._most -= 1
+        ordered = abs(stump.edge) >= 1 - LEAST
+        sums = self._ask(not ordered and self._most > 0)
         normalizer = 1.0
-        powers = now.moves[-1].powers or (0,) * len(bounds)
+        powers = now.moves[-1].powers or (0,) * len(before)
         for after, then, power in zip(self._totals(sums), before, powers, strict=True):
             normalizer *= after / 2.0**power / then
         now.left *= normalizer
         now.done = ordered or not sums.in_range or not now.left > SPENT
-        figures = figures_of(chosen.edge, alpha, smoothing, normalizer, self._rate)
-        threshold = self._cuts.threshold(stump.feature, stump.bin)
-        return Round(stump.feature, threshold, stump.side, alpha, figures)
+        return normalizer
 
     def _totals(self, sums: Sums) -> list[float]:
         return [
@@ -220,9 +185,9 @@ class SharedRounds:
             for total, exponent in zip(sums.totals, self._exponents, strict=True)
         ]
 
-    def _choose(self, found: Sums) -> Chosen:
-        """The stump of maximum |edge|; among ties the first feature, then the highest threshold."""
-        of = self._candidates
+    def best(self) -> Stump:
+        """As `Search.best`."""
+        found, of = self._sums or self._ask(True), self._candidates
         for by_bin, out in zip(found.bins, of.found, strict=False):
             of.sum(by_bin, out)
         sums, totals = of.found[: len(found.bins)], found.totals
@@ -234,40 +199,32 @@ class SharedRounds:
             of.edges[0] -= np.divide(sums[1], totals[1], out=of.edges[1])
             at = int(np.abs(of.edges[0], out=of.edges[1]).argmax())
             edge = float(of.edges[0, at])
-        shares = tuple(int(one[at]) / total for one, total in zip(sums, totals, strict=True))
-        move = Move(int(of.feature[at]), int(of.bin[at]), int(of.side[at]), 0.0)
-        return Chosen(move, edge, shares)
+        self._shares = tuple(int(one[at]) / total for one, total in zip(sums, totals, strict=True))
+        self._parts = None
+        return Stump(int(of.feature[at]), int(of.bin[at]), int(of.side[at]), edge)
 
-    def _bounds(
-        self,
-        chosen: Chosen,
-        totals: Sequence[float],
-        alpha: float,
-        parts: tuple[float, float, float] | None,
-    ) -> tuple[float, ...]:
+    def _bounds(self, edge: float, totals: Sequence[float], alpha: float) -> tuple[float, ...]:
         """Upper bounds on the totals after a step."""
         down, up = exp(-alpha), exp(alpha)
         if len(totals) == 2:
-            a, b = chosen.shares
+            a, b = self._shares
             return totals[0] * ((1 - a) + a * down), totals[1] * ((1 - b) + b * up)
-        if parts is not None:
-            rightly, wrongly, _ = parts
+        if self._parts is not None:
+            rightly, wrongly, _ = self._parts
             return (totals[0] * (rightly * down + wrongly * up + 1 - rightly - wrongly),)
         # Z is convex in the stump's effect on a pair: maximal if it orders as many as it can.
-        r = chosen.edge
-        return (totals[0] * ((1 + r) / 2 * down + (1 - r) / 2 * up),)
+        return (totals[0] * ((1 + edge) / 2 * down + (1 - edge) / 2 * up),)
 
-    def _recentred(self, bounds: tuple[float, ...]) -> tuple[float, ...]:
-        """The bounds, after another move that rescales the weights if they are far from 1."""
-        if len(bounds) == 1:
-            if self.standing.moved > RECENTRED:
-                self.standing.moves.append(CENTRE)
-                self.standing.moved = 0.0
-            return bounds
-        powers = tuple(-frexp(bound)[1] for bound in bounds)
-        if max(map(abs, powers)) <= FAR:
-            return bounds
-        self.standing.moves.append(CENTRE._replace(powers=powers))
-        return tuple(
-            float(np.ldexp(bound, power)) for bound, power in zip(bounds, powers, strict=True)
-        )
+    def _recentre(self) -> None:
+        """Add a move that rescales the weights if they are far from 1."""
+        now = self.standing
+        if len(now.bounds) == 1:
+            if now.moved > RECENTRED:
+                now.moves.append(CENTRE)
+                now.moved = 0.0
+            return
+        powers = tuple(-frexp(bound)[1] for bound in now.bounds)
+        if max(map(abs, powers)) > FAR:
+            now.moves.append(CENTRE._replace(powers=powers))
+            scaled = map(np.ldexp, now.bounds, powers)
+            now.bounds = tuple(float(bound) for bound in scaled)

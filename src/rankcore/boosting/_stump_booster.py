@@ -1,26 +1,107 @@
-"""One round of boosting with stumps: search, step, new weights."""
+"""A round of boosting with stumps, search, step, new weights; and its rows in memory.
+
+`next_stump` is the round of all fits. `StumpRounds` sums weights as floats, with bounds that spare
+most columns; `_shared_rounds` sums them over shards, as integers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import exp, log, sqrt
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._ext import stumps
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import Binning
+from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._given_bins import BlockRows
-from rankcore.boosting._stump_search import BoundedSearch, FiringSearch, NormalizerSearch, Search
+from rankcore.boosting._stump_search import (
+    BoundedSearch,
+    FiringSearch,
+    NormalizerSearch,
+    Search,
+    Stump,
+)
 from rankcore.boosting._stump_sum import StumpSum
+from rankcore.boosting._value_groups import Cuts
 from rankcore.ranking._pairs import Pairing
 
 
+@dataclass(frozen=True)
+class Step:
+    """Length of steps.
+
+    Attributes
+    ----------
+    rule : {"third", "discrete", "exact", "mohri"}
+    smoothing : float
+    rate : float
+        By which steps are multiplied.
+    """
+
+    rule: str
+    smoothing: float
+    rate: float
+
+    def length(
+        self, edge: float, measure: Callable[[], tuple[float, float, float]]
+    ) -> tuple[float, float]:
+        """Step of a stump, and the smoothing applied.
+
+        Parameters
+        ----------
+        edge : float
+        measure : callable
+            The weight of the pairs it orders correctly, wrongly, and where it fires on both, of 1.
+        """
+        if self.rule == "third":
+            return self.rate * _half_log(1 + edge, 1 - edge), 0.0
+        rightly, wrongly, both = measure()
+        smoothing = self.smoothing + both * (self.rule == "mohri")
+        return self.rate * _half_log(rightly + smoothing, wrongly + smoothing), smoothing
+
+
+class Round(NamedTuple):
+    """A stump that was added, and the figures of its round."""
+
+    feature: int
+    threshold: float
+    side: int
+    alpha: float
+    figures: dict[str, float]
+
+
+class Weighed(Protocol):
+    """Weights of the pairs of rows that are in memory or in shards."""
+
+    def best(self) -> Stump:
+        """The best stump; its bin is -1 if there is none."""
+
+    def measure(self, stump: Stump) -> tuple[float, float, float]:
+        """Weight of the pairs a stump orders correctly, wrongly, and fires on both of, of 1."""
+
+    def advance(self, stump: Stump, alpha: float) -> float:
+        """Weigh the pairs after a step; return the sum of the weights, of 1 before."""
+
+
+def next_stump(weighed: Weighed, bins: Bins | Cuts, step: Step) -> Round | None:
+    """Make a round on weighed rows in bins; None if no stump improves the model."""
+    stump = weighed.best()
+    if stump.bin < 0 or not abs(stump.edge) > LEAST:
+        return None
+    alpha, smoothing = step.length(stump.edge, lambda: weighed.measure(stump))
+    threshold = bins.threshold(stump.feature, stump.bin)
+    normalizer = weighed.advance(stump, alpha)
+    figures = _figures_of(stump.edge, alpha, smoothing, normalizer, step.rate)
+    return Round(stump.feature, threshold, stump.side, alpha, figures)
+
+
 class StumpRounds(Rounds):
-    """The rounds of a fit.
+    """The rounds of a fit in memory.
 
     Parameters
     ----------
@@ -55,10 +136,10 @@ class StumpRounds(Rounds):
         plain: bool,
         n_jobs: int,
     ) -> None:
-        self.step, self._rate = step, learning_rate
         super().__init__(rows, pairing, state, max_bins=max_bins, balanced=balanced, n_jobs=n_jobs)
         n_pairs = int(pairing.n_pairs[pairing.visited()].sum())
-        self._smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
+        smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
+        self._step = Step(step, smoothing, learning_rate)
         self._search: Search
         factors, levels = self._factors, self._levels
         binning = self._binning
@@ -95,32 +176,41 @@ class StumpRounds(Rounds):
 
     def round(self) -> dict[str, float] | None:
         """Add a stump; returns figures of the round, or None if no stump improves the model."""
-        stump = self._search.best(self._potentials)
-        if stump.bin < 0 or not abs(stump.edge) > LEAST:
+        made = next_stump(self, self._binning, self._step)
+        if made is None:
             return None
+        self.state.add(*made[:4])
+        return made.figures
+
+    def best(self) -> Stump:
+        """As `Weighed.best`."""
+        stump = self._search.best(self._potentials)
+        if stump.bin >= 0:
+            columns = self._binning.columns
+            stumps.mark(columns, stump.feature, stump.bin, stump.side, self._fires)
+        return stump
+
+    def measure(self, stump: Stump) -> tuple[float, float, float]:
+        """As `Weighed.measure`."""
+        return self._weights.measure(self._fires)
+
+    def advance(self, stump: Stump, alpha: float) -> float:
+        """As `Weighed.advance`."""
         fires = self._fires
-        stumps.mark(self._binning.columns, stump.feature, stump.bin, stump.side, fires)
-        alpha, smoothing = step_length(
-            self.step, stump.edge, self._smoothing, lambda: self._weights.measure(fires)
-        )
-        alpha *= self._rate
-        threshold = self._binning.threshold(stump.feature, stump.bin)
-        self.state.add(stump.feature, threshold, stump.side, alpha)
         # Only differences of scores matter: where it fires on the zeros of a sparse matrix, let it
         # take from the others instead, which are few.
-        by = alpha
         if self._fires_at_zero(stump.feature, stump.bin, stump.side):
             np.subtract(1, fires, out=fires)
-            by = -alpha
-        self._weights.advance(fires, by)
-        self._moved += abs(by)
-        self._search.follow(stump, fires, exp(-by))
+            alpha = -alpha
+        self._weights.advance(fires, alpha)
+        self._moved += abs(alpha)
+        self._search.follow(stump, fires, exp(-alpha))
         before = self._total
         self._total = self._sum()
         normalizer = self._total / before
         self.done = abs(stump.edge) >= 1 - LEAST or self._spent()
         self._recentre_if_far()
-        return figures_of(stump.edge, alpha, smoothing, normalizer, self._rate)
+        return normalizer
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:
         """Whether the last stump orders every pair."""
@@ -139,26 +229,7 @@ class StumpRounds(Rounds):
         return bool(side if code == binning.n_bins[feature] else code >= bin)
 
 
-def step_length(
-    step: str, edge: float, smoothing: float, measure: Callable[[], tuple[float, float, float]]
-) -> tuple[float, float]:
-    """Step of a stump, and the smoothing applied.
-
-    Parameters
-    ----------
-    step : {"third", "discrete", "exact", "mohri"}
-    edge, smoothing : float
-    measure : callable
-        The weight of the pairs it orders rightly, wrongly, and where it fires on both, of 1.
-    """
-    if step == "third":
-        return _half_log(1 + edge, 1 - edge), 0.0
-    rightly, wrongly, both = measure()
-    smoothing = smoothing + both * (step == "mohri")
-    return _half_log(rightly + smoothing, wrongly + smoothing), smoothing
-
-
-def figures_of(
+def _figures_of(
     edge: float, alpha: float, smoothing: float, normalizer: float, rate: float
 ) -> dict[str, float]:
     """Figures of a round for the history, but for products over rounds."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankcore._ext import stumps
 from rankcore._ext.exact_sums import bin_sums, to_fixed
 from rankcore._ext.pair_weights import LabelWeights
-from rankcore.boosting._booster import factors_of, levels_of
+from rankcore.boosting._booster import weights_of
 from rankcore.boosting._given_bins import GivenBins
 from rankcore.ranking._pairs import Pairing
 
@@ -104,12 +104,7 @@ class WholeQueries:
         self._room = np.empty(n_queries, dtype=np.int64)
         self._weights: LabelWeights | None = None
         if n_queries:
-            levels, queries = levels_of(pairing)
-            factors, masses = factors_of(np.zeros(n), pairing, levels, queries)
-            sums = np.empty((2, levels.size - 1))
-            self._weights = LabelWeights(
-                factors, masses, levels, queries, pairing.steps(balanced), sums
-            )
+            self._weights, _, _ = weights_of(np.zeros(n), pairing, pairing.steps(balanced))
 
     def advance(self, fires: NDArray[np.uint8], alpha: float) -> None:
         """As `Weights.advance`."""

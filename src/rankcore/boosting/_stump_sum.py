@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.model_spec import Field, read_fields
 from rankcore._core.scoring import Scoring
 from rankcore._ext import stumps as kernels
 from rankcore._ext.rows import Rows
@@ -41,6 +42,15 @@ class Merged(NamedTuple):
     missing: NDArray[np.float64]
     at_zero: NDArray[np.float64]
     base: float
+
+
+# Arrays of a model file.
+FIELDS = {
+    "features": Field(("stumps",), "int32"),
+    "thresholds": Field(("stumps",), infinite=True),
+    "sides": Field(("stumps",), "uint8"),
+    "alphas": Field(("stumps",)),
+}
 
 
 @dataclass
@@ -167,10 +177,7 @@ class StumpSum:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays for a model file."""
         return {
-            "features": np.array(self.features, dtype=np.int32),
-            "thresholds": np.array(self.thresholds, dtype=np.float64),
-            "sides": np.array(self.sides, dtype=np.uint8),
-            "alphas": np.array(self.alphas, dtype=np.float64),
+            name: np.array(getattr(self, name), dtype=field.dtype) for name, field in FIELDS.items()
         }
 
     @classmethod
@@ -184,28 +191,10 @@ class StumpSum:
         ValueError
             If the arrays are not a sum of stumps.
         """
-        kinds = {
-            "features": "int32",
-            "thresholds": "float64",
-            "sides": "uint8",
-            "alphas": "float64",
-        }
-        n = arrays["alphas"].size
-        for name, kind in kinds.items():
-            if arrays[name].shape != (n,) or arrays[name].dtype != kind:
-                raise ValueError(f"its array {name} is not {kind} of shape ({n},)")
-        features: list[int] = arrays["features"].tolist()
-        if n and not 0 <= min(features) <= max(features) < n_features:
+        arrays = read_fields({**arrays}, FIELDS)
+        features = arrays["features"]
+        if features.size and not 0 <= features.min() <= features.max() < n_features:
             raise ValueError(f"its stumps have features beyond {n_features}")
-        if not np.isfinite(arrays["alphas"]).all() or np.isnan(arrays["thresholds"]).any():
-            raise ValueError("its stumps hold NaN or infinity")
         if (arrays["sides"] > 1).any():
             raise ValueError("its sides are neither 0 nor 1")
-        return cls(
-            n_features,
-            zero_missing,
-            features,
-            arrays["thresholds"].tolist(),
-            arrays["sides"].tolist(),
-            arrays["alphas"].tolist(),
-        )
+        return cls(n_features, zero_missing, *(arrays[name].tolist() for name in FIELDS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,11 @@ class RoundLearner(Learner):
     ----------
     fitted : PairBoosting
         The estimator that ``fit`` returns if all goes well.
-    rounds : object
-        With ``done``, whether no further round can improve the model, and ``round()``, which adds
-        a weak ranker to it and returns the figures of the round, or None if none is of use.
+    rounds : iterator of dict
+        Figures of each round, which adds a weak ranker to the model; it ends where none is of use.
     """
 
-    def __init__(self, fitted: Any, rounds: Any) -> None:
+    def __init__(self, fitted: Any, rounds: Iterator[dict[str, float]]) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.n_estimators)
         self._rounds = rounds
         self._scores: list[NDArray[np.float64]] = []
@@ -54,7 +54,7 @@ class RoundLearner(Learner):
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
         """As `Learner.learn`."""
-        figures = None if self._rounds.done else self._rounds.round()
+        figures = next(self._rounds, None)
         if figures is None:
             return
         log = self.fitted._state.log
@@ -91,7 +91,9 @@ class RoundLearner(Learner):
         )
 
 
-def train_rounds(fitted: Any, rounds: Any, source: Source, monitor: Monitor) -> None:
+def train_rounds(
+    fitted: Any, rounds: Iterator[dict[str, float]], source: Source, monitor: Monitor
+) -> None:
     """Make the rounds of a fit.
 
     Parameters

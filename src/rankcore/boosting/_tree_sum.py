@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.model_spec import Field, read_fields
 from rankcore._core.scoring import Scoring
 from rankcore._ext import trees as kernels
 from rankcore._ext.rows import Rows
@@ -91,13 +92,19 @@ class Packed(NamedTuple):
     words: NDArray[np.uint32]
 
 
-# Arrays of a model file: dtype, and values per node.
-KINDS = {
-    "features": ("int32", ()),
-    "thresholds": ("float64", ()),
-    "sides": ("uint8", ()),
-    "children": ("int32", (2,)),
-    "gains": ("float64", ()),
+# Arrays of a model file: an item for each node of all trees, and others.
+OF_NODES = {
+    "features": Field(("nodes",), "int32"),
+    "thresholds": Field(("nodes",), infinite=True),
+    "sides": Field(("nodes",), "uint8"),
+    "children": Field(("nodes", 2), "int32"),
+    "gains": Field(("nodes",)),
+}
+FIELDS = {
+    **OF_NODES,
+    "offsets": Field(("offsets",), "int64"),
+    "sets": Field(("sets",), "int64"),
+    "words": Field(("words",), "uint32"),
 }
 
 
@@ -244,39 +251,27 @@ class TreeSum:
         ValueError
             If the arrays are not a sum of trees.
         """
-        offsets, values = arrays["offsets"], arrays["values"]
-        if offsets.ndim != 1 or offsets.dtype != "int64" or not offsets.size:
-            raise ValueError("its array offsets is not int64 of one axis")
-        n, n_trees = arrays["features"].size, offsets.size - 1
-        for name, (kind, width) in KINDS.items():
-            if arrays[name].shape != (n, *width) or arrays[name].dtype != kind:
-                raise ValueError(f"its array {name} is not {kind} of shape {(n, *width)}")
-        if values.shape != (n + n_trees,) or values.dtype != "float64":
-            raise ValueError(f"its array values is not float64 of shape ({n + n_trees},)")
-        if np.isnan(arrays["thresholds"]).any() or not (
-            np.isfinite(values).all() and np.isfinite(arrays["gains"]).all()
-        ):
-            raise ValueError("its trees hold NaN or infinity")
-        if (arrays["gains"] < 0).any():
+        found = read_fields({**arrays}, FIELDS)
+        n, n_trees = found["features"].size, found["offsets"].size - 1
+        if n_trees < 0:
+            raise ValueError("its array offsets is empty")
+        found |= read_fields({**arrays}, {"values": Field((n + n_trees,))})
+        if (found["gains"] < 0).any():
             raise ValueError("its trees have splits of negative gain")
-        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        packed = Packed(**{name: arrays[name] for name in Packed._fields})
-        for name, kind in (("sets", "int64"), ("words", "uint32")):
-            if arrays[name].ndim != 1 or arrays[name].dtype != kind:
-                raise ValueError(f"its array {name} is not {kind} of one axis")
+        packed = Packed(**{name: found[name] for name in Packed._fields})
         kernels.measure_depths(*packed, n_features, np.empty(n_trees, dtype=np.int32))
         _check_leaves(packed)
         sets = packed.sets if packed.sets.size else np.zeros(n + 1, dtype=np.int64)
-        if np.any((np.diff(sets) > 0) != np.isposinf(arrays["thresholds"])):
+        if np.any((np.diff(sets) > 0) != np.isposinf(packed.thresholds)):
             raise ValueError("its trees must have sets of categories or finite thresholds")
         trees = []
         for number, (first, last) in enumerate(pairwise(packed.offsets.tolist())):
-            parts = {name: arrays[name][first:last] for name in KINDS}
+            parts = {name: found[name][first:last] for name in OF_NODES}
             begins = sets[first : last + 1]
             trees.append(
                 Tree(
                     **parts,
-                    values=values[first + number : last + number + 1],
+                    values=packed.values[first + number : last + number + 1],
                     sets=begins - begins[0],
                     words=packed.words[begins[0] : begins[-1]],
                 )

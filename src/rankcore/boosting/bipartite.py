@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
-from rankcore._core.params import check_real
+from rankcore._core.params import option, optional, real
 from rankcore._core.queries import group_rows
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
@@ -70,6 +70,7 @@ class BipartiteRankBoost(PairBoosting):
     """
 
     _steps = ("third", "exact", "mohri")
+    _constraints: ClassVar = {"step": option(*_steps), "rel": optional(real(-1e300, 1e300))}
 
     def __init__(
         self,
@@ -190,8 +191,3 @@ class BipartiteRankBoost(PairBoosting):
         del labels, relevant
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
         return self._fit(source, categories, pairing, held_out, callbacks)
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        if self.rel is not None:
-            check_real(self.rel, "rel", -1e300, 1e300)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
+from rankcore._core.params import option
 from rankcore._core.queries import group_rows
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
@@ -207,6 +208,7 @@ class RankBoost(PairBoosting):
     """
 
     _steps = ("third", "discrete")
+    _constraints: ClassVar = {"step": option(*_steps)}
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,10 +19,11 @@ from rankcore._core.sources import MemoryRows
 from rankcore.boosting._booster import steps_of, vanishing
 from rankcore.boosting._given_bins import GivenBins
 from rankcore.boosting._params import grows_trees
+from rankcore.boosting._stump_booster import Round, Step
 from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import train_rounds
 from rankcore.boosting._value_groups import Cuts, ValueGroups
-from rankcore.dask._rounds import Step, rounds_of
+from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
 from rankcore.dask._sums import each, joined
@@ -62,7 +63,7 @@ class Documents:
 
 @dataclass(frozen=True)
 class Size:
-    """What the client is to know of documents.
+    """Size of the documents of a shard, for the client.
 
     Attributes
     ----------
@@ -105,7 +106,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     watch = watching.watch(learner, fitted, form, of_queries)
     balanced = model.balance == "query"
     least = min(finding.lightest for finding in findings)
-    greatest = max(finding.heaviest or 0.0 for finding in findings)
+    largest = max(finding.heaviest or 0.0 for finding in findings)
     documents = [
         run.submit(
             pick,
@@ -113,7 +114,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
             upper,
             split,
             balanced,
-            (least, greatest),
+            (least, largest),
             number,
             what=f"documents-shard-{number}",
         )
@@ -148,37 +149,16 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     fitted._largest_query = max(size.largest for size in sizes)
     smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
     step = Step(model.step, smoothing, float(model.learning_rate))
-    rounds = SharedRounds(
-        state.model, rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators)
-    )
+    rounds = _added(state.model, rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators))
     train_rounds(fitted, rounds, MemoryRows(form, run, None, n_features=n_features), watch)
     return fitted
 
 
-class SharedRounds:
-    """The rounds of a fit, made on shards.
-
-    Parameters
-    ----------
-    model : StumpSum
-        In and out.
-    stumps : iterator
-        The stump of each round.
-    """
-
-    done = False
-
-    def __init__(self, model: Any, stumps: Iterator[Any]) -> None:
-        self._model, self._stumps = model, stumps
-
-    def round(self) -> dict[str, float] | None:
-        """Add a stump; returns figures of the round, or None if none is of use."""
-        stump = next(self._stumps, None)
-        if stump is None:
-            return None
-        self._model.add(stump.feature, stump.threshold, stump.side, stump.alpha)
-        figures: dict[str, float] = stump.figures
-        return figures
+def _added(model: Any, made: Iterable[Round]) -> Iterator[dict[str, float]]:
+    """Figures of rounds whose stumps are added to a model."""
+    for stump in made:
+        model.add(*stump[:4])
+        yield stump.figures
 
 
 def _check_kind(model: Any) -> None:
@@ -244,7 +224,7 @@ def pick(
 
 
 def size_of(documents: Documents, balanced: bool) -> Size:
-    """What the client is to know of them."""
+    """Their size."""
     n, pairing = documents.docs.size, documents.pairing
     n_winning, weights = documents.n_winning, documents.weights
     if pairing is None:

@@ -1,14 +1,14 @@
-"""Rounds of RankBoost: made on one worker, which asks the others; begun again where one is lost."""
+"""Rounds of RankBoost: made on one worker with sums of all, and repeated if a worker is lost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from rankcore.boosting._shared_rounds import Round, SharedRounds, Standing
+from rankcore.boosting._shared_rounds import SharedRounds, Standing
+from rankcore.boosting._stump_booster import Round, Step
 from rankcore.boosting._value_groups import Cuts
 from rankcore.dask._actors import Node, ShardActor, Shards, WorkerLost, tree_of
 from rankcore.dask._engine import failures_allowed, n_threads_of
@@ -16,15 +16,6 @@ from rankcore.dask._run import Run
 
 # Seconds of rounds that one task makes: the client hears of them together.
 TOGETHER = 1.0
-
-
-@dataclass(frozen=True)
-class Step:
-    """How long steps are: as for `SharedRounds`."""
-
-    step: str
-    smoothing: float
-    rate: float
 
 
 def rounds_of(
@@ -135,11 +126,9 @@ def make_rounds(
     end = perf_counter() + TOGETHER
     standing = deepcopy(standing)
     made: list[Round] = []
-    rounds = SharedRounds(
-        standing, cuts, Shards(root), step=step.step, smoothing=step.smoothing, rate=step.rate
-    )
+    rounds = SharedRounds(standing, cuts, Shards(root), step, most)
     while not standing.done and len(made) < most and perf_counter() < end:
-        found = rounds.round(len(made) + 1 == most)
+        found = rounds.round()
         if found is not None:
             made.append(found)
     return standing, made

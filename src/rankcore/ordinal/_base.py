@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import partial
 from inspect import signature
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import changing, learns, raise_signals
 from rankcore._core.eval_sets import as_eval_sets
@@ -19,7 +17,7 @@ from rankcore._core.fitted import keep_names
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
-from rankcore._core.params import check_flag, check_real
+from rankcore._core.params import option
 from rankcore._core.sources import Window, as_source
 from rankcore._core.state import (
     OnlineState,
@@ -33,7 +31,7 @@ from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._labels import check_agreement
 from rankcore.ordinal._model import OrdinalModel
-from rankcore.ordinal._scale import fix_scale, mean_square_length
+from rankcore.ordinal._scale import SCALE, fix_scale, mean_square_length
 from rankcore.ordinal._training import OnlineLearner, examples
 from rankcore.ordinal._validation import check_eval_metric, held_out_labels
 from rankcore.ordinal._weights import Visits, check_class_weight, row_weights
@@ -55,13 +53,20 @@ FIGURES = ("examples", "mistakes", "rank_loss", "average_rank_loss")
 class OnlineOrdinalClassifier(OrdinalModel):
     """An online learner of ordered labels. Not public: subclasses are.
 
-    A subclass provides ``_check_params``, ``_settings``, ``_new_state``, ``_check_state``,
+    A subclass provides ``_settings``, ``_new_state``, ``_check_state``,
     ``_bind`` (its state, as its kernel takes it) and ``_ranks``, ``_scored``; everything a user
     calls is here, once.
     """
 
     # scikit-learn hands these on by itself, with metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
+    _constraints: ClassVar = {
+        "class_weight": check_class_weight,
+        "eval_metric": check_eval_metric,
+        "intercept_scaling": SCALE,
+        "threshold_scale": SCALE,
+        "tie": option("crammer", "strict"),
+    }
     # The settings of its paper that are not those of all papers.
     _published: ClassVar[dict[str, Any]] = {}
     # How many times as long as the rows an automatic constant is. Thresholds that move faster than
@@ -115,10 +120,6 @@ class OnlineOrdinalClassifier(OrdinalModel):
         return cls(**{**of_all, **cls._published, **given})
 
     # ---------------------------------------------------------------- what a subclass says
-
-    def _check_params(self) -> None:
-        """Raise on a parameter outside its range."""
-        raise NotImplementedError
 
     def _settings(self) -> dict[str, Any]:
         """The parameters that are built into the state's arrays."""
@@ -424,15 +425,3 @@ class OnlineOrdinalClassifier(OrdinalModel):
         tags.input_tags.sparse = True
         tags.classifier_tags.poor_score = self._one_direction
         return tags
-
-    def _check_common_params(self) -> None:
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        check_flag(self.shuffle, "shuffle")
-        check_scalar(self.verbose, "verbose", Integral, min_val=0)
-        if self.tol is not None:
-            check_real(self.tol, "tol", 0)
-        if self.early_stopping_rounds is not None:
-            check_scalar(self.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
-        check_eval_metric(self.eval_metric)
-        check_class_weight(self.class_weight)
-        self._declared()

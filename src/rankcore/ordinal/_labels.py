@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import check_classes, find_classes
+from rankcore._core.params import optional
 from rankcore._core.warning import warn
 
 
@@ -18,6 +19,7 @@ class RankedLabels:
     ``classes_`` says; that of the ranks is in ``ranks_``. Of numbers the two are the same.
     """
 
+    _constraints: ClassVar = {"classes": optional(lambda value, name: check_classes(value))}
     classes: Any
     ranks_: NDArray[Any]
 

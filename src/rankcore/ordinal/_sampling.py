@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.stats import poisson
-from sklearn.utils.validation import check_scalar
 
-from rankcore._core.params import check_flag, check_option, check_real
+from rankcore._core.params import option, real
 from rankcore._core.state import OnlineState
 from rankcore.ordinal._scale import scale_setting
-from rankcore.ordinal.prank import check_rule, scale_of
+from rankcore.ordinal.prank import scale_of
 
 # Maximum number of times that a member takes a row: a table of the draws has a column for each.
 MOST_TIMES = 1000
@@ -50,13 +48,8 @@ def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> 
     return np.rint(least * 2.0**32).astype(np.uint64)
 
 
-def check_sampling(model: Any) -> None:
-    """Raise on a parameter of an ensemble or of its members' rule outside its range."""
-    check_scalar(model.n_estimators, "n_estimators", Integral, min_val=1)
-    check_real(model.tau, "tau", 2.0**-32, 1)
-    check_option(model.sampling, "sampling", ("bernoulli", "poisson"))
-    check_flag(model.average_members, "average_members")
-    check_rule(model.tie, model.threshold_scale)
+# Of an ensemble, with or without a kernel.
+CONSTRAINTS = {"tau": real(2.0**-32, 1), "sampling": option("bernoulli", "poisson")}
 
 
 def sampling_settings(model: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import power_of_two
-from rankcore._core.params import check_real
+from rankcore._core.params import number_or, real
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 
@@ -17,14 +17,9 @@ from rankcore._ext.rows import Rows
 UNKNOWN = -1.0
 
 
-def check_scale(value: Any, name: str) -> None:
-    """Raise on a ``threshold_scale`` or ``intercept_scaling`` outside its range."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(f"{name} must be 'auto' or a number; found {value!r}")
-        return
-    # Wide enough for any data, narrow enough for its square times a step to stay a number.
-    check_real(value, name, 1e-100, 1e100)
+# Of a ``threshold_scale`` or ``intercept_scaling``: wide enough for any data, narrow enough for its
+# square times a step to stay a number.
+SCALE = number_or(("auto",), real(1e-100, 1e100))
 
 
 def scale_setting(value: Any) -> float | str:

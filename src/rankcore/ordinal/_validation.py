@@ -22,14 +22,14 @@ MEASURES: dict[str, tuple[Callable[..., float], bool]] = {
 OF_REALS = ("rank_loss", "macro_rank_loss", "max_rank_loss", "accuracy_within")
 
 
-def check_eval_metric(eval_metric: Any) -> None:
+def check_eval_metric(value: Any, name: str) -> None:
     """Raise unless measures are functions or known names."""
-    if not as_metrics(eval_metric):
-        raise ValueError("eval_metric must name at least one measure; found none")
-    for metric in as_metrics(eval_metric):
+    if not as_metrics(value):
+        raise ValueError(f"{name} must name at least one measure; found none")
+    for metric in as_metrics(value):
         if not callable(metric) and not (isinstance(metric, str) and metric in MEASURES):
             raise ValueError(
-                f"eval_metric must be one or a list of {', '.join(MEASURES)}, or a function of "
+                f"{name} must be one or a list of {', '.join(MEASURES)}, or a function of "
                 f"true and predicted labels, higher for better; found {metric!r}"
             )
 

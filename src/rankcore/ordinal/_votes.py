@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_reached
-from rankcore._core.params import check_option
+from rankcore._core.params import option
 from rankcore._core.scoring import Scoring
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
@@ -56,6 +56,7 @@ class VotesRanks(ProjectingClassifier):
     A subclass provides ``_voters``.
     """
 
+    _constraints: ClassVar = {"output": option(*OUTPUTS)}
     output: str
     _one_direction = True
 
@@ -83,7 +84,7 @@ class VotesRanks(ProjectingClassifier):
 
     def _winners(self, votes: np.ndarray) -> np.ndarray:
         """The rank selected by the votes."""
-        check_option(self.output, "output", OUTPUTS)
+        self._check_declared("output")
         if self.output == "plurality":
             return votes.argmax(axis=1)
         if self.output == "median":

@@ -15,14 +15,13 @@ from rankcore._core.numbers import as_weights, exact_sum
 MOST_VISITS = 1000
 
 
-def check_class_weight(class_weight: Any) -> None:
+def check_class_weight(value: Any, name: str) -> None:
     """Raise unless weights of classes are a dict, or named."""
-    if class_weight is None or isinstance(class_weight, dict):
+    if value is None or isinstance(value, dict):
         return
-    if not (isinstance(class_weight, str) and class_weight == "balanced"):
+    if not (isinstance(value, str) and value == "balanced"):
         raise ValueError(
-            f"class_weight must be 'balanced', a dict of label to weight, or None; found "
-            f"{class_weight!r}"
+            f"{name} must be 'balanced', a dict of label to weight, or None; found {value!r}"
         )
 
 

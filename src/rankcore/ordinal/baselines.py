@@ -10,7 +10,7 @@ import numpy as np
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import check_flag, check_option, check_real
+from rankcore._core.params import option, real
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
@@ -20,7 +20,6 @@ from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._projecting import ProjectingClassifier
 from rankcore.ordinal._scale import (
     check_intercept_scale,
-    check_scale,
     intercept_settings,
     new_intercept_scale,
 )
@@ -111,6 +110,11 @@ class WidrowHoff(ProjectingClassifier):
     _lengths = 1  # each example moves the intercept, which needs no head start
     _mixed_arrays = ("weights", "intercept")
 
+    _constraints: ClassVar = {
+        "eta0": real(1e-100, 1e100),
+        "step": option("normalized", "constant"),
+    }
+
     def __init__(
         self,
         eta0: float = 0.3,
@@ -166,14 +170,6 @@ class WidrowHoff(ProjectingClassifier):
         self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         return as_steps(weights)
-
-    def _check_params(self) -> None:
-        self._check_common_params()
-        check_real(self.eta0, "eta0", 1e-100, 1e100)
-        check_option(self.step, "step", ("normalized", "constant"))
-        check_flag(self.average, "average")
-        check_flag(self.fit_intercept, "fit_intercept")
-        check_scale(self.intercept_scaling, "intercept_scaling")
 
     def _settings(self) -> dict[str, Any]:
         return intercept_settings(self)
@@ -301,6 +297,8 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     _mixed_arrays = ("weights", "intercepts")
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
+    _constraints: ClassVar = {"update": option("worst", "uniform")}
+
     def __init__(
         self,
         update: str = "uniform",
@@ -354,13 +352,6 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         return as_steps(weights)
-
-    def _check_params(self) -> None:
-        self._check_common_params()
-        check_option(self.update, "update", ("worst", "uniform"))
-        check_flag(self.average, "average")
-        check_flag(self.fit_intercept, "fit_intercept")
-        check_scale(self.intercept_scaling, "intercept_scaling")
 
     def _settings(self) -> dict[str, Any]:
         return intercept_settings(self)

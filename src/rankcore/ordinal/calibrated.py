@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
-from rankcore._core.params import check_option, check_real
+from rankcore._core.params import check_real, option
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore._ext.rows import Rows
@@ -123,6 +123,8 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
            [1, 2],
            [2, 5]])
     """
+
+    _constraints: ClassVar = {"method": option(*METHODS), "loss": option(*LOSSES)}
 
     def __init__(
         self,
@@ -409,11 +411,6 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
     # ---------------------------------------------------------------- files
 
     _PARTS = ("estimator",)
-
-    def _check_params(self) -> None:
-        check_option(self.method, "method", METHODS)
-        check_option(self.loss, "loss", LOSSES)
-        self._declared()
 
     def __sklearn_is_fitted__(self) -> bool:
         return "estimator_" in self.__dict__

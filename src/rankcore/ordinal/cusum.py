@@ -10,7 +10,7 @@ import numpy as np
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import STEP_RULES, check_flag, check_option, check_real
+from rankcore._core.params import STEP_RULES, option, real
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
@@ -19,7 +19,6 @@ from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._projecting import ProjectingClassifier
 from rankcore.ordinal._scale import (
     check_intercept_scale,
-    check_scale,
     intercept_settings,
     new_intercept_scale,
 )
@@ -30,6 +29,16 @@ __all__ = ["CuSumRank"]
 # Options of predicting, checked there once more: set_params may have changed them since the fit.
 TIES = ("high", "low")
 DECISIONS = ("cusum", "count")
+
+
+# Of the rule, with or without a kernel.
+CONSTRAINTS = {
+    "update": option(*STEP_RULES),
+    "pa_loss": option("absolute", "zero_one"),
+    "tie_break": option(*TIES),
+    "decision": option(*DECISIONS),
+    "delta": real(1e-100, 1e100),
+}
 
 
 class CuSumRank(ProjectingClassifier):
@@ -128,6 +137,8 @@ class CuSumRank(ProjectingClassifier):
 
     _mixed_arrays = ("weights", "thresholds")
 
+    _constraints = CONSTRAINTS
+
     def __init__(
         self,
         update: str = "perceptron",
@@ -201,10 +212,6 @@ class CuSumRank(ProjectingClassifier):
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         return as_steps(weights)
 
-    def _check_params(self) -> None:
-        self._check_common_params()
-        check_rule(self)
-
     def _settings(self) -> dict[str, Any]:
         return intercept_settings(self)
 
@@ -246,7 +253,7 @@ class CuSumRank(ProjectingClassifier):
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Cumulative scores of the ranks, and the ranks of the highest."""
         weights, thresholds = self._parameters()
-        check_option(self.tie_break, "tie_break", TIES)
+        self._check_declared("tie_break")
         scores = np.empty((rows.n_rows, thresholds.size + 1))
         ranks = np.empty(rows.n_rows, dtype=np.int32)
         kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie_break == "low", scores, ranks)
@@ -266,7 +273,7 @@ class CuSumRank(ProjectingClassifier):
         return self._scored(rows)[1]
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        check_option(self.decision, "decision", DECISIONS)
+        self._check_declared("decision")
         if self.decision == "cusum":
             return self._cumulated(rows)
         return counted(self._tasks(rows))
@@ -278,17 +285,3 @@ def counted(tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     In descending order the cumulative sums of the tasks' scores are maximal at that number.
     """
     return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
-
-
-def check_rule(model: Any) -> None:
-    """Raise on a parameter of CuSum Rank's rule outside its range."""
-    check_option(model.update, "update", STEP_RULES)
-    check_option(model.pa_loss, "pa_loss", ("absolute", "zero_one"))
-    check_option(model.tie_break, "tie_break", TIES)
-    check_option(model.decision, "decision", DECISIONS)
-    check_real(model.C, "C", 1e-100, 1e100)
-    check_real(model.delta, "delta", 1e-100, 1e100)
-    check_real(model.margin, "margin", 0, 1e100)
-    check_flag(model.average, "average")
-    check_flag(model.fit_intercept, "fit_intercept")
-    check_scale(model.intercept_scaling, "intercept_scaling")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankcore._core.concurrency import reads, signals_held
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import as_generator, check_option
+from rankcore._core.params import as_generator, option
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
-from rankcore._core.threads import check_n_jobs, n_threads, shared_out
+from rankcore._core.threads import n_threads, shared_out
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._decisions import cumulated
-from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
+from rankcore.ordinal._sampling import CONSTRAINTS, check_means, least_draws, sampling_settings
 from rankcore.ordinal._scale import check_known_scale, new_scale
 from rankcore.ordinal._tiles import (
     LANES,
@@ -30,7 +30,7 @@ from rankcore.ordinal._tiles import (
     tile_width,
     zeros_by_line,
 )
-from rankcore.ordinal._votes import OUTPUTS, VotesRanks
+from rankcore.ordinal._votes import VotesRanks
 from rankcore.ordinal._weights import as_steps
 from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, scale_of
 
@@ -42,6 +42,7 @@ WEIGHTS = ("total", "survival")
 class OAP(ThresholdClassifier):
     """PRanks that learn from samples of one stream. Not public: subclasses say how they predict."""
 
+    _constraints = CONSTRAINTS
     n_estimators: int
     tau: float
     sampling: str
@@ -95,11 +96,6 @@ class OAP(ThresholdClassifier):
         if not state.settings["average_members"]:
             return state.by_feature["mean"], state.others["mean_thresholds"]
         return state.averaged(lambda: mean_parameters(state))
-
-    def _check_params(self) -> None:
-        self._check_common_params()
-        check_sampling(self)
-        check_n_jobs(self.n_jobs)
 
     def _settings(self) -> dict[str, Any]:
         return sampling_settings(self)
@@ -435,10 +431,6 @@ loss_curve_
         self.verbose = verbose
         self.classes = classes
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_option(self.output, "output", OUTPUTS)
-
     def _votes(self, state: OnlineState) -> np.ndarray:
         """Votes of the members."""
         return np.ones(state.settings["n_estimators"], dtype=np.int64)
@@ -489,6 +481,8 @@ best_iteration_, t_, history_, loss_curve_
     array([3, 1, 2, 3])
     """
 
+    _constraints: ClassVar = {"weight": option(*WEIGHTS)}
+
     def __init__(
         self,
         n_estimators: int = 100,
@@ -531,12 +525,8 @@ best_iteration_, t_, history_, loss_curve_
         )
         self.weight = weight
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_option(self.weight, "weight", WEIGHTS)
-
     def _votes(self, state: OnlineState) -> np.ndarray:
-        check_option(self.weight, "weight", WEIGHTS)
+        self._check_declared("weight")
         n, seen = state.settings["n_estimators"], state.others["seen"]
         votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[:n]

@@ -10,14 +10,13 @@ import numpy as np
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import check_flag, check_option
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._projecting import ProjectingClassifier
-from rankcore.ordinal._scale import check_known_scale, check_scale, new_scale, scale_setting
+from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
 
 __all__ = ["PRank"]
 
@@ -219,11 +218,6 @@ class PRank(ThresholdClassifier):
             return weights, thresholds
         return state.averaged(lambda: (state.mean("weights"), scale_of(state) * mean_steps(state)))
 
-    def _check_params(self) -> None:
-        self._check_common_params()
-        check_flag(self.average, "average")
-        check_rule(self.tie, self.threshold_scale)
-
     def _settings(self) -> dict[str, Any]:
         return {
             "average": bool(self.average),
@@ -273,12 +267,6 @@ def mean_steps(state: OnlineState) -> np.ndarray:
     # One division of exact integers, so that equal averages come out equal and order survives.
     t = max(state.t, 1)
     return (state.others["steps"] * t - state.others["steps_sums"]) / t
-
-
-def check_rule(tie: Any, threshold_scale: Any) -> None:
-    """Raise on a parameter of PRank's rule outside its range."""
-    check_option(tie, "tie", ("crammer", "strict"))
-    check_scale(threshold_scale, "threshold_scale")
 
 
 def check_lattice(

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
-from rankcore._core.params import check_option
+from rankcore._core.params import integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
-from rankcore.ordinal._votes import OUTPUTS, VotesRanks
-from rankcore.ordinal.prank import check_lattice, check_rule, scale_of
+from rankcore.ordinal._votes import VotesRanks
+from rankcore.ordinal.prank import check_lattice, scale_of
 
 __all__ = ["VotedPRank"]
 
@@ -151,6 +149,8 @@ class VotedPRank(VotesRanks):
 
     _published: ClassVar[dict[str, Any]] = {"max_hypotheses": None}
 
+    _constraints: ClassVar = {"count_init": integer(0, 1), "max_hypotheses": check_max_hypotheses}
+
     def __init__(
         self,
         output: str = "round",
@@ -240,13 +240,6 @@ class VotedPRank(VotesRanks):
     def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         hypotheses, cuts, votes = self._all_hypotheses()
         return hypotheses[:, :, None], cuts[:, :, None], votes  # tiles of one
-
-    def _check_params(self) -> None:
-        self._check_common_params()
-        check_option(self.output, "output", OUTPUTS)
-        check_rule(self.tie, self.threshold_scale)
-        check_scalar(self.count_init, "count_init", Integral, min_val=0, max_val=1)
-        check_max_hypotheses(self.max_hypotheses)
 
     def _settings(self) -> dict[str, Any]:
         limit = self.max_hypotheses

@@ -17,6 +17,7 @@ from rankcore._core.eval_sets import as_eval_sets, as_metrics, measure_names
 from rankcore._core.fitted import as_more_rows, keep_names
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import Specified
+from rankcore._core.params import option, optional
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._core.state import LearnerState
 from rankcore._ext.rows import Rows
@@ -27,7 +28,7 @@ from rankcore.ranking._queries import (
     take_queries,
     warn_of_one_query,
 )
-from rankcore.ranking._validation import Validation, measure
+from rankcore.ranking._validation import Validation, check_metric, measure
 
 # What `score` measures.
 SCORE = "ndcg@10"
@@ -54,6 +55,7 @@ class Ranker(Specified, BaseEstimator):
     0 if it was given no queries.
     """
 
+    _constraints: ClassVar = {"balance": optional(option("query")), "eval_metric": check_metric}
     n_features_in_: int
     early_stopping_rounds: int | None
     eval_metric: Any

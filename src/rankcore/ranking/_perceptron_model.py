@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import check_option
+from rankcore._core.params import option
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import validation_arrays
@@ -31,6 +29,10 @@ class PerceptronModel(Ranker):
     A subclass provides ``_settings``, the parameters that are built into a state.
     """
 
+    _constraints: ClassVar = {
+        "variant": option(*VARIANTS),
+        "combine": option("score", "rank"),
+    }
     _state: PairwiseState
     variant: str
     combine: str
@@ -39,16 +41,18 @@ class PerceptronModel(Ranker):
     def _settings(self, n_features: int) -> dict[str, Any]:
         raise NotImplementedError
 
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._check_answer()
+
     def _check_answer(self) -> None:
         """Check the parameters used in predictions, which may have been set since the fit."""
-        check_option(self.variant, "variant", VARIANTS)
-        check_option(self.combine, "combine", ("score", "rank"))
+        self._check_declared("variant", "combine", "committee_size")
         if self.variant == "voted" and self.combine == "score":
             raise ValueError(
                 "variant='voted' requires combine='rank'; found combine='score', by which all "
                 "voters are their average: take variant='averaged', which keeps none of them"
             )
-        check_scalar(self.committee_size, "committee_size", Integral, min_val=1)
 
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
         if self._by_rank():

@@ -9,12 +9,27 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.model_spec import ModelSpec, array_like, outline
+from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.state import LearnerState, are_counts, restored_validation
 from rankcore._ext.pairs import PairState
 
 # Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17
+
+# Arrays of a model file: of all states, of the hypotheses kept, and where they compete.
+OWN = {
+    "weights": Field(("features",)),
+    "sums": Field(("features",)),
+    "clock": Field((3,)),
+    "counts": Field((6,), "int64"),
+    "log": Field(("passes", 5), "int64"),
+}
+KEPT = {
+    "members": Field(("members", "features")),
+    "successes": Field(("members",)),
+    "born": Field(("members",), "int64"),
+}
+JUDGED = {"values": Field(("members",)), "longest": Field(("longest",))}
 
 
 @dataclass
@@ -159,23 +174,15 @@ class PairwiseState(LearnerState):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All but settings and seed, as arrays for a model file."""
-        arrays: dict[str, NDArray[Any]] = {
-            "weights": self.weights,
-            "sums": self.sums,
-            "clock": self.clock,
-            "counts": self.counts,
-            "log": np.array(self.log, dtype=np.int64).reshape(-1, 5),
-        }
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in OWN}
+        arrays["log"] = np.array(self.log, dtype=np.int64).reshape(-1, 5)
         if self.every is not None:
             kept = int(self.counts[0])
-            names = ["members", "successes", "born"]
-            return arrays | {n: a[:kept] for n, a in zip(names, self.every, strict=True)}
-        members = self.members
-        shape = len(members), self.weights.size
-        arrays["members"] = np.array([m[0] for m in members], dtype=np.float64).reshape(shape)
-        arrays["successes"] = np.array([m[1] for m in members], dtype=np.float64)
-        arrays["born"] = np.array([m[2] for m in members], dtype=np.int64)
-        arrays["values"] = np.array([m[3] for m in members], dtype=np.float64)
+            return arrays | {n: a[:kept] for n, a in zip(KEPT, self.every, strict=True)}
+        parts = [*zip(*self.members, strict=True)] or [()] * 4
+        for name, part in zip([*KEPT, "values"], parts, strict=True):
+            arrays[name] = np.array(part, dtype=(KEPT | JUDGED)[name].dtype)
+        arrays["members"] = arrays["members"].reshape(len(self.members), self.weights.size)
         arrays["longest"] = np.array(self.longest, dtype=np.float64)
         return arrays
 
@@ -194,30 +201,18 @@ class PairwiseState(LearnerState):
             raise ValueError(f"its committee has {capacity!r} members")
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ValueError(f"its seed is {seed!r}")
-        own: dict[str, Any] = {
-            "weights": outline(n_features),
-            "sums": outline(n_features),
-            "clock": outline(3),
-            "counts": outline(6, np.int64),
-        }
-        own = {name: array_like(arrays, name, form) for name, form in own.items()}
-        state = cls(**own, seed=seed, settings=settings)
-        n_members = arrays["members"].shape[0] if arrays["members"].ndim else 0
-        forms = {
-            "members": outline((n_members, n_features)),
-            "successes": outline(n_members),
-            "born": outline(n_members, np.int64),
-        }
-        members, successes, born = (array_like(arrays, n, form) for n, form in forms.items())
-        n_passes = arrays["log"].shape[0] if arrays["log"].ndim else 0
-        state.log = array_like(arrays, "log", outline((n_passes, 5), np.int64)).tolist()
+        own: dict[str, Any] = read_fields(arrays, OWN, features=n_features)
+        log = own.pop("log").tolist()
+        state = cls(**own, seed=seed, settings=settings, log=log)
+        members, successes, born = read_fields(arrays, KEPT, features=n_features).values()
+        n_members = len(members)
         if settings["capacity"] is None:
             state.every = members, successes, born
         else:
-            values = array_like(arrays, "values", outline(n_members)).tolist()
-            n_longest = n_members if settings["judged"] else 0
-            state.longest = array_like(arrays, "longest", outline(n_longest)).tolist()
-            parts = zip(members, successes.tolist(), born.tolist(), values, strict=True)
+            sizes = {"members": n_members, "longest": n_members if settings["judged"] else 0}
+            judged = {name: a.tolist() for name, a in read_fields(arrays, JUDGED, **sizes).items()}
+            state.longest = judged["longest"]
+            parts = zip(members, successes.tolist(), born.tolist(), judged["values"], strict=True)
             state.members = [(np.ascontiguousarray(w), s, b, v) for w, s, b, v in parts]
         expected = n_members if settings["capacity"] is None else 0
         counts = state.counts

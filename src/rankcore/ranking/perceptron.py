@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_scalar
 
+from rankcore._core import params
 from rankcore._core.concurrency import changing, learns
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
-from rankcore._core.params import as_generator, check_flag, check_option, check_real
+from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.sources import Window
 from rankcore._core.training import Trainer
@@ -206,6 +205,13 @@ class PairwisePerceptron(PerceptronModel):
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
+
+    _constraints: ClassVar = {
+        "count": params.option("pair", "query"),
+        "quality": params.optional(check_metric),
+        "max_hypotheses": check_max_hypotheses,
+        "solver": params.option(*SOLVERS),
+    }
 
     # ---------------------------------------------------------------- learning
 
@@ -418,21 +424,3 @@ class PairwisePerceptron(PerceptronModel):
             return merit(self.quality, judge.measure(scores)[0])
 
         return value
-
-    def _check_params(self) -> None:
-        self._check_answer()
-        check_flag(self.shuffle, "shuffle")
-        check_option(self.count, "count", ("pair", "query"))
-        check_option(self.solver, "solver", SOLVERS)
-        if self.balance is not None:
-            check_option(self.balance, "balance", ("query",))
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        check_real(self.margin, "margin", 0, 1e100)
-        check_scalar(self.verbose, "verbose", Integral, min_val=0)
-        check_max_hypotheses(self.max_hypotheses)
-        if self.early_stopping_rounds is not None:
-            check_scalar(self.early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
-        check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
-        check_metric(self.eval_metric, "eval_metric")
-        if self.quality is not None:
-            check_metric(self.quality, "quality")

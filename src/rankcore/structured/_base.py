@@ -1,4 +1,4 @@
-"""What structured perceptrons share: passes over examples, rivals, lengths of steps, figures."""
+"""Shared base of structured perceptrons: passes over examples, rivals, steps and figures."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, check_scalar
+from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import learns
 from rankcore._core.doc_links import Documented
 from rankcore._core.monitor import Monitor
-from rankcore._core.params import STEP_RULES, check_flag, check_option, check_real
+from rankcore._core.params import STEP_RULES, Constrained, option
 from rankcore._core.sources import MemoryRows
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
@@ -64,13 +64,14 @@ class Examples:
     n_parameters: int
 
 
-class StructuredLearner(Documented, BaseEstimator):
+class StructuredLearner(Documented, Constrained, BaseEstimator):
     """A structured perceptron. Not public: a subclass says how it scores and moves.
 
     A subclass provides ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``,
     ``_new_state`` and ``_check_params``.
     """
 
+    _constraints: ClassVar = {"update": option(*STEP_RULES)}
     task: Any
     update: str
     C: float
@@ -138,21 +139,10 @@ class StructuredLearner(Documented, BaseEstimator):
         return self._predict(self._examples(X, None, fitted=True, labelled=False))
 
     def score(self, X: Any, Y: Any) -> float:
-        """Negate the mean loss of the predictions: greater is better, 0 is perfect."""
+        """Negate the mean loss of the predictions: higher is better, 0 is perfect."""
         check_is_fitted(self)
         examples = self._examples(X, Y, fitted=True)
         return 0.0 - float(np.mean([*map(self._loss, examples.outputs, self._predict(examples))]))
-
-    def _check_params(self) -> None:
-        check_option(self.update, "update", STEP_RULES)
-        check_real(self.C, "C", 1e-100, 1e100)
-        check_real(self.margin, "margin", 0, 1e100)
-        check_flag(self.average, "average")
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        check_flag(self.shuffle, "shuffle")
-        check_scalar(self.verbose, "verbose", Integral, min_val=0)
-        if self.tol is not None:
-            check_real(self.tol, "tol", 0)
 
     def _settings(self) -> dict[str, Any]:
         return {"task": self.task, "average": bool(self.average)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import reads
 from rankcore._core.inputs import as_rows
-from rankcore._core.params import check_option
+from rankcore._core.params import function_or, option
 from rankcore._ext import kernel_scores
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
@@ -154,6 +154,9 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     )
     _least_parameters = 0
 
+    # Parts have no columns of their own.
+    _constraints: ClassVar = {"kernel": function_or(option(*COMPILED))}
+
     def __init__(
         self,
         task: KernelTask,
@@ -220,12 +223,6 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         ]
 
     # ---------------------------------------------------------------- parameters and state
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._check_dual_params()
-        if not callable(self.kernel):
-            check_option(self.kernel, "kernel", COMPILED)  # parts have no columns of their own
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | self._kernel_settings()

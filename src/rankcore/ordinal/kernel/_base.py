@@ -27,7 +27,7 @@ SCALED_ROWS = 256
 class KernelClassifier(DualLearner, ProjectingClassifier):
     """An online ordinal learner in dual form. Not public: subclasses say their rule.
 
-    A subclass provides ``_bind_rule``, ``_rule_arrays``, ``_rule_settings``, ``_check_rule`` and
+    A subclass provides ``_bind_rule``, ``_rule_arrays``, ``_rule_settings`` and
     ``_output_lists``.
     """
 
@@ -59,10 +59,6 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         return bool(self.average)
 
     # ---------------------------------------------------------------- parameters and state
-
-    def _check_kernel_params(self) -> None:
-        self._check_common_params()
-        self._check_dual_params()
 
     def _settings(self) -> dict[str, Any]:
         return self._kernel_settings() | self._rule_settings()

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_scalar
 
+from rankcore._core import params
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import as_generator, check_option, check_real
-from rankcore._core.threads import check_n_jobs, for_each, n_threads
+from rankcore._core.params import as_generator
+from rankcore._core.threads import for_each, n_threads
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._functions import (
     COMPILED,
+    KERNELS,
     call_kernel,
-    check_kernel,
     columns_of,
     resolve_gamma,
     some_rows,
@@ -44,6 +43,16 @@ class DualLearner:
     ``_output_lists``.
     """
 
+    _constraints: ClassVar = {
+        "kernel": params.function_or(params.option(*KERNELS)),
+        "gamma": params.number_or(("scale", "auto"), params.real(0, 1e100)),
+        "degree": params.integer(1, 2**20),
+        "coef0": params.real(-1e100, 1e100),
+        "budget": params.optional(params.integer(1, 2**63 - 1)),
+        "budget_policy": params.option(*POLICIES),
+        "decay": params.real(0, 1),
+        "projection_tol": params.real(0, 1),
+    }
     kernel: Any
     gamma: Any
     degree: int
@@ -65,15 +74,6 @@ class DualLearner:
         raise NotImplementedError
 
     # ---------------------------------------------------------------- parameters
-
-    def _check_dual_params(self) -> None:
-        check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        if self.budget is not None:
-            check_scalar(self.budget, "budget", Integral, min_val=1, max_val=2**63 - 1)
-        check_option(self.budget_policy, "budget_policy", POLICIES)
-        check_real(self.decay, "decay", 0, 1)
-        check_real(self.projection_tol, "projection_tol", 0, 1)
-        check_n_jobs(self.n_jobs)
 
     def _kernel_settings(self) -> dict[str, Any]:
         named = isinstance(self.gamma, str)

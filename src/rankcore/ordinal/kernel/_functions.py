@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.numbers import variance
-from rankcore._core.params import check_option, check_real
 from rankcore._ext.rows import Rows
 
 # In the order of rankcore.h.
 COMPILED = ("linear", "poly", "rbf")
 KERNELS = (*COMPILED, "precomputed")
 Kernel = str | Callable[[Any, Any], Any]
-
-
-def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> None:
-    """Raise on a parameter of a kernel outside its range."""
-    if not callable(kernel):
-        check_option(kernel, "kernel", KERNELS)
-    if isinstance(gamma, str):
-        check_option(gamma, "gamma", ("scale", "auto"))
-    else:
-        check_real(gamma, "gamma", 0, 1e100)
-    check_scalar(degree, "degree", Integral, min_val=1, max_val=2**20)
-    check_real(coef0, "coef0", -1e100, 1e100)
 
 
 def resolve_gamma(gamma: float | str, rows: Rows) -> float:

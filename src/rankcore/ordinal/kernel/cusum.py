@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.params import STEP_RULES, check_option
+from rankcore._core.params import STEP_RULES
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._decisions import cumulated
@@ -17,7 +17,7 @@ from rankcore.ordinal._scale import (
     new_intercept_scale,
 )
 from rankcore.ordinal._weights import as_steps
-from rankcore.ordinal.cusum import DECISIONS, TIES, check_rule, counted
+from rankcore.ordinal.cusum import CONSTRAINTS, counted
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState, Zeros
@@ -82,6 +82,8 @@ best_iteration_, t_, history_, loss_curve_
     """
 
     _published: ClassVar[dict[str, Any]] = {"margin": 0.0}
+
+    _constraints = CONSTRAINTS
 
     def __init__(
         self,
@@ -161,10 +163,6 @@ best_iteration_, t_, history_, loss_curve_
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         return as_steps(weights)
 
-    def _check_params(self) -> None:
-        self._check_kernel_params()
-        check_rule(self)
-
     def _rule_settings(self) -> dict[str, Any]:
         return intercept_settings(self)
 
@@ -213,8 +211,7 @@ best_iteration_, t_, history_, loss_curve_
         return self._scored(rows)[1]
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        check_option(self.tie_break, "tie_break", TIES)
-        check_option(self.decision, "decision", DECISIONS)
+        self._check_declared("tie_break", "decision")
         tasks = self._tasks(rows)
         if self.decision == "count":
             return counted(tasks)

@@ -11,7 +11,7 @@ from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator
 from rankcore._core.state import are_counts
 from rankcore._ext.kernel_learners import KernelOAPState
-from rankcore.ordinal._sampling import check_means, check_sampling, least_draws, sampling_settings
+from rankcore.ordinal._sampling import CONSTRAINTS, check_means, least_draws, sampling_settings
 from rankcore.ordinal._scale import check_known_scale, new_scale
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import Compiled
@@ -85,6 +85,8 @@ best_iteration_, t_, history_, loss_curve_
     array([1, 1, 2, 2])
     """
 
+    _constraints = CONSTRAINTS
+
     def __init__(
         self,
         n_estimators: int = 100,
@@ -153,10 +155,6 @@ best_iteration_, t_, history_, loss_curve_
 
     def _averages(self) -> bool:
         return bool(self.average_members)
-
-    def _check_params(self) -> None:
-        self._check_kernel_params()
-        check_sampling(self)
 
     def _rule_settings(self) -> dict[str, Any]:
         return sampling_settings(self)

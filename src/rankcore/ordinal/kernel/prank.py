@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.params import check_flag
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._decisions import cumulated
@@ -15,7 +14,7 @@ from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.prank import check_lattice, check_rule, mean_steps, ranks_of, scale_of
+from rankcore.ordinal.prank import check_lattice, mean_steps, ranks_of, scale_of
 
 __all__ = ["KernelPRank"]
 
@@ -194,11 +193,6 @@ default="oldest"
         self.random_state = random_state
         self.verbose = verbose
         self.classes = classes
-
-    def _check_params(self) -> None:
-        self._check_kernel_params()
-        check_flag(self.average, "average")
-        check_rule(self.tie, self.threshold_scale)
 
     def _rule_settings(self) -> dict[str, Any]:
         return {

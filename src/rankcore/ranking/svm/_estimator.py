@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_scalar
 
+from rankcore._core import params
 from rankcore._core.concurrency import learns
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import as_generator, check_flag, check_option, check_real
+from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries, group_rows
 from rankcore._core.scoring import Scoring
-from rankcore._core.threads import check_n_jobs, n_threads
+from rankcore._core.threads import n_threads
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import ranking_source
-from rankcore.ranking._validation import Validation, check_metric
+from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._files import FIGURES, describe, restore
 from rankcore.ranking.svm._models import (
     KERNELS,
@@ -195,6 +194,16 @@ class RankSVM(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
+    _constraints: ClassVar = {
+        "C": params.positive(1e100),
+        "loss": params.option(*LOSSES),
+        "kernel": params.optional(params.function_or(params.option(*KERNELS))),
+        "gamma": params.number_or(("scale", "auto"), params.positive(1e100)),
+        "degree": params.check_count,
+        "coef0": params.real(0, 1e100),
+        "tol": params.positive(1e100),
+    }
+
     # ---------------------------------------------------------------- learning
 
     @learns
@@ -354,27 +363,6 @@ class RankSVM(Ranker):
                 ConvergenceWarning,
             )
 
-    def _check_params(self) -> None:
-        check_option(self.loss, "loss", LOSSES)
-        if self.balance is not None:
-            check_option(self.balance, "balance", ("query",))
-        if self.kernel is not None and not callable(self.kernel):
-            check_option(self.kernel, "kernel", KERNELS)
-        if isinstance(self.gamma, str):
-            check_option(self.gamma, "gamma", ("scale", "auto"))
-        else:
-            _check_positive(self.gamma, "gamma")
-        _check_positive(self.C, "C")
-        _check_positive(self.tol, "tol")
-        check_real(self.coef0, "coef0", 0, 1e100)
-        check_scalar(self.degree, "degree", Integral, min_val=1)
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        check_scalar(self.verbose, "verbose", Integral, min_val=0)
-        check_flag(self.warm_start, "warm_start")
-        check_scalar(self.memory_limit, "memory_limit", Integral, min_val=0)
-        check_n_jobs(self.n_jobs)
-        check_metric(self.eval_metric, "eval_metric")
-
     # ---------------------------------------------------------------- what was learned
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -432,10 +420,3 @@ class RankSVM(Ranker):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-
-def _check_positive(value: Any, name: str) -> None:
-    """Raise unless a parameter is a finite number above 0."""
-    check_real(value, name, 0, 1e100)
-    if not value > 0:
-        raise ValueError(f"{name} must be above 0; found {value!r}")

@@ -7,12 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.model_spec import ModelSpec, check_n_features, is_mapped
-from rankcore._core.state import restored_validation, validation_arrays
+from rankcore._core.model_spec import (
+    Field,
+    ModelSpec,
+    array_like,
+    check_n_features,
+    outline,
+    read_fields,
+)
+from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore.ranking._base import ModelState
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 
-# What `history_` holds of each step.
+# Of a model with a kernel.
+FIELDS = {"support": Field(("support",), "int64"), "coefficients": Field(("support",))}
+# Figures of each step.
 FIGURES = ("objective", "gap", "gradient_norm", "products")
 
 
@@ -34,7 +43,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "kernel": None,
     }
     history = {
-        "log": np.array(model._state.log, dtype=np.float64).reshape(-1, len(FIGURES)),
+        "log": log_array(model._state.log, FIGURES),
         **validation_arrays(model._state.validation),
     }
     if isinstance(state, LinearModel):
@@ -73,15 +82,7 @@ def restore(model: Any, spec: ModelSpec) -> None:
         If the arrays and facts are not those of a ranking SVM.
     """
     document, arrays, n_features = spec.facts, spec.arrays, check_n_features(spec.n_features)
-    numbers = arrays["log"]
-    if (
-        numbers.dtype != np.float64
-        or numbers.ndim != 2
-        or numbers.shape[1] != len(FIGURES)
-        or np.isnan(numbers).any()
-    ):
-        raise ValueError("its log is not that of a ranking SVM")
-    log: list[list[Any]] = numbers.tolist()
+    log = restored_log(spec, FIGURES)
     objective, gap, steps = document["objective"], document["gap"], document["n_iter"]
     if not (objective >= 0 and gap >= 0):
         raise ValueError("its figures are impossible")
@@ -92,7 +93,7 @@ def restore(model: Any, spec: ModelSpec) -> None:
         raise ValueError("its kernel is not that of its parameters")
     found: LinearModel | KernelModel
     if kernel is None:
-        found = LinearModel(_vector(arrays, "weights", n_features))
+        found = LinearModel(array_like(arrays, "weights", outline(n_features)))
     else:
         found = _kernel_model(model, kernel, n_features, arrays)
     validation = restored_validation(spec, len(log))
@@ -109,13 +110,12 @@ def _kernel_model(
     kernel = Kernel(facts["kind"], float(facts["gamma"]), int(facts["degree"]), facts["coef0"])
     if not np.isfinite([kernel.gamma, kernel.coef0]).all() or kernel.degree < 1:
         raise ValueError("the parameters of its kernel are impossible")
-    support = arrays["support"]
+    support, coefficients = read_fields(arrays, FIELDS).values()
     n = support.size
-    if support.ndim != 1 or support.dtype != np.int64 or (support < 0).any():
+    if (support < 0).any():
         raise ValueError("its support is not a list of rows")
     if (np.diff(support) <= 0).any():
         raise ValueError("its support does not ascend")
-    coefficients = _vector(arrays, "coefficients", n)
     if kernel.kind == "precomputed":
         if n and support[-1] >= n_features:
             raise ValueError("its support is beyond its columns")
@@ -137,14 +137,3 @@ def _kernel_model(
     if not np.isfinite(values).all():
         raise ValueError("its vectors hold NaN or infinity")
     return KernelModel(kernel, support, coefficients, vectors)
-
-
-def _vector(arrays: Mapping[str, np.ndarray], name: str, size: int) -> np.ndarray:
-    array = arrays[name]
-    whole = is_mapped(arrays) or np.isfinite(array).all()
-    if array.shape != (size,) or array.dtype != np.float64 or not whole:
-        raise ValueError(
-            f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected ({size},) "
-            "finite numbers of float64"
-        )
-    return np.ascontiguousarray(array)
