@@ -288,8 +288,8 @@ NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}
         (nothing, {"counts": np.array([-1, 0, 0])}, "counted is impossible"),
         (nothing, {"counts": np.array([1, 5, 2])}, "counted is impossible"),
         (set_in("n_features", value=10**30), {}, "damaged"),
-        (nothing, {"curve": np.zeros(3, np.int64)}, "table curve"),
-        (nothing, {"log": np.zeros((1, 3))}, "table log"),
+        (nothing, {"curve": np.zeros(3, np.int64)}, "array curve has shape"),
+        (nothing, {"log": np.zeros((1, 3))}, "array log has shape"),
         (
             set_in("facts", "streaming", value=True),
             {**NO_EPOCHS, "counts": NONE},
