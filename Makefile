@@ -17,6 +17,10 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum kernel kernel_budg
 	persistence pairwise pairwise_fits boosting tree_grower tree_boosting focus \
 	pair_loss ranksvm decimals letor letor_batches letor_writer trec measures concordance \
 	pair_measures contributions calibrated hostile model_file model_file_limits concurrency random_state)
+# Builds and installs take both processors; workers that are killed are a test for itself.
+SLOW_TESTS = $(filter-out %/test_dask_faults.py,$(shell grep -rl 'mark\.slow' tests --include='test_*.py'))
+# Half of the files to each of two workers: a fixture of a file is mostly made once.
+PYTEST := python -m pytest -n auto --dist worksteal
 # The first release of scikit-learn that is supported has wheels for these interpreters.
 OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
 	$(HOME)/.pyenv/versions/3.1[12].*/bin/python; do \
@@ -69,7 +73,7 @@ sanitize: .venv/installed
 	$(call install_apart,sanitize,RANKCORE_CHECKED=1 CC=gcc CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)")
 	LD_PRELOAD="$(RUNTIMES)" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=build/sanitize/site \
-	HYPOTHESIS_PROFILE=quick python -m pytest -q -n auto --capture=sys $(KERNEL_TESTS)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -q --capture=sys $(KERNEL_TESTS)
 else
 sanitize:
 	@echo "sanitize: not run, it needs Linux and GCC"
@@ -81,7 +85,7 @@ oldest: .venv/installed
 	rm -rf .venv-oldest
 	$(OLDEST_PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install -q -c tests/oldest-constraints.txt "$(WHEEL)[dask,plot,test]" polars
-	HYPOTHESIS_PROFILE=quick .venv-oldest/bin/python -m pytest -q -n auto -m "not slow"
+	HYPOTHESIS_PROFILE=quick .venv-oldest/bin/$(PYTEST) -q -m "not slow"
 else
 oldest:
 	@echo "oldest: not run, no CPython 3.11 or 3.12 was found (set OLDEST_PYTHON)"
@@ -90,15 +94,16 @@ endif
 check: .venv/installed
 	python -m pytest -q --doctest-modules --pyargs rankcore
 	python -m pytest -q --doctest-glob='*.md' docs
-	python -m pytest -n auto -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # What users receive: the sdist and the wheel that were tested, on every CPython that is found.
 release: .venv/installed
-	RANKCORE_DIST=$(CURDIR)/$(DIST) python -m pytest -m slow
+	RANKCORE_DIST=$(CURDIR)/$(DIST) $(PYTEST) -m slow $(SLOW_TESTS)
+	python -m pytest -m slow tests/test_dask_faults.py
 
-# Ten times as many examples of every property.
+# Ten times as many examples of every property, and all cases of what is sampled.
 nightly: .venv/installed
-	HYPOTHESIS_PROFILE=nightly python -m pytest -q -n auto -m "hypothesis and not slow"
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) -q -m "(hypothesis or sampled) and not slow"
 
 # Twenty workers of a Dask cluster are killed at random moments.
 faults: .venv/installed
@@ -130,10 +135,10 @@ $(DIST)/made: $(SOURCES) | .venv/made
 		{ cat build/log; exit 1; }
 	touch $@
 
-# pip does not replace a version by the same version unless told to.
+# pip does not replace a version by the same version.
 .venv/installed: $(DIST)/made
+	$(VENV)/pip uninstall -qq -y rankcore
 	$(VENV)/pip install -q "$(WHEEL)[dev]"
-	$(VENV)/pip install -q --no-deps --force-reinstall $(WHEEL)
 	touch $@
 
 # $(call install_apart,NAME,ENVIRONMENT): build the sdist once more, under build/NAME/site.

@@ -355,7 +355,8 @@ def test_memory_does_not_grow_with_row_groups(tmp_path):
     assert os.path.getsize(path) > 160e6
     # Arrow's threads give memory back when they come to it, on a busy machine later: some 110 MB,
     # now and then 140. The least of several is what the rows take.
-    assert min(peak(fit) for _ in range(4)) - peak("open_rows") < 140e6
+    idle = peak("open_rows")
+    assert any(peak(fit) - idle < 140e6 for _ in range(4))
 
 
 # ---------------------------------------------------------------- the command line
