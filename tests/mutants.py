@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -128,7 +129,7 @@ class Durations:
         self.path.write_text(json.dumps(self.seconds))
 
 
-def collect(files):
+def collect(files, jobs):
     """Run the tests, each file in a process of its own; what has run already does not run again."""
     COLLECTED.mkdir(exist_ok=True)
     waiting = [
@@ -137,13 +138,19 @@ def collect(files):
         or collected(file, ".json").stat().st_mtime < file.stat().st_mtime
     ]  # fmt: skip
     running = {}
-    while waiting or running:
-        while waiting and len(running) < (os.cpu_count() or 1):
-            file = waiting.pop(0)
-            running[forked(lambda file=file: covered(file), collected(file, ".log"))] = file
-        child, status = os.wait()
-        end(child)
-        print(running.pop(child).name, "exits with", os.waitstatus_to_exitcode(status), flush=True)
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                file = waiting.pop(0)
+                child = forked(lambda file=file: covered(file), collected(file, ".log"))
+                running[child] = file
+            child, status = os.wait()
+            file = running.pop(child)
+            end(child)
+            print(file.name, "exits with", os.waitstatus_to_exitcode(status), flush=True)
+    finally:
+        for child in running:
+            end(child)
 
 
 def collected(file, ending):
@@ -189,7 +196,7 @@ def forked(work, log):
 
 
 def end(child):
-    """Of a child that has ended: what it left behind."""
+    """Kill a child, or what it left behind."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
 
@@ -280,6 +287,7 @@ class _Bare(ast.NodeTransformer):
     """Without what does nothing: annotations."""
 
     @classmethod
+    @functools.cache
     def of(cls, source):
         return ast.dump(cls().visit(ast.parse(source)))
 
@@ -296,13 +304,13 @@ class _Bare(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def python_mutant(path, line, rng):
-    """A mutant of a line, or None: any kind of change as likely as any other."""
+@functools.cache
+def changes(source):
+    """Of each line the kinds of change, and their operators with a number."""
     from cosmic_ray.ast import ast_nodes, get_ast
-    from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator, operator_names
 
-    source, kinds = path.read_text(), defaultdict(list)
+    found = defaultdict(lambda: defaultdict(list))
     nodes = list(ast_nodes(get_ast(source)))
     for name in operator_names():
         if "Variable" in name:
@@ -310,15 +318,24 @@ def python_mutant(path, line, rng):
         operator, number = get_operator(name)(), 0
         for node in nodes:
             for (at, _), _ in operator.mutation_positions(node):
-                if at == line:
-                    kinds[name.partition("_")[0]].append((name, number))
+                found[at][name.partition("_")[0]].append((name, number))
                 number += 1
+    return found
+
+
+def python_mutant(path, line, rng):
+    """A mutant of a line, or None: any kind of change as likely as any other."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    source = path.read_text()
+    kinds = dict(changes(source)[line])
     while kinds:
-        kind = rng.choice(sorted(kinds))
-        name, number = rng.choice(kinds.pop(kind))
+        name, number = rng.choice(kinds.pop(rng.choice(sorted(kinds))))
         mutated = mutate_code(source, get_operator(name)(), number)
-        if mutated is not None and _Bare.of(mutated) != _Bare.of(source):
-            return mutated
+        with contextlib.suppress(SyntaxError):
+            if mutated is not None and _Bare.of(mutated) != _Bare.of(source):
+                return mutated
     return None
 
 
@@ -395,14 +412,15 @@ def tried(chosen, seconds):
         return pytest.main([*PYTEST, "--timeout=300", f"--basetemp={HOME / 'tmp'}", *chosen])
 
     child, latest = forked(work, LOG), time.monotonic() + 200 + 10 * seconds
-    while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < latest:
-        time.sleep(0.05)
+    try:
+        while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < latest:
+            time.sleep(0.05)
+    finally:
+        end(child)
     if done[0] == 0:
-        os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
         return "hung"
     status = os.waitstatus_to_exitcode(done[1])
-    end(child)
     # 1: a test failed; 2 and 4: a test module could not be imported; -9: processor time ended.
     outcomes = {0: "survived", 1: "killed", 2: "killed", 4: "killed", -signal.SIGKILL: "hung"}
     return outcomes.get(status, f"pytest exits with {status}")
@@ -442,7 +460,7 @@ def run(args):
             found = tests.of_line(path.relative_to(PACKAGE).as_posix(), line)
         if done.get((name, change), len(found)) in {None, len(found)} and (name, change) in done:
             continue
-        begun = time.monotonic()
+        begun = sum(os.times()[:4])  # processor time, of children too
         built = [file for one in affected for file in PACKAGE.glob(f"_ext/{one}.*so")]
         kept = {file: file.read_bytes() for file in built}
         path.write_text(text)
@@ -458,7 +476,7 @@ def run(args):
                 file.write_bytes(binary)
         result = {
             "file": name, "line": line, "change": change, "outcome": outcome,
-            "tests": passed, "of": len(found), "seconds": round(time.monotonic() - begun, 1),
+            "tests": passed, "of": len(found), "seconds": round(sum(os.times()[:4]) - begun, 1),
         }  # fmt: skip
         with RESULTS.open("a") as file:
             file.write(json.dumps(result) + "\n")
@@ -488,6 +506,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("step", choices=["collect", "run"])
     parser.add_argument("files", nargs="*", type=lambda name: Path(name).absolute())
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--python", type=int, default=300)
     parser.add_argument("--kernels", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
@@ -497,7 +516,7 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     prepare()
     build_tree()
-    sys.exit(collect(args.files) if args.step == "collect" else run(args))
+    sys.exit(collect(args.files, args.jobs) if args.step == "collect" else run(args))
 
 
 if __name__ == "__main__":
