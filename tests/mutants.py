@@ -14,6 +14,7 @@ import argparse
 import ast
 import contextlib
 import functools
+import hashlib
 import importlib
 import json
 import os
@@ -131,7 +132,13 @@ class Durations:
 
 def collect(files, jobs):
     """Run the tests, each file in a process of its own; what has run already does not run again."""
-    COLLECTED.mkdir(exist_ok=True)
+    sources = sorted((ROOT / "src" / "rankcore").glob("**/*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    known = COLLECTED / "sources"
+    if not known.exists() or known.read_text() != digest:  # lines have moved
+        shutil.rmtree(COLLECTED, ignore_errors=True)
+        COLLECTED.mkdir()
+        known.write_text(digest)
     waiting = [
         file for file in files or sorted(ROOT.glob("tests/**/test_*.py"))
         if not collected(file, ".json").exists()
@@ -162,16 +169,12 @@ def covered(file):
     """Run a file of tests. Interrupts would meet the locks of coverage."""
     import pytest
 
-    data = collected(file, ".coverage")
-    data.unlink(missing_ok=True)
-    os.environ["COVERAGE_FILE"] = str(data)
+    for ending in (".json", ".coverage"):
+        collected(file, ending).unlink(missing_ok=True)
+    os.environ["COVERAGE_FILE"] = str(collected(file, ".coverage"))
     options = ["-k", "not interrupt and not signal", "--timeout=300", "--timeout-method=signal"]
-    options += [
-        f"--cov={PACKAGE}",
-        "--cov-context=test",
-        "--cov-report=",
-        f"--cov-config={os.devnull}",
-    ]
+    options += [f"--cov={PACKAGE}", f"--cov-config={os.devnull}"]
+    options += ["--cov-context=test", "--cov-report="]
     kept = [option for option in PYTEST if option != "-x"]
     return pytest.main([*kept, *options, str(file)], plugins=[Durations(collected(file, ".json"))])
 
@@ -409,7 +412,7 @@ def tried(chosen, seconds):
         limit = int(20 + 5 * seconds)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         resource.setrlimit(resource.RLIMIT_DATA, (2**33, 2**33))
-        return pytest.main([*PYTEST, "--timeout=300", f"--basetemp={HOME / 'tmp'}", *chosen])
+        return pytest.main([*PYTEST, "--timeout=300", f"--basetemp={TREE / 'tmp'}", *chosen])
 
     child, latest = forked(work, LOG), time.monotonic() + 200 + 10 * seconds
     try:
@@ -511,7 +514,7 @@ def main():
     parser.add_argument("--kernels", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="end of a file's name")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     HOME.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     prepare()
