@@ -13,16 +13,20 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
+import hashlib
 import importlib
 import json
 import os
 import random
 import re
+import resource
+import runpy
 import shutil
 import signal
-import subprocess
 import sys
 import time
+import traceback
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -30,10 +34,19 @@ ROOT = Path(__file__).parents[1]
 HOME = ROOT / "build" / "mutants"
 TREE = HOME / "tree"
 PACKAGE = TREE / "src" / "rankcore"
+COLLECTED = HOME / "collected"
+LOG = HOME / "log"  # of the last child
 RESULTS = HOME / "results.jsonl"
+FAILED = 1e9  # seconds of a test that fails without a mutant
 ROOMS = ["_core", "io", "datasets", "preference", "dask", "cli"]
-# Tests of a mutant, and seconds that they took under coverage: at first, and if it survives these.
-LIMITS = [(150, 30.0), (3000, 400.0)]
+# Tests of a mutant, their files, and seconds that they took under coverage: at first, and if it
+# survives these.
+LIMITS = [(30, 4, 5.0), (150, 30, 30.0), (1000, 200, 150.0)]
+SHARED = [
+    "distributed", "hypothesis.extra.numpy", "pandas", "pyarrow.parquet", "pytest", "pytest_cov",
+    "scipy.optimize", "scipy.sparse.linalg", "sklearn.linear_model", "sklearn.model_selection",
+    "sklearn.pipeline",
+]  # fmt: skip
 # Of sources that are not Python, by regular expressions.
 KERNEL_RULES = [
     (" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "),
@@ -42,32 +55,51 @@ KERNEL_RULES = [
     (r" \+= ", " -= "), (" -= ", " += "), (r"(?<![\w.])0(?![\w.])", "1"),
     (r"(?<![\w.])1(?![\w.])", "2"), (r"\bmin\(", "max("), (r"\bmax\(", "min("),
 ]  # fmt: skip
-PYTEST = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", "--no-header"]
+PYTEST = ["-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "-m", "not slow", "--no-header"]
 
 
 def build_tree():
-    """A copy of the sources, with kernels."""
-    shutil.rmtree(TREE, ignore_errors=True)
-    ignored = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info")
-    shutil.copytree(ROOT / "src", TREE / "src", ignore=ignored)
-    for name in ["setup.py", "pyproject.toml", "README.md", "LICENSE"]:
-        shutil.copy2(ROOT / name, TREE)
-    (TREE / "build").mkdir()
+    """A copy of the sources, with kernels; those that are as they were are not built again."""
+    names = ["setup.py", "pyproject.toml", "README.md", "LICENSE"]
+    wanted = {ROOT / name for name in names}
+    wanted |= {file for file in ROOT.glob("src/**/*") if file.is_file() and not ignored(file)}
+    for file in TREE.glob("src/**/*"):
+        if file.is_file() and file.suffix != ".so" and ROOT / file.relative_to(TREE) not in wanted:
+            file.unlink()
+    for file in wanted:
+        copy = TREE / file.relative_to(ROOT)
+        if not copy.exists() or copy.read_bytes() != file.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+    (TREE / "build").mkdir(exist_ok=True)
     if not compile_kernels():
         sys.exit("the kernels do not compile")
 
 
+def ignored(file):
+    return file.suffix in {".so", ".pyc"} or ".egg-info" in str(file)
+
+
 def compile_kernels(affected=None):
-    """Build the kernels, all or some."""
-    for built in TREE.glob("build/lib.*/rankcore/_ext/*.so") if affected is not None else ():
-        if built.name.split(".")[0] in affected:
-            built.unlink()
-            (PACKAGE / "_ext" / built.name).unlink()
-        else:  # newer than any header
-            os.utime(built, (time.time() + 3600, time.time() + 3600))
-    command = [sys.executable, "setup.py", "build_ext", "--inplace"]
-    done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False)
-    return done.returncode == 0
+    """Build the kernels, or some of them, as fast as can be."""
+    return os.waitstatus_to_exitcode(os.waitpid(forked(lambda: build(affected), LOG), 0)[1]) == 0
+
+
+def build(affected):
+    import setuptools
+
+    def some(ext_modules, **others):
+        if affected is not None:
+            ext_modules = [one for one in ext_modules if one.name.rpartition(".")[2] in affected]
+            for one in ext_modules:
+                one.extra_compile_args.append("-O1")
+        setup(ext_modules=ext_modules, **others)
+
+    setup, setuptools.setup = setuptools.setup, some
+    os.chdir(TREE)
+    sys.argv = ["setup.py", "build_ext", "--inplace", *["--force"] * (affected is not None)]
+    runpy.run_path("setup.py")
+    return 0
 
 
 def including(changed):
@@ -88,24 +120,88 @@ def including(changed):
 class Durations:
     """A plugin: how long each test takes."""
 
-    def __init__(self):
-        self.seconds = Counter()
+    def __init__(self, path):
+        self.path, self.seconds = path, Counter()
 
     def pytest_runtest_logreport(self, report):
-        self.seconds[report.nodeid] += report.duration if report.passed else 1e9
+        self.seconds[report.nodeid] += report.duration if report.passed else FAILED
 
     def pytest_sessionfinish(self):
-        (HOME / "seconds.json").write_text(json.dumps(self.seconds))
+        self.path.write_text(json.dumps(self.seconds))
 
 
-def collect():
-    """Run all tests once, in one process. Interrupts would meet the locks of coverage."""
+def collect(files, jobs):
+    """Run the tests, each file in a process of its own; what has run already does not run again."""
+    sources = sorted((ROOT / "src" / "rankcore").glob("**/*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    known = COLLECTED / "sources"
+    if not known.exists() or known.read_text() != digest:  # lines have moved
+        shutil.rmtree(COLLECTED, ignore_errors=True)
+        COLLECTED.mkdir()
+        known.write_text(digest)
+    waiting = [
+        file for file in files or sorted(ROOT.glob("tests/**/test_*.py"))
+        if not collected(file, ".json").exists()
+        or collected(file, ".json").stat().st_mtime < file.stat().st_mtime
+    ]  # fmt: skip
+    running = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                file = waiting.pop(0)
+                child = forked(lambda file=file: covered(file), collected(file, ".log"))
+                running[child] = file
+            child, status = os.wait()
+            file = running.pop(child)
+            end(child)
+            print(file.name, "exits with", os.waitstatus_to_exitcode(status), flush=True)
+    finally:
+        for child in running:
+            end(child)
+
+
+def collected(file, ending):
+    """Where to find what is known of a file of tests."""
+    return COLLECTED / (file.relative_to(ROOT / "tests").as_posix().replace("/", "-") + ending)
+
+
+def covered(file):
+    """Run a file of tests. Interrupts would meet the locks of coverage."""
     import pytest
 
-    os.environ["COVERAGE_FILE"] = str(HOME / "coverage")
-    chosen = [*PYTEST[:1], *PYTEST[2:], "-k", "not interrupt and not signal", "--timeout=300"]
-    coverage = [f"--cov={PACKAGE}", "--cov-context=test", "--cov-report="]
-    return pytest.main([*chosen, *coverage, *sys.argv[2:]], plugins=[Durations()])
+    for ending in (".json", ".coverage"):
+        collected(file, ending).unlink(missing_ok=True)
+    os.environ["COVERAGE_FILE"] = str(collected(file, ".coverage"))
+    options = ["-k", "not interrupt and not signal", "--timeout=300", "--timeout-method=signal"]
+    options += [f"--cov={PACKAGE}", f"--cov-config={os.devnull}"]
+    options += ["--cov-context=test", "--cov-report="]
+    kept = [option for option in PYTEST if option != "-x"]
+    return pytest.main([*kept, *options, str(file)], plugins=[Durations(collected(file, ".json"))])
+
+
+def forked(work, log):
+    """A child that has imported what this process has, which ends by what `work` returns."""
+    child = os.fork()
+    if child:
+        return child
+    os.setsid()
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    status = 1
+    try:
+        status = work()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def end(child):
+    """Kill a child, or what it left behind."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
 
 
 class Tests:
@@ -114,22 +210,29 @@ class Tests:
     def __init__(self):
         from coverage import CoverageData
 
-        data = CoverageData(str(HOME / "coverage"))
-        data.read()
-        self.seconds = json.loads((HOME / "seconds.json").read_text())
-        self.lines = {}
-        for path in data.measured_files():
-            name = path.rpartition("/rankcore/")[2]
-            lines = self.lines.setdefault(name, defaultdict(set))
-            for line, contexts in data.contexts_by_lineno(path).items():
-                lines[line] |= {one.rpartition("|")[0] for one in contexts} - {""}
+        self.seconds, self.lines = {}, {}
+        for file in COLLECTED.glob("*.coverage"):
+            seconds = file.with_suffix(".json")
+            if not seconds.exists():  # still under way
+                continue
+            self.seconds |= json.loads(seconds.read_text())
+            data = CoverageData(str(file))
+            data.read()
+            for path in data.measured_files():
+                self.add(path.rpartition("/rankcore/")[2], data.contexts_by_lineno(path))
+        self.sizes = Counter(test.partition("::")[0] for test in self.seconds)
+
+    def add(self, name, contexts_by_line):
+        lines = self.lines.setdefault(name, defaultdict(set))
+        for line, contexts in contexts_by_line.items():
+            lines[line] |= {one.rpartition("|")[0] for one in contexts} - {""}
 
     def of_line(self, name, line):
-        """Of what runs on import all tests that execute something else of the file."""
+        """All that execute something of the file if it runs on import, or in other processes."""
         lines = self.lines.get(name, {})
         inside = in_functions((PACKAGE / name).read_text())
-        if line in inside:
-            return lines.get(line, set())
+        if line in inside and lines.get(line):
+            return lines[line]
         return set().union(*(tests for at, tests in lines.items() if at in inside))
 
     def of_kernels(self, kernels):
@@ -151,21 +254,22 @@ class Tests:
         names = tuple(f"{f.relative_to(ROOT)}::" for f in files)
         return found | {test for test in self.seconds if test.startswith(names)}
 
-    def chosen(self, tests, most_tests, most_seconds):
-        """The fastest of each file, in turns; then file by file."""
+    def chosen(self, tests, most_tests, most_files, most_seconds):
+        """The fastest of each file, in turns; files first that most of whose tests are there."""
         files = defaultdict(list)
         for test in tests:
-            if self.seconds.get(test, 1e9) < 1e8:
+            if self.seconds.get(test, FAILED) < FAILED:
                 files[test.partition("::")[0]].append(test)
+        share = {file: len(some) / self.sizes[file] for file, some in files.items()}
         ranked = []
-        for file in files.values():
-            file.sort(key=self.seconds.__getitem__)
-            ranked += [(place, self.seconds[test], test) for place, test in enumerate(file)]
+        for file in sorted(files, key=lambda file: (-share[file], file))[:most_files]:
+            files[file].sort(key=lambda test: (self.seconds[test], test))
+            ranked += [(place, -share[file], test) for place, test in enumerate(files[file])]
         found, total = [], 0.0
-        for _, seconds, test in sorted(ranked)[:most_tests]:
-            if total + seconds <= most_seconds or not found:
+        for _, _, test in sorted(ranked)[:most_tests]:
+            if total + self.seconds[test] <= most_seconds or not found:
                 found.append(test)
-                total += seconds
+                total += self.seconds[test]
         cost = Counter()
         for test in found:
             cost[test.partition("::")[0]] += self.seconds[test]
@@ -186,6 +290,7 @@ class _Bare(ast.NodeTransformer):
     """Without what does nothing: annotations."""
 
     @classmethod
+    @functools.cache
     def of(cls, source):
         return ast.dump(cls().visit(ast.parse(source)))
 
@@ -202,13 +307,13 @@ class _Bare(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def python_mutant(path, line, rng):
-    """A mutant of a line, or None: any kind of change as likely as any other."""
+@functools.cache
+def changes(source):
+    """Of each line the kinds of change, and their operators with a number."""
     from cosmic_ray.ast import ast_nodes, get_ast
-    from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator, operator_names
 
-    source, kinds = path.read_text(), defaultdict(list)
+    found = defaultdict(lambda: defaultdict(list))
     nodes = list(ast_nodes(get_ast(source)))
     for name in operator_names():
         if "Variable" in name:
@@ -216,15 +321,24 @@ def python_mutant(path, line, rng):
         operator, number = get_operator(name)(), 0
         for node in nodes:
             for (at, _), _ in operator.mutation_positions(node):
-                if at == line:
-                    kinds[name.partition("_")[0]].append((name, number))
+                found[at][name.partition("_")[0]].append((name, number))
                 number += 1
+    return found
+
+
+def python_mutant(path, line, rng):
+    """A mutant of a line, or None: any kind of change as likely as any other."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    source = path.read_text()
+    kinds = dict(changes(source)[line])
     while kinds:
-        kind = rng.choice(sorted(kinds))
-        name, number = rng.choice(kinds.pop(kind))
+        name, number = rng.choice(kinds.pop(rng.choice(sorted(kinds))))
         mutated = mutate_code(source, get_operator(name)(), number)
-        if mutated is not None and _Bare.of(mutated) != _Bare.of(source):
-            return mutated
+        with contextlib.suppress(SyntaxError):
+            if mutated is not None and _Bare.of(mutated) != _Bare.of(source):
+                return mutated
     return None
 
 
@@ -259,27 +373,21 @@ def kernel_lines():
                 yield file, at
 
 
-def sample(tests, args):
+def sample(args):
     """Mutants in an order that a seed draws: file, line and text."""
     sources = [path for room in ROOMS for path in sorted(PACKAGE.glob(f"{room}/**/*.py"))]
-    lines, missed = [], 0
-    for path in sources:
-        name = path.relative_to(PACKAGE).as_posix()
-        for line in code_lines(path.read_text()):
-            executed = line in tests.lines.get(name, {})
-            missed += not executed
-            lines += [(path, line)] * executed
-    print(f"{len(lines)} lines are executed by a test, {missed} by none")
+    lines = [(path, line) for path in sources for line in code_lines(path.read_text())]
     for wanted, found, make in [
         (args.python, lines, python_mutant),
         (args.kernels, list(kernel_lines()), kernel_mutant),
     ]:
-        rng = random.Random(f"{args.seed} {make.__name__}")
-        rng.shuffle(found)
+        random.Random(args.seed).shuffle(found)
         for path, line in found:
             if args.only and not str(path).endswith(args.only):
                 continue
-            text = make(path, line, rng) if wanted else None
+            if not wanted:
+                break
+            text = make(path, line, random.Random(f"{args.seed} {path.name} {line}"))
             if text is not None:
                 wanted -= 1
                 yield path, line, text
@@ -296,31 +404,29 @@ def code_lines(source):
     return sorted(found)
 
 
-def tried(chosen, seconds, log):
+def tried(chosen, seconds):
     """Run tests in a child of this process, which has imported what they share but the package."""
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
-        import pytest
+    import pytest
 
-        os._exit(pytest.main([*PYTEST, "--timeout=120", *chosen]))
-    end = time.monotonic() + 60 + 5 * seconds
-    while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
-        time.sleep(0.05)
+    def work():
+        limit = int(20 + 5 * seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_DATA, (2**33, 2**33))
+        return pytest.main([*PYTEST, "--timeout=300", f"--basetemp={TREE / 'tmp'}", *chosen])
+
+    child, latest = forked(work, LOG), time.monotonic() + 200 + 10 * seconds
+    try:
+        while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < latest:
+            time.sleep(0.05)
+    finally:
+        end(child)
     if done[0] == 0:
-        os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
         return "hung"
     status = os.waitstatus_to_exitcode(done[1])
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what it left behind
-    # 1: a test failed; 2 and 4: a test module could not be imported.
-    return {0: "survived", 1: "killed", 2: "killed", 4: "killed"}.get(
-        status, f"pytest exits with {status}"
-    )
+    # 1: a test failed; 2 and 4: a test module could not be imported; -9: processor time ended.
+    outcomes = {0: "survived", 1: "killed", 2: "killed", 4: "killed", -signal.SIGKILL: "hung"}
+    return outcomes.get(status, f"pytest exits with {status}")
 
 
 def prepare():
@@ -332,49 +438,66 @@ def prepare():
         "HYPOTHESIS_PROFILE": "quick", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     sys.dont_write_bytecode = True
+    for shared in SHARED:
+        importlib.import_module(shared)
 
 
 def run(args):
-    for shared in ["scipy.sparse.linalg", "sklearn.model_selection", "sklearn.pipeline"]:
-        importlib.import_module(shared)  # by the children, too
-
     tests = Tests()
     known = [json.loads(line) for line in RESULTS.open()] if RESULTS.exists() else []
-    if tried(*tests.chosen(sorted(tests.seconds)[::50], *LIMITS[0]), HOME / "log") != "survived":
-        sys.exit(f"tests fail without a mutant: {HOME / 'log'}")
-    done, stale = {(one["file"], one["change"]) for one in known}, set()
-    for path, line, text in sample(tests, args):
+    # A survivor is tried again when other tests execute its line.
+    done = {
+        (one["file"], one["change"]): one["of"] if one["outcome"] == "survived" else None
+        for one in known
+    }
+    if tried(*tests.chosen(sorted(tests.seconds)[::50], *LIMITS[1])) != "survived":
+        sys.exit(f"tests fail without a mutant: {LOG}")
+    for path, line, text in sample(args):
         original, name = path.read_text(), path.relative_to(TREE / "src").as_posix()
         change = difference(original, text)
-        if (name, change) in done:
-            continue
         kernel = path.suffix != ".py"
         affected = including(path) if kernel else set()
         if kernel:
             found = tests.of_kernels(affected)
         else:
             found = tests.of_line(path.relative_to(PACKAGE).as_posix(), line)
-        begun = time.monotonic()
+        if done.get((name, change), len(found)) in {None, len(found)} and (name, change) in done:
+            continue
+        begun = sum(os.times()[:4])  # processor time, of children too
+        built = [file for one in affected for file in PACKAGE.glob(f"_ext/{one}.*so")]
+        kept = {file: file.read_bytes() for file in built}
         path.write_text(text)
-        outcome, chosen = "survived", []
         try:
-            if kernel and not compile_kernels(affected | stale):
-                outcome = "does not compile"
-            for limits in LIMITS if outcome == "survived" and found else ():
-                chosen, seconds = tests.chosen(found, *limits)
-                outcome = tried(chosen, seconds, HOME / "log")
-                if outcome != "survived" or len(chosen) == len(found):
-                    break
+            if kernel and not compile_kernels(affected):
+                outcome, passed = "does not compile", 0
+            else:
+                outcome, passed = outcome_of(tests, set(found))
         finally:
             path.write_text(original)
-            stale = affected
+            for file, binary in kept.items():
+                file.unlink(missing_ok=True)
+                file.write_bytes(binary)
         result = {
             "file": name, "line": line, "change": change, "outcome": outcome,
-            "tests": len(chosen), "of": len(found), "seconds": round(time.monotonic() - begun, 1),
+            "tests": passed, "of": len(found), "seconds": round(sum(os.times()[:4]) - begun, 1),
         }  # fmt: skip
         with RESULTS.open("a") as file:
             file.write(json.dumps(result) + "\n")
         print(outcome, name, line, change if outcome != "killed" else "", flush=True)
+
+
+def outcome_of(tests, left):
+    """What became of a mutant, and how many tests ran."""
+    ran = 0
+    for limits in LIMITS:
+        chosen, seconds = tests.chosen(left, *limits)
+        if not chosen:
+            break
+        left -= set(chosen)
+        ran += len(chosen)
+        if (outcome := tried(chosen, seconds)) != "survived":
+            return outcome, ran
+    return "survived", ran
 
 
 def difference(before, after):
@@ -385,16 +508,18 @@ def difference(before, after):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("step", choices=["collect", "run"])
+    parser.add_argument("files", nargs="*", type=lambda name: Path(name).absolute())
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--python", type=int, default=300)
     parser.add_argument("--kernels", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="end of a file's name")
-    args, _ = parser.parse_known_args()
+    args = parser.parse_intermixed_args()
     HOME.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     prepare()
     build_tree()
-    sys.exit(collect() if args.step == "collect" else run(args))
+    sys.exit(collect(args.files, args.jobs) if args.step == "collect" else run(args))
 
 
 if __name__ == "__main__":

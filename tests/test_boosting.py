@@ -307,6 +307,21 @@ def test_potentials_of_graded_labels():
     assert weights.measure(fires)[:2] == pytest.approx(plain.epsilons(D, pairs, fires.astype(int)))
 
 
+def test_scores_are_shifted_to_lie_around_zero():
+    from rankcore._ext.pair_weights import LabelWeights
+
+    # Of the first query far above 0, of the second far below; v of each query's last row.
+    scores, signs = np.array([303.0, 300, 301, -251, -250, -248]), np.array([-1, -1, 1, -1, -1, 1])
+    factors = np.exp(signs * scores)
+    weights = LabelWeights(
+        factors, None, np.arange(7), np.array([0, 3, 6]), np.ones(2), np.empty((2, 6))
+    )
+    assert weights.centre()
+    np.testing.assert_allclose(
+        signs * np.log(factors), [1.5, -1.5, -0.5, -1.5, -0.5, 1.5], atol=1e-12
+    )
+
+
 def test_missing_values_take_the_better_side():
     x = np.array([5, np.nan, 2, np.nan, 1])[:, None]
     model = rc.RankBoost(1).fit(x, [1, 1, 0, 0, 0], sample_weight=[3, 2, 1, 2.5, 1.5])

@@ -286,6 +286,15 @@ def moved(steps, sums=0):
     }
 
 
+@pytest.mark.parametrize("best", [0, -1, 2])
+def test_the_best_pass_is_one_of_those_made(path, best):
+    rc.save(rc.PRank(random_state=0).fit(X, Y), path)
+    none = {**counted(ONE, MISTAKES), "counts": np.zeros(3, dtype=np.int64)}
+    rewrite(path, set_in("facts", "best_iteration", value=best), none)
+    with pytest.raises(ValueError, match=f"its best pass is {best}"):
+        rc.load(path)
+
+
 def test_thresholds_move_one_step_at_a_mistake(begun):
     for sign in (1, -1):
         assert loads(begun, moved(sign * MISTAKES))

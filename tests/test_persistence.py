@@ -376,6 +376,16 @@ def test_headers_longer_than_the_format_allows_are_refused():
         safetensors.unpack(content)
 
 
+def test_a_header_may_be_as_long_as_the_longest(monkeypatch):
+    content = b"".join(safetensors.pack({"a": "b"}, {"c": np.zeros(2)}))
+    size = int.from_bytes(content[:8], "little")
+    monkeypatch.setattr(safetensors, "LONGEST_HEADER", size)
+    assert safetensors.unpack(content)[0] == {"a": "b"}
+    monkeypatch.setattr(safetensors, "LONGEST_HEADER", size - 1)
+    with pytest.raises(ValueError, match=f"its header has {size} bytes; at most {size - 1}"):
+        safetensors.unpack(content)
+
+
 def test_foreign_files(tmp_path):
     path = tmp_path / "m"
     for content in [b"", b"hello", pickle.dumps({"a": 1}), b"\x80\x04" * 50]:

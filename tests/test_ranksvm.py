@@ -417,6 +417,11 @@ def test_overflow_and_what_a_model_does_not_have():
     for kernel in ["linear", "rbf", "poly"]:
         with pytest.raises(ValueError, match="scale X"):
             rc.RankSVM(kernel=kernel).fit(X * 1e160, y, qid=qid)
+    # Infinity is noticed where it arises, as much as NaN.
+    with pytest.raises(ValueError, match="variance of X overflowed"):
+        rc.RankSVM(kernel="rbf").fit(X * 1e160, y, qid=qid)
+    with pytest.raises(ValueError, match="kernel has values that are not finite"):
+        rc.RankSVM(kernel="poly", gamma=1.0).fit(np.abs(X) * 1e120, y, qid=qid)
     with pytest.raises(AttributeError, match="see coef_"):
         _ = rc.RankSVM().fit(X, y, qid=qid).dual_coef_
     with pytest.raises(AttributeError, match="see dual_coef_"):

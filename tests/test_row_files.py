@@ -436,10 +436,11 @@ def test_every_change_of_a_cache_is_refused_or_harmless(queries, tmp_path):
     cache, rng = tmp_path / "rows", np.random.default_rng(0)
     open_rows(queries, cache=cache)
     whole = collected(open_rows(cache))
-    refused = 0
+    tried = refused = 0
     for file in sorted(cache.iterdir()):
         content = file.read_bytes()
         for place in rng.integers(len(content), size=examples(30)).tolist():
+            tried += 1
             bad = bytearray(content)
             bad[place] ^= 1 << int(rng.integers(8))
             file.write_bytes(bad)
@@ -458,7 +459,7 @@ def test_every_change_of_a_cache_is_refused_or_harmless(queries, tmp_path):
                 assert (found[0] != expected[0]).nnz == 0
                 assert np.array_equal(found[1], expected[1])
                 assert np.array_equal(found[2], expected[2])
-    assert refused > 200
+    assert refused > 0.9 * tried
 
 
 @pytest.mark.skipif(os.name == "nt", reason="makes a pipe")

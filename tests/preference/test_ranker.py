@@ -446,6 +446,11 @@ def test_one_seed_is_one_order():
         ({"noise": 0.7}, ValueError, "noise must be None or a number from 0 to 0.5; found 0.7"),
         ({"noise": "low"}, ValueError, "noise must be None or a number"),
         ({"confidence": float("nan")}, ValueError, "confidence must be None or a number"),
+        (
+            {"confidence": 1.5},
+            ValueError,
+            "confidence must be None or a number from 0 to 1.0; found 1.5",
+        ),
         ({"method": "rating", "prior": [1.0]}, ValueError, "one number for each of 40 items"),
         ({"method": "rating", "prior": [np.nan] * 40}, ValueError, "prior must be finite"),
         ({"concurrency": True}, ValueError, "concurrency must be an integer"),

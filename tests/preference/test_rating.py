@@ -1,5 +1,7 @@
 """Ratings: the fit against plain Newton, the pairs that are asked, and what is known at the end."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
@@ -46,6 +48,19 @@ def test_the_fit_is_that_of_plain_newton_on_dense_matrices(seed, prior, monkeypa
         # A warm start ends in the same place.
         again = fit_choices(7, choices, scale=1.3, prior=scores, start=found)
         np.testing.assert_allclose(again.theta, theta, atol=1e-8)
+
+
+def test_many_items_take_no_matrix_of_all_pairs():
+    n = 5000  # 200 MB, as a matrix
+    items = np.stack([np.arange(n), np.roll(np.arange(n), 1)], axis=1)
+    tracemalloc.start()
+    try:
+        found = fit_choices(n, Choices(items, np.ones(n)), scale=1.3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(found.theta, 0, atol=1e-9)  # each wins once, loses once
+    assert peak < 20e6
 
 
 def test_reliabilities_are_at_a_maximum():

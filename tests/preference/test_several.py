@@ -1,6 +1,7 @@
 """Judges that see several items, and several judges of pairs."""
 
 import asyncio
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -51,6 +52,21 @@ def test_the_top_of_an_exact_judge(form, k):
     assert ranker.complete_
     assert max(sizes) <= k
     assert sorted(ranker.order_) == list(range(40))
+
+
+def test_each_item_meets_eight_others_before_the_worse_half_is_dropped():
+    calls = []
+
+    def recorded(items):
+        calls.append(items)
+        return order_of(items)
+
+    ranker = PreferenceRanker(Order(recorded, 5), top_k=1, random_state=0)
+    assert ranker.rank(list(range(20))) == [0]
+    # Four others in each of two groups.
+    met = Counter(item for call in calls[:8] for item in call)
+    assert [met[item] for item in range(20)] == [2] * 20
+    assert len({item for call in calls[8:] for item in call}) == 10
 
 
 @pytest.mark.parametrize(
