@@ -16,8 +16,8 @@ from rankcore.metrics import rank_loss
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._pool import trimmed
 
-# What the checks assume of every classifier and an ordinal one does not do; README has the list,
-# CONTRIBUTING a table. Strings without classes= are refused: `run_check` gives their order.
+# What the checks assume of every classifier and an ordinal one does not do; docs/scikit_learn.md
+# has the list, CONTRIBUTING a table. Strings without classes= are refused: `run_check` gives their order.
 WEIGHTS = (
     "weights against repeated rows in another order: what is learned online depends on the order; "
     "test_weights compares with rows repeated in place"
@@ -88,7 +88,7 @@ def given_classes(learner):
 
 
 def differences(estimator):
-    """What fails: with the defaults only what README lists."""
+    """What fails: with the defaults only what docs/scikit_learn.md lists."""
     more = []
     rough = "a pass, or hard steps, do not fit the blobs of this check"
     if isinstance(estimator, rc.CuSumRank | rc.MulticlassPerceptron) and (

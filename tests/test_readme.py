@@ -28,8 +28,20 @@ def test_the_code_runs(tmp_path, monkeypatch, capsys):
         exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     assert len(expected) == 2
-    assert printed[:2] == expected
-    assert printed[3].startswith("ndcg@10")
+    assert [printed[0], printed[-1]] == expected
+    assert printed[2].startswith("ndcg@10")
+
+
+def test_every_link_leads_to_a_file():
+    for text in [README, *sorted((README.parent / "docs").glob("*.md"))]:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text.read_text(encoding="utf-8")):
+            assert (text.parent / link).exists(), f"{text.name}: {link}"
+
+
+def test_every_guide_is_in_the_index():
+    docs = README.parent / "docs"
+    linked = set(re.findall(r"\((\w+\.md)\)", (docs / "README.md").read_text(encoding="utf-8")))
+    assert linked == {guide.name for guide in docs.glob("*.md")} - {"README.md"}
 
 
 @pytest.mark.parametrize("name", GUIDES)
