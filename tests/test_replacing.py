@@ -1,7 +1,10 @@
 """How files appear: whole or not at all, with links, modes, kills, full disks and other writers."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -147,6 +150,14 @@ def test_a_full_disk_is_an_error_that_names_the_file(way, tmp_path):
     assert way == "cache" or path.read_text() == "older"
 
 
+def limited(size):
+    """Let no file of this process grow beyond a size, which is how a full disk looks."""
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
 COMMANDS = {
     "trials": ["tune", "rows.txt", "-o", "new", "--minutes", 0.001, "--folds", 2, "--trials"],
     "plot": ["explain", "model", "rows.txt", "--plot"],
@@ -165,7 +176,7 @@ def test_a_full_disk_leaves_the_older_file_of_a_command(option, tmp_path):
     (tmp_path / "out").mkdir()
     path = tmp_path / "out" / "older.png"
 
-    def run(size):
+    def written(size):
         path.write_text("older")
         path.chmod(0o600)
         return subprocess.run(
@@ -179,12 +190,12 @@ def test_a_full_disk_leaves_the_older_file_of_a_command(option, tmp_path):
             timeout=120,
         )
 
-    done = run(30)
+    done = written(30)
     assert done.returncode == 1
     assert "File too large" in done.stderr
     assert "older.png" in done.stderr
     assert path.read_text() == "older"
-    done = run(None)
+    done = written(None)
     assert done.returncode == 0, done.stderr
     assert path.read_text(errors="replace") != "older"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
