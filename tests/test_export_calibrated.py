@@ -231,7 +231,7 @@ def test_sparse_rows_in_c(tmp_path, method):
         n = ctypes.c_int64(row[0].size)
         library.ranker_probabilities_sparse(*places, n, found.ctypes.data_as(ctypes.c_void_p))
         np.testing.assert_array_equal(found, expected[i])
-        assert model.classes_[library.ranker_rank_sparse(*places, n)] == ranks[i]
+        assert model.ranks_[library.ranker_rank_sparse(*places, n)] == ranks[i]
 
 
 @pytest.mark.parametrize("method", METHODS)
