@@ -42,7 +42,7 @@ class PerceptronModel(Ranker):
     def _check_answer(self) -> None:
         """Check the parameters used in predictions, which may have been set since the fit."""
         check_option(self.variant, "variant", VARIANTS)
-        check_option(self.combine, "combine", ("score", "rank"))
+        check_option(self.combine, "combine", ("auto", "score", "rank"))
         if self.variant == "voted" and self.combine == "score":
             raise ValueError(
                 "variant='voted' requires combine='rank'; found combine='score', by which all "
@@ -60,7 +60,7 @@ class PerceptronModel(Ranker):
 
     def _by_rank(self) -> bool:
         self._check_answer()
-        return self.variant in ("committee", "voted") and self.combine == "rank"
+        return self.variant == "voted" or (self.variant == "committee" and self.combine == "rank")
 
     def _weights(self) -> NDArray[np.float64]:
         state = self._fitted_state()
