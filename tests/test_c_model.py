@@ -128,7 +128,7 @@ def test_every_learner_scores_in_c_as_in_python(library, tmp_path, learner, form
         np.testing.assert_array_equal(scores, model.predict(rows))
         assert found.answer(rows)[0] == UNSUPPORTED
         return
-    np.testing.assert_array_equal(model.classes_[ranks], model.predict(rows))
+    np.testing.assert_array_equal(model.ranks_[ranks], model.predict(rows))
     if isinstance(model, rc.CalibratedOrdinal):
         np.testing.assert_array_equal(found.probabilities(rows), model.predict_proba(rows))
         model = model.estimator_
@@ -150,7 +150,7 @@ def test_votes_in_c(library, tmp_path, learner, output):
     expected, project = model.predict(X), model.project(X)
     rc.save(model.set_params(output=output), tmp_path / "m")
     _, scores, ranks = Model(library, tmp_path / "m").answer(X)
-    np.testing.assert_array_equal(model.classes_[ranks], expected)
+    np.testing.assert_array_equal(model.ranks_[ranks], expected)
     np.testing.assert_array_equal(scores, project)
 
 
@@ -168,7 +168,7 @@ def test_ties_and_decisions_in_c(library, tmp_path, learner, params):
     model = learner.published(**params).fit(rows, Y)
     rc.save(model, tmp_path / "m")
     _, scores, ranks = Model(library, tmp_path / "m").answer(rows)
-    np.testing.assert_array_equal(model.classes_[ranks], model.predict(rows))
+    np.testing.assert_array_equal(model.ranks_[ranks], model.predict(rows))
     np.testing.assert_array_equal(scores, model.project(rows))
 
 

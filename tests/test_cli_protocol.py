@@ -228,7 +228,7 @@ def test_search_among_learners_of_labels(labels, tmp_path):
 def test_one_measure_to_search_by(parts, labels, tmp_path):
     arguments = ["tune", parts / "train", "-o", tmp_path / "m", "--minutes", 0.001, "--folds", 2]
     assert "P is 9 measures: choose one, such as P_5" in fail(*arguments, "-m", "P")
-    assert "did you mean 'ndcg'" in fail(*arguments, "-m", "ndgc@10")
+    assert "did you mean 'ndcg@10'" in fail(*arguments, "-m", "ndgc@10")
     assert "choose a ranking measure" in fail(*arguments, "-m", "rank_loss")
     out = json.loads(succeed(*arguments, "-m", "P.5", "--model", "ranksvm", "--json"))
     assert 0 < out["cross_validated_P_5"] <= 1

@@ -253,6 +253,14 @@ def test_public_names_resolve():
     assert set(rankcore.__all__) < set(dir(rankcore))
 
 
+def test_names_that_are_almost_right_get_the_right_one():
+    for name, meant in [("Prank", "PRank"), ("rankboost", "RankBoost"), ("RankSVm", "RankSVM")]:
+        with pytest.raises(AttributeError, match=f"{name}': did you mean {meant}"):
+            getattr(rankcore, name)
+    with pytest.raises(AttributeError, match="attribute 'LambdaMART'$"):
+        _ = rankcore.LambdaMART
+
+
 @needs_sources
 def test_version_is_that_of_the_sources(project):
     assert rankcore.__version__ == project["project"]["version"]

@@ -182,7 +182,7 @@ def test_options_set_after_the_fit_are_checked_too(learner, name):
 def test_string_labels_need_an_order():
     X = [[0.0], [1.0], [2.0], [3.0]]
     y = ["bad", "good", "fair", "good"]
-    with pytest.raises(ValueError, match="list them in classes="):
+    with pytest.raises(ValueError, match="list them, lowest rank first"):
         rc.PRank.published().fit(X, y)
     order = ["bad", "fair", "good"]
     model = rc.PRank.published(max_iter=50).fit(X, y, classes=order)
@@ -203,7 +203,8 @@ def test_ordered_categories_bring_their_order():
         pd.Categorical(labels, categories=order, ordered=True),
         pl.Series(labels, dtype=pl.Enum(order)),
     ]:
-        assert rc.PRank.published().fit(np.eye(3), y).classes_.tolist() == order
+        with pytest.warns(UserWarning, match="order of the ranks is that of y's categories"):
+            assert rc.PRank.published().fit(np.eye(3), y).ranks_.tolist() == order
     unordered = pd.Series(pd.Categorical(labels))
     with pytest.raises(ValueError, match="classes="):
         rc.PRank.published().fit(np.eye(3), unordered)
@@ -214,7 +215,7 @@ def test_labels_of_numpys_string_type():
     y, order = np.array(["mid", "low", "high"], dtype=strings), ["low", "mid", "high"]
     for labels, classes in [(y, order), (y.tolist(), np.array(order, dtype=strings))]:
         model = rc.PRank.published(max_iter=50).fit(np.eye(3), labels, classes=classes)
-        assert model.partial_fit(np.eye(3), labels, classes=classes).classes_.tolist() == order
+        assert model.partial_fit(np.eye(3), labels, classes=classes).ranks_.tolist() == order
         assert model.predict(np.eye(3)).tolist() == ["mid", "low", "high"]
 
 
@@ -224,7 +225,7 @@ def test_classes_are_a_copy():
     classes[:] = 7
     assert model.classes_.tolist() == [1, 2, 3]
     ensemble = rc.OAPBPM(n_estimators=2).fit(np.eye(3), [1, 2, 3])
-    ensemble.estimators_[0].classes_[:] = 7
+    ensemble.estimators_[0].ranks_[:] = 7
     assert ensemble.classes_.tolist() == [1, 2, 3]
 
 

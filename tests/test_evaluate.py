@@ -110,7 +110,7 @@ def test_measures_of_pairs_need_every_score():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ndgc@10", "no measure 'ndgc@10'; did you mean 'ndcg'"),
+        ("ndgc@10", "no measure 'ndgc@10'; did you mean 'ndcg@10'"),
         ("kendall_tua", "did you mean 'kendall_tau'"),
         ("bm25", "there are ndcg@10"),
         ("precision", "'precision' needs a cut-off, such as precision@10"),

@@ -62,7 +62,7 @@ def test_dense_and_sparse_rows(tmp_path, learner, form):
         np.testing.assert_array_equal(scores, model.predict(rows))
         return
     ranks = found.call(f"rank{kind}", ctypes.c_int32, rows)
-    np.testing.assert_array_equal(model.classes_[ranks], model.predict(rows))
+    np.testing.assert_array_equal(model.ranks_[ranks], model.predict(rows))
     if hasattr(model, "project"):
         scores = found.call(f"score{kind}", ctypes.c_double, rows)
         np.testing.assert_array_equal(scores, model.project(rows))
@@ -96,7 +96,7 @@ def test_ties_and_decisions(tmp_path, decision, tie, kernel):
     rows = np.round(X)  # integers, of which many scores are equal
     model = learner.published(decision=decision, tie_break=tie, **options).fit(rows, Y)
     ranks = Exported(model, tmp_path).call("rank", ctypes.c_int32, rows)
-    np.testing.assert_array_equal(model.classes_[ranks], model.predict(rows))
+    np.testing.assert_array_equal(model.ranks_[ranks], model.predict(rows))
 
 
 @pytest.mark.parametrize("output", ["round", "mean", "median", "plurality"])
@@ -106,7 +106,7 @@ def test_votes(tmp_path, learner, output):
     model.set_params(output="round" if output == "mean" else output)
     expected, project = model.predict(X), model.project(X)
     found = Exported(model.set_params(output=output), tmp_path)
-    np.testing.assert_array_equal(model.classes_[found.call("rank", ctypes.c_int32, X)], expected)
+    np.testing.assert_array_equal(model.ranks_[found.call("rank", ctypes.c_int32, X)], expected)
     np.testing.assert_array_equal(found.call("score", ctypes.c_double, X), project)
 
 

@@ -231,7 +231,7 @@ def test_sparse_rows_in_c(tmp_path, method):
         n = ctypes.c_int64(row[0].size)
         library.ranker_probabilities_sparse(*places, n, found.ctypes.data_as(ctypes.c_void_p))
         np.testing.assert_array_equal(found, expected[i])
-        assert model.classes_[library.ranker_rank_sparse(*places, n)] == ranks[i]
+        assert model.ranks_[library.ranker_rank_sparse(*places, n)] == ranks[i]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -244,7 +244,10 @@ def test_outputs_of_onnx(tmp_path, capfd, method):
     found = in_onnxruntime(tmp_path / "m.onnx", rows)
     assert [*found] == ["score", "rank", "label", "probabilities"]
     assert found["probabilities"].dtype == np.float64
-    expected = model.predict_proba(rows.astype(np.float64))
+    # Python's columns are those of classes_, in alphabetical order; those of ONNX are by rank.
+    by_rank = np.searchsorted(model.classes_, model.ranks_)
+    assert by_rank.tolist() != sorted(by_rank.tolist())
+    expected = model.predict_proba(rows.astype(np.float64))[:, by_rank]
     np.testing.assert_allclose(found["probabilities"], expected, rtol=0, atol=1e-11)
     assert found["label"].tolist() == labels[found["rank"]].tolist()
     assert np.mean(found["label"] == model.predict(rows.astype(np.float64))) > 0.995

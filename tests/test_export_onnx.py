@@ -31,7 +31,7 @@ def test_scores_ranks_and_labels(tmp_path, learner):
         np.testing.assert_allclose(found["score"], model.predict(rows), rtol=1e-12, atol=1e-13)
         return
     np.testing.assert_array_equal(found["label"], model.predict(rows))
-    np.testing.assert_array_equal(model.classes_[found["rank"]], model.predict(rows))
+    np.testing.assert_array_equal(model.ranks_[found["rank"]], model.predict(rows))
     if hasattr(model, "project"):
         np.testing.assert_allclose(found["score"], model.project(rows), rtol=1e-12, atol=1e-13)
     else:

@@ -602,3 +602,32 @@ def test_rows_as_a_frame():
         frame = load_letor(io.BytesIO(text), dense=dense).to_pandas()
         assert list(frame.columns) == ["label", "qid", "docid", "1", "2", "3"]
         assert frame.values.tolist() == [[2, 7, "A", 0.5, 0, -1], [0, 7, "B", 0, 4, 0]]
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_several_files_are_joined(dense, tmp_path):
+    texts = [b"2 qid:7 1:0.5 3:-1 #docid = a\n", b"1 qid:7 2:1\n0 qid:x 5:4 #docid = c\n"]
+    paths = [tmp_path / "one.txt", tmp_path / "two.txt.gz"]
+    paths[0].write_bytes(texts[0])
+    paths[1].write_bytes(gzip.compress(texts[1]))
+    joined = load_letor(paths, dense=dense)
+    whole = load_letor(io.BytesIO(b"".join(texts)), dense=dense)
+    for part in ("y", "qid", "docid"):
+        assert getattr(joined, part).tolist() == getattr(whole, part).tolist()
+    assert joined.qid.tolist() == ["7", "7", "x"]
+    if dense:
+        assert same_bits(joined.X, whole.X)
+    else:
+        assert_rows(joined, whole.X, whole.y, whole.qid)
+    assert load_letor(paths[:1]).y.tolist() == [2.0]
+    # A feature 0 in the second file alone counts for the first one too.
+    paths[1].write_bytes(b"1 qid:8 0:3\n")
+    assert load_letor(paths, dense=True).X.tolist() == [[0, 0.5, 0, -1], [3, 0, 0, 0]]
+    paths[1].write_bytes(b"1 1:3\n")
+    with pytest.raises(ValueError, match=r"two.txt.gz has no qid:"):
+        load_letor(paths)
+    paths[1].write_bytes(b"1 qid:1 0:x\n")
+    with pytest.raises(ValueError, match=r"two.txt.gz, line 1"):
+        load_letor(paths)
+    with pytest.raises(ValueError, match="an empty list holds no examples"):
+        load_letor([])

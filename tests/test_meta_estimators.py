@@ -290,17 +290,6 @@ def test_several_outputs(learner):
         assert (predicted == Y).mean(axis=0).min() > 0.75
 
 
-def test_strings_in_a_vote_are_not_put_in_alphabetical_order():
-    # The one place where scikit-learn encodes labels before a learner sees them.
-    X, y = data(4)
-    names = np.array(["bad", "fair", "good", "best"])[y]
-    with pytest.raises(ValueError, match="list them in classes="):
-        rc.PRank().fit(X, names)
-    vote = VotingClassifier([("a", rc.PRank(random_state=0))])
-    vote.fit(X, y)
-    assert (vote.predict(X) == y).mean() > 0.5
-
-
 RANKERS = [
     rc.PairwisePerceptron(random_state=0),
     rc.RankSVM(random_state=0),

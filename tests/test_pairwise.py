@@ -322,7 +322,7 @@ def test_special_committees(problem, seed):
     params = {"shuffle": True, "random_state": seed, "balance": None}
     one = perceptron("committee", committee_size=1, **params).fit(X, y, qid=qid)
     np.testing.assert_array_equal(one.coef_, as_variant(one, "pocket").coef_)
-    every = perceptron("voted", combine="rank", **params).fit(X, y, qid=qid)
+    every = perceptron("voted", **params).fit(X, y, qid=qid)
     large = perceptron("committee", committee_size=10_000, **params).fit(X, y, qid=qid)
     np.testing.assert_array_equal(every.committee_.weights, large.committee_.weights)
     if large.committee_.successes.any():
@@ -336,6 +336,8 @@ def test_special_committees(problem, seed):
             as_variant(every, "voted", combine="score").predict(X)
     by_rank = as_variant(large, "committee", combine="rank")
     np.testing.assert_array_equal(by_rank.predict(X, qid=qid), every.predict(X, qid=qid))
+    named = as_variant(every, "voted", combine="rank")
+    np.testing.assert_array_equal(named.predict(X, qid=qid), every.predict(X, qid=qid))
     for size in [1, 2, 5]:
         capped = perceptron("committee", committee_size=size, **params).fit(X, y, qid=qid)
         np.testing.assert_array_equal(capped.committee_.weights, every.committee_.weights[:size])

@@ -360,7 +360,7 @@ def test_an_interrupt_at_the_end_of_a_fit_leaves_one_whole_model():
 
         def __setattr__(self, name, value):
             super().__setattr__(name, value)
-            if name in {"feature_names_in_", "n_features_in_", "classes_"}:
+            if name in {"feature_names_in_", "n_features_in_", "ranks_"}:
                 raise Stop
 
     X, y = separable()

@@ -106,7 +106,7 @@ def test_scorers_travel():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "ndgc@5"}, "did you mean 'ndcg'"),
+        ({"metric": "ndgc@5"}, "did you mean 'ndcg@5'"),
         ({"metric": "P.5,10"}, "one number"),
         ({"metric": "ndcg", "convention": "trek"}, "trec"),
         ({"metric": "rank_loss", "convention": "trec"}, "has none"),

@@ -136,7 +136,18 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(HOME[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'rankcore' has no attribute {name!r}")
+    raise AttributeError(f"module 'rankcore' has no attribute {name!r}{_meant(name)}")
+
+
+def _meant(name: str) -> str:
+    """Hint at the public name that is almost the same; none for names that tools look for."""
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches
+
+    by_letters = {one.lower(): one for one in __all__}
+    near = get_close_matches(name.lower(), by_letters, n=1, cutoff=0.75)
+    return f": did you mean {by_letters[near[0]]}?" if near else ""
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from rankcore.datasets.letor_blocks import Collected, Options, blocks, check_count
 from rankcore.datasets.query_starts import QueryStarts
-from rankcore.datasets.streams import Source, open_lines
+from rankcore.datasets.streams import Source, open_lines, title
 from rankcore.metrics.tables import Table
 
 _PAIR = re.compile(r"([\w.-]+)\s*=\s*(\S+)")
@@ -147,7 +147,7 @@ def _column(key: str, found: dict[int, str], n_rows: int) -> np.ndarray:
 
 
 def load_letor(
-    source: Source,
+    source: Source | Sequence[Source],
     *,
     n_features: int | None = None,
     dtype: Any = np.float64,
@@ -166,8 +166,9 @@ def load_letor(
 
     Parameters
     ----------
-    source : path or binary file
-        gzip and bzip2 are recognised by the first bytes, whatever the name.
+    source : path or binary file, or list of them
+        gzip and bzip2 are recognised by the first bytes, whatever the name. Rows of several files
+        are joined in their order; an id of a query means the same query in all of them.
     n_features : int, optional
         Columns of X; by default as many as the file needs. Files do not mention the features that
         are zero in all of it, so say it for a part of a data set.
@@ -226,6 +227,8 @@ def load_letor(
     options = Options(
         n_features, dtype, dense, zero_based, docid, comments, ensure_all_finite, n_jobs
     )
+    if isinstance(source, list | tuple):
+        return _load_several(source, options)
     return load(source, options)
 
 
@@ -326,6 +329,17 @@ def load(
         if rows.n_rows == 0:
             raise ValueError(f"{lines.name} holds no examples")
         return LetorData(*rows.finish())
+
+
+def _load_several(sources: Sequence[Source], options: Options) -> LetorData:
+    from rankcore.datasets.text_rows import text_blocks  # with what learns from rows on disk
+
+    rows = Collected(options)
+    for block, _ in text_blocks(sources, options):
+        rows.add(block, 0, block.n_rows)
+    if rows.n_rows == 0:
+        raise ValueError(f"{', '.join(map(title, sources)) or 'an empty list'} holds no examples")
+    return LetorData(*rows.finish())
 
 
 def _batches(

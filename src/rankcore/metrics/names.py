@@ -214,7 +214,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
         raise ValueError(f"{name!r} is not the name of a measure{_nearest(name)}")
     kind = _KINDS.get(form["name"].lower())
     if kind is None:
-        raise ValueError(f"there is no measure {name!r}{_nearest(form['name'])}")
+        raise ValueError(f"there is no measure {name!r}{_nearest(form['name'], name.strip())}")
     measure = _measure(kind, gain="exp2" if form["name"].lower() == "ndcg_burges" else None)
     if form["name"].lower().startswith("gm_"):
         measure = replace(measure, over="geometric")
@@ -315,10 +315,13 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
     return measure
 
 
-def _nearest(name: str) -> str:
+def _nearest(name: str, whole: str = "") -> str:
+    """The known name that is most like one, with what stands behind it in the whole."""
     near = difflib.get_close_matches(name.lower(), _KINDS, n=1, cutoff=0.5)
     known = (
         "ndcg@10, dcg, map, P@5, recall@20, Rprec, mrr, hit@10, ERR@10, RBP, bpref, infAP, "
         "judged@10, auc, misranking, kendall_tau"
     )
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {known}, and others' names"
+    if not near:
+        return f"; there are {known}, and others' names"
+    return f"; did you mean {near[0] + whole.removeprefix(name)!r}?"

@@ -31,7 +31,7 @@ class PerceptronModel(Ranker):
 
     _constraints: ClassVar = {
         "variant": option(*VARIANTS),
-        "combine": option("score", "rank"),
+        "combine": option("auto", "score", "rank"),
     }
     _state: PairwiseState
     variant: str
@@ -64,7 +64,7 @@ class PerceptronModel(Ranker):
 
     def _by_rank(self) -> bool:
         self._check_answer()
-        return self.variant in ("committee", "voted") and self.combine == "rank"
+        return self.variant == "voted" or (self.variant == "committee" and self.combine == "rank")
 
     def _weights(self) -> NDArray[np.float64]:
         state = self._fitted_state()

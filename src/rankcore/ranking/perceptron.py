@@ -53,10 +53,11 @@ class PairwisePerceptron(PerceptronModel):
         from the same pass: a fitted model answers as another after ``set_params(variant=...)``.
     committee_size : int, default=20
         Hypotheses kept.
-    combine : {"score", "rank"}, default="score"
+    combine : {"auto", "score", "rank"}, default="auto"
         How a committee decides: by the mean of its weights, or by the mean of the ranks that each
-        member gives a document within its query. Both weigh members by successes. "voted" requires
-        "rank": by score the voters are the average, without the room they take.
+        member gives a document within its query. Both weigh members by successes. "auto" is "rank"
+        for "voted", which refuses "score": by that the voters are the average, without the room
+        they take; for others it is "score".
     max_iter : int, default=10
         Passes over all pairs in ``fit``. One without mistakes is the last, unless an ``eval_set``
         is watched: no other hypothesis would follow.
@@ -174,7 +175,7 @@ class PairwisePerceptron(PerceptronModel):
         self,
         variant: str = "averaged",
         committee_size: int = 20,
-        combine: str = "score",
+        combine: str = "auto",
         max_iter: int = 10,
         margin: float = 1.0,
         balance: str | None = "query",
