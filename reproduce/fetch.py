@@ -21,6 +21,8 @@ from reproduce.data import DATA
 from reproduce.data_layout import BUILDERS
 
 HERE = Path(__file__).parent
+# Bytes that are written at once; an interruption loses no more.
+CHUNK = 2**16
 TERMS = {
     "chu": "no licence stated; property of Wei Chu, built on sets of the UCI and StatLib archives",
     "cystic-fibrosis": "no licence stated; distributed for research with the book of Baeza-Yates "
@@ -96,7 +98,7 @@ class Resumed:
                     stream.truncate(0)
 
             HTTPDownloader(
-                chunk_size=2**16,
+                chunk_size=CHUNK,
                 timeout=60,
                 headers={"Accept-Encoding": "identity"}
                 | ({"Range": f"bytes={start}-"} if start else {}),
