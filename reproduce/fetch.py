@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,8 @@ def fetch(name: str, published: list[Source], expected: dict[str, str], data: Pa
             stream.write(packed)
     for one in published:
         (kept / one.sha256).unlink()
+    with suppress(OSError):  # what another set has left is kept
+        kept.rmdir()
     return f"{len(wanted)} files written"
 
 

@@ -105,7 +105,7 @@ def test_a_set_is_downloaded_once(take, server, tmp_path):
     assert gzip.decompress(path.read_bytes()) == JUDGMENTS
     assert take() == "there already"
     assert server.asked == [None]
-    assert list((tmp_path / ".downloads").iterdir()) == []
+    assert not (tmp_path / ".downloads").exists()
     path.write_bytes(b"damaged")
     assert take() == "1 files written"
     assert gzip.decompress(path.read_bytes()) == JUDGMENTS
@@ -138,6 +138,7 @@ def test_a_part_that_is_not_of_this_file_does_not_stay(take, server, tmp_path):
     with pytest.raises(ValueError, match="hash"):
         take()
     assert take() == "1 files written"
+    downloads.mkdir()
     part.write_bytes(b"x" * 500)  # longer than the file: the server refuses the range
     (tmp_path / "cystic-fibrosis" / "judgments.tsv.gz").unlink()
     with pytest.raises(OSError, match="416"):

@@ -40,7 +40,7 @@ def test_docstrings_name_the_plain_form(name):
 
 def test_there_are_learners_of_every_family():
     assert len(LEARNERS) > 20
-    assert WITHOUT < {*LEARNERS}
+    assert {*LEARNERS} > WITHOUT
 
 
 @pytest.mark.parametrize("guide", sorted({*GUIDES.values()} - {"probabilities"}))
@@ -60,6 +60,8 @@ def test_guides_name_plain_forms(guide):
 
 
 def test_every_mention_of_a_plain_form_is_a_file():
+    if not (ROOT / "docs").exists():
+        pytest.skip("the guides are not here")
     places = [*(ROOT / "docs").glob("*.md"), *(ROOT / "src" / "rankcore").rglob("*.py")]
     named = {
         name

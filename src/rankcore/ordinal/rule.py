@@ -103,6 +103,9 @@ class PythonRule(RuleLearner, ThresholdClassifier):
     """
 
     _one_direction = True
+    weights: Floats
+    steps: NDArray[Any]
+    scale: float
 
     def __init__(
         self,
@@ -127,10 +130,6 @@ class PythonRule(RuleLearner, ThresholdClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
-
-    weights: Floats
-    steps: NDArray[Any]
-    scale: float
 
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
         """Arrays of a model that has seen nothing.
