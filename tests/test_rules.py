@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankcore as rc
+from rankcore.cli.registry import EVERY_LEARNER
 from rankcore.metrics import rank_loss
 from reference.margin_prank import margin_prank
 from reference.rivals import multiclass
@@ -516,6 +517,11 @@ def test_the_command_cross_validates_a_rule(tmp_path, monkeypatch):
         done = run(command, "rows.svm", "-o", "m.rankcore", "--model", name)
         assert done.exit_code == 1
         assert "a class of your own, which only cv takes" in done.stderr
+
+
+def test_the_command_knows_the_parameters_of_its_learners():
+    for learner in EVERY_LEARNER:
+        assert learner.accepts() == sorted(getattr(rc, learner.estimator)().get_params())
 
 
 GUIDE = EXAMPLE.parents[2] / "docs" / "own_rule.md"

@@ -58,7 +58,7 @@ def learn(
     """Learn rows in an order; the number learned, less than all if a score overflowed."""
     cdef rc_rows *X = <rc_rows *> PyCapsule_GetPointer(capsule, "rankcore.rows")
     cdef margin_state m
-    cdef int64_t i = 0, n = order.shape[0]
+    cdef int64_t i, n = order.shape[0]
     if weights.shape[0] != X.n_features or ranks.shape[0] != X.n_rows or steps.shape[0] < 1:
         raise ValueError("rows, ranks and arrays do not fit together")
     if predicted.shape[0] != n or (weight_sums is None) != (step_sums is None):
@@ -67,14 +67,15 @@ def learn(
         weight_sums.shape[0] != weights.shape[0] or step_sums.shape[0] != steps.shape[0]
     ):
         raise ValueError("sums must be as long as their arrays")
-    for row in order:
-        if not 0 <= row < X.n_rows:
+    for i in range(n):
+        if not 0 <= order[i] < X.n_rows:
             raise ValueError("order must hold numbers of rows")
     m.weights, m.steps = &weights[0], &steps[0]
     m.weight_sums = NULL if weight_sums is None else &weight_sums[0]
     m.step_sums = NULL if step_sums is None else &step_sums[0]
     m.t, m.margin, m.scale = t, margin, scale
     m.n_ranks = <int32_t> steps.shape[0] + 1
+    i = 0
     with nogil:
         while i < n:
             predicted[i] = margin_update(&m, rc_rows_get(X, order[i]), ranks[order[i]])

@@ -126,7 +126,7 @@ class RuleLearner(OnlineOrdinalClassifier):
             rank = self.rank_of(x)
             if rank < 0:
                 break
-            before = {name: array.copy() for name, array in arrays.items()}
+            before = {name: array.copy() for name, array in arrays.items()} if self.average else {}
             self.update(x, int(ranks[row]))
             for name, array in arrays.items():
                 if here[name] is not array:
