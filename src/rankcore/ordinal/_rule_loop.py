@@ -47,17 +47,17 @@ class RuleLearner(OnlineOrdinalClassifier):
         scikit-learn reads a learner's parameters from this signature.
         """
         super().__init_subclass__(**options)
-        own = signature(cls.__init__)
+        kind: Any = cls
+        own = signature(kind.__init__)
         named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         if "__init__" not in vars(cls) or len(named) == len(own.parameters):
             return
         inherited = [
             one.replace(kind=Parameter.KEYWORD_ONLY)
-            for name, one in signature(super(cls, cls).__init__).parameters.items()
+            for name, one in signature(super(kind, kind).__init__).parameters.items()
             if name not in own.parameters
         ]
-        shown = own.replace(parameters=[*named, *inherited])
-        cls.__init__.__signature__ = shown  # type: ignore[attr-defined]
+        kind.__init__.__signature__ = own.replace(parameters=[*named, *inherited])
 
     # ---------------------------------------------------------------- what a subclass says
 
