@@ -80,6 +80,8 @@ class PythonRule(RuleLearner, ThresholdClassifier):
     `PRank`. `rankcore.save` refuses: a model file cannot hold code. Use joblib or pickle, which
     need the module of the class. The guide ``docs/own_rule.md`` takes a rule to a Cython kernel.
 
+    Plain form: ``tests/reference/margin_prank.py``, ``margin_prank``.
+
     Examples
     --------
     PRank, with a margin that each threshold must be beaten by:
@@ -237,6 +239,8 @@ class PythonScoreRule(RuleLearner):
     -----
     Of equal scores the lowest rank is predicted. ``contributions`` and `rankcore.export` refuse,
     because Python code scores the rows; `rankcore.save` as in `PythonRule`.
+
+    Plain form: ``tests/reference/rivals.py``, ``multiclass``.
 
     Examples
     --------
