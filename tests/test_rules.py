@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -210,6 +210,18 @@ def rough(estimator):
 @parametrize_with_checks(CHECKED[:2], expected_failed_checks=rough)
 def test_rules_keep_the_contract(estimator, check):
     check(estimator)
+
+
+def test_words_rank_by_classes():
+    X, y = problem()
+    words = np.array(["poor", "fair", "good", "best"])
+    for kind in (PRankRule, PerceptronRule):
+        of_words = kind(random_state=0, classes=words).fit(X, words[y])
+        of_ranks = kind(random_state=0).fit(X, y)
+        assert (of_words.predict(X) == words[of_ranks.predict(X)]).all()
+        assert of_words.history_ == of_ranks.history_
+    with pytest.raises(ValueError, match="classes"):
+        PRankRule().fit(X, words[y])
 
 
 def test_parameters_of_a_subclass_are_those_of_its_base_and_its_own():
@@ -470,7 +482,6 @@ def test_the_command_cross_validates_a_rule(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
     from rankcore.cli.app import app
-    from rankcore.cli.commands.cv import split
 
     if not EXAMPLE.exists():
         pytest.skip("the examples are not here")
@@ -495,7 +506,8 @@ def test_the_command_cross_validates_a_rule(tmp_path, monkeypatch):
     assert found["model"] == name
     kind = sys.modules["rule_of_mine"].MarginPRank
     means = []
-    for train, test in split(y, None, 5, 0):
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    for train, test in folds.split(X, y):
         model = kind(margin=0.5, random_state=0).fit(X[train], y[train])
         means.append(rank_loss(y[test], model.predict(X[test])))
     assert [fold["rank_loss"] for fold in found["folds"]] == means

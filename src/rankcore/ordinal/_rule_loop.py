@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_flag
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
@@ -37,6 +36,17 @@ class RuleLearner(OnlineOrdinalClassifier):
         "compile the rule: docs/own_rule.md"
     )
     _overflow_hint = "scale X, or look for a division by zero in update"
+    # Parameters of the base classes; a subclass may have its own of any name and range.
+    _checked: tuple[str, ...] = (
+        "average",
+        "class_weight",
+        "early_stopping_rounds",
+        "eval_metric",
+        "max_iter",
+        "shuffle",
+        "tol",
+        "verbose",
+    )
     average: bool
     t: int
     n_ranks: int
@@ -158,8 +168,7 @@ class RuleLearner(OnlineOrdinalClassifier):
                     f"{type(self).__name__} has no method {name}: subclass it and define {name}, "
                     "see docs/own_rule.md"
                 )
-        self._check_common_params()
-        check_flag(self.average, "average")
+        self._check_declared(*self._checked)
 
     def _settings(self) -> dict[str, Any]:
         return {"average": bool(self.average)}

@@ -14,7 +14,7 @@ from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._rule_loop import RuleLearner, mean_of, row_of
-from rankcore.ordinal._scale import check_scale, new_scale, scale_setting
+from rankcore.ordinal._scale import new_scale, scale_setting
 from rankcore.ordinal.prank import ThresholdClassifier, scale_of
 
 __all__ = ["PythonRule", "PythonScoreRule"]
@@ -46,10 +46,14 @@ class PythonRule(RuleLearner, ThresholdClassifier):
         Seed of the shuffling.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_features,)
         The direction (a copy).
@@ -105,6 +109,7 @@ class PythonRule(RuleLearner, ThresholdClassifier):
     """
 
     _one_direction = True
+    _checked = (*RuleLearner._checked, "threshold_scale")
     weights: Floats
     steps: NDArray[Any]
     scale: float
@@ -121,6 +126,7 @@ class PythonRule(RuleLearner, ThresholdClassifier):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.max_iter = max_iter
         self.average = average
@@ -132,6 +138,7 @@ class PythonRule(RuleLearner, ThresholdClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
         """Arrays of a model that has seen nothing.
@@ -170,10 +177,6 @@ class PythonRule(RuleLearner, ThresholdClassifier):
         with np.errstate(over="ignore", invalid="ignore"):
             score = x @ self.weights
         return int(np.count_nonzero(score >= self.thresholds)) if np.isfinite(score) else -1
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_scale(self.threshold_scale, "threshold_scale")
 
     def _settings(self) -> dict[str, Any]:
         return {**super()._settings(), "threshold_scale": scale_setting(self.threshold_scale)}
@@ -219,12 +222,14 @@ class PythonScoreRule(RuleLearner):
     ----------
     max_iter, average, shuffle, tol, early_stopping_rounds, eval_metric, class_weight
         As in `PythonRule`.
-    random_state, verbose
+    random_state, verbose, classes
         As in `PythonRule`.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
         The labels, lowest rank first.
     parameters_ : dict of str to ndarray
         All arrays of ``start`` as they predict (copies).
@@ -275,6 +280,7 @@ class PythonScoreRule(RuleLearner):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        classes: Any = None,
     ) -> None:
         self.max_iter = max_iter
         self.average = average
@@ -285,6 +291,7 @@ class PythonScoreRule(RuleLearner):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.classes = classes
 
     @abstractmethod
     def scores(self, x: Floats) -> Any:
