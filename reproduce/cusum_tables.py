@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits
 import rankcore as rc
 from rankcore.datasets import load_letor
 from rankcore.metrics import rank_loss
-from reproduce.real_ordinal import DATA
+from reproduce.data import DATA, require
 
 # Published: the SVM of Chu and Ghahramani, and CuSum Rank; for 5 and for 10 bins.
 PAPER = {
@@ -343,6 +343,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="JSON file: what it has is not run again")
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
+    require(*(f"chu-{name}" for name in options.sets))
     results: dict[str, Any] = {}
     if options.keep and options.keep.exists():
         results = json.loads(options.keep.read_text())

@@ -26,8 +26,9 @@ from scipy.stats import rankdata
 
 import rankcore as rc
 from rankcore.metrics import evaluate, rank_loss
+from reproduce.data import require
 from reproduce.defaults_peers import PEERS
-from reproduce.defaults_sets import ordinal_sets, ranking_sets, sst5
+from reproduce.defaults_sets import CHU, ordinal_sets, ranking_sets, sst5
 
 SPLITS = 8
 Results = dict[str, dict[str, Any]]
@@ -423,6 +424,13 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--png", type=Path)
     arguments = parser.parse_args()
+    require(
+        *(f"chu-{name}" for name in CHU),
+        "sst5",
+        "cystic-fibrosis",
+        "movielens-100k",
+        "ohsumed-letor3",
+    )
     done = run(arguments.splits, arguments.keep, arguments.only)
     if arguments.only:
         return

@@ -10,9 +10,9 @@ from sklearn.preprocessing import StandardScaler
 
 from rankcore.datasets import load_letor
 from reproduce.cusum_tables import data
+from reproduce.data import DATA
 from reproduce.oap_real import cystic_fibrosis, movielens, ratings
 from reproduce.ohsumed import FOLDS
-from reproduce.real_ordinal import DATA
 
 CHU = [
     "pyrimidines",

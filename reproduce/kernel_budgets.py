@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 import rankcore as rc
 from rankcore.metrics import rank_loss
 from reproduce.cusum_tables import data
+from reproduce.data import require
 
 SETS, BINS, PASSES = ["stocks", "abalone"], 10, 10
 SIZES = [10, 25, 50, 100, 200, 400]
@@ -141,6 +142,7 @@ def main() -> None:
     parser.add_argument("--png", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
+    require(*(f"chu-{name}" for name in SETS))
     with threadpool_limits(1):
         studies = {name: study(name, options.partitions) for name in SETS}
     text = "\n\n".join(table(name, found) for name, found in studies.items())

@@ -25,11 +25,11 @@ from time import perf_counter
 import numpy as np
 
 import rankcore as rc
+from reproduce.data import require
 from reproduce.letor_boosting import boosting
 from reproduce.letor_ranksvm import ranksvm
 from reproduce.ohsumed import (
     CUTS,
-    DATA,
     FOLDS,
     METRICS,
     PUBLISHED,
@@ -292,8 +292,7 @@ def main():
     parser.add_argument("--png", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    if not (DATA / "ohsumed-letor3").is_dir():
-        sys.exit(f"the data are not at {DATA / 'ohsumed-letor3'}: set RANKCORE_DATA")
+    require("ohsumed-letor3")
     folds = [tuple(load(part) for part in parts) for parts in FOLDS]
     timing = times(folds)
     all_curves = {

@@ -39,8 +39,8 @@ from threadpoolctl import threadpool_limits
 
 import rankcore as rc
 from rankcore.datasets import make_oap_synthetic, quadratic_features
+from reproduce.data import DATA, require
 from reproduce.oap_synthetic import members, vote_curve
-from reproduce.real_ordinal import DATA
 
 ETAS, TAUS = [0.2, 0.05, 0.01, 0.001], [0.1, 0.2, 0.3]
 CURVE_TRIALS, FIGURE_4_TRIALS, FIGURE_4_EXAMPLES = 10, 100, 7000
@@ -238,6 +238,7 @@ def main() -> None:
     parser.add_argument("--png", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
+    require("cystic-fibrosis", "movielens-100k")
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         results: dict[str, Any] = {}
         seconds = 0.0

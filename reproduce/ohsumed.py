@@ -1,14 +1,11 @@
 """OHSUMED of LETOR 3.0: the folds, the measures and the published figures."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from rankcore.metrics import evaluate
+from reproduce.data import DATA
 
-DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FOLDS = [
     ("123", "4", "5"),
     ("234", "5", "1"),

@@ -30,7 +30,8 @@ from sklearn.preprocessing import StandardScaler
 import rankcore as rc
 from rankcore.metrics import ranked_probability_score
 from reproduce.cusum_tables import PAPER, data
-from reproduce.real_ordinal import DATA, sst5
+from reproduce.data import DATA, require
+from reproduce.real_ordinal import sst5
 
 PARTITIONS = 10
 TESTED = 1000
@@ -189,8 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markdown", type=Path)
     arguments = parser.parse_args()
-    if not DATA.is_dir():
-        parser.exit(1, f"no data in {DATA}: set RANKCORE_DATA to the folder that holds sst5\n")
+    require("sst5", "movielens-100k")
     lines = []
     for line in report():
         print(line, flush=True)

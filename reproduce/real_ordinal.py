@@ -7,9 +7,7 @@ training part's means and deviations, sparse ones are left as they are.
 """
 
 import argparse
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -17,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 import rankcore as rc
 from rankcore.datasets import load_letor
 from rankcore.metrics import rank_loss
+from reproduce.data import DATA, require
 
-DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CHU = ["machinecpu", "stocks", "bostonhousing"]
 LEARNERS = {"last": rc.PRank.published(), "averaged": rc.PRank.published(average=True)}
 
@@ -66,8 +64,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    if not DATA.is_dir():
-        parser.exit(1, f"no data in {DATA}: set RANKCORE_DATA to the folder that holds sst5\n")
+    require("sst5", *(f"chu-{name}" for name in CHU))
     print(f"test MAE after {arguments.epochs} epochs; mean and standard deviation over partitions")
     for name in ["sst5", *(f"chu-{name}" for name in CHU)]:
         splits = sst5() if name == "sst5" else chu(name.removeprefix("chu-"))

@@ -21,7 +21,8 @@ from distributed import Client
 
 import rankcore.dask as rd
 from rankcore.datasets import make_ordinal
-from reproduce.ohsumed import DATA, FOLDS, load, measured, table
+from reproduce.data import require
+from reproduce.ohsumed import FOLDS, load, measured, table
 from reproduce.real_ordinal import sst5
 
 SHARDS = [1, 2, 4, 8]
@@ -85,8 +86,7 @@ def main():
     parser.add_argument("--png", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    if not (DATA / "ohsumed-letor3").is_dir():
-        sys.exit(f"the data are not at {DATA / 'ohsumed-letor3'}: set RANKCORE_DATA")
+    require("ohsumed-letor3")
     X, y = make_ordinal(options.rows, random_state=101)
     n = options.rows * 3 // 4
     with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"):

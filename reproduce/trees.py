@@ -36,7 +36,8 @@ from scipy.stats import t as student
 import rankcore as rc
 from rankcore.datasets import make_letor
 from rankcore.metrics import evaluate
-from reproduce.ohsumed import DATA, FOLDS, load, table
+from reproduce.data import DATA, require
+from reproduce.ohsumed import FOLDS, load, table
 
 FAMILY = ["RankBoost, stumps", "RankBoost, trees"]
 ROUNDS = (10, 20, 40, 70, 100, 150, 200)
@@ -373,6 +374,8 @@ def main():
     parser.add_argument("--png", type=Path)
     arguments = parser.parse_args()
     trials = arguments.trials
+    read = {"OHSUMED": "ohsumed-letor3", "MovieLens": "movielens-100k"}
+    require(*(read[name] for name in arguments.sets if name in read))
     found = collect(arguments.cache, arguments.sets, arguments.learners, trials, arguments.seconds)
     names = [find for find in ("rankcore", "lightgbm", "xgboost-cpu", "catboost") if _has(find)]
     lines = ["# Trees and stumps on pairs, beside LambdaMART and others", ""]

@@ -12,6 +12,7 @@ GUIDES = [
     "files",
     "kernels",
     "ordinal",
+    "own_rule",
     "pair_measures",
     "pairwise",
     "ranksvm",

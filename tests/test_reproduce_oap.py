@@ -240,9 +240,10 @@ def test_curves_of_few_trials_pass(trials):
 def run_main(trials, monkeypatch, capsys):
     pytest.importorskip("rich", reason="the progress bar and the table need rich")
 
-    def run(*arguments):
+    def run(*arguments, full=4):
         monkeypatch.setattr(sys, "argv", ["oap_synthetic", "--trials", "4", *arguments])
         monkeypatch.setattr(experiment, "run", lambda *_: iter(trials))
+        monkeypatch.setattr(experiment, "TRIALS", full)
         experiment.main()
         return capsys.readouterr().out
 
@@ -268,6 +269,15 @@ def test_failing_gates_end_with_an_error(run_main):
     # 500 examples are held to what 5000 reach.
     with pytest.raises(SystemExit, match="misses its gate"):
         run_main("--n-train", "5000")
+
+
+def test_fewer_trials_than_the_page_has_are_not_gated(run_main, tmp_path):
+    copy = tmp_path / "copy.md"
+    out = run_main("--n-train", "5000", "--markdown", str(copy), full=100)
+    for text in (out, copy.read_text(encoding="utf-8")):
+        assert "Not gated: 4 trials of 100." in text
+        assert "MISS" not in text
+        assert "passed" not in text
 
 
 def test_png(run_main, tmp_path):

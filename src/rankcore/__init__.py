@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rankcore.ordinal.merge import merge
     from rankcore.ordinal.oap import OAPBPM, OAPBagging, OAPVoting
     from rankcore.ordinal.prank import PRank
+    from rankcore.ordinal.rule import PythonRule, PythonScoreRule
     from rankcore.ordinal.voted import VotedPRank
     from rankcore.preference import (
         PairwisePreference,
@@ -76,6 +77,8 @@ __all__ = [
     "PairwisePerceptron",
     "PairwisePreference",
     "PreferenceRanker",
+    "PythonRule",
+    "PythonScoreRule",
     "RankBoost",
     "RankSVM",
     "RankSVMCV",

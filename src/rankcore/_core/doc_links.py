@@ -10,6 +10,7 @@ GUIDES = {
     "rankcore.ordinal": "ordinal",
     "rankcore.ordinal.calibrated": "probabilities",
     "rankcore.ordinal.kernel": "kernels",
+    "rankcore.ordinal.rule": "own_rule",
     "rankcore.preference": "preference",
     "rankcore.ranking": "pairwise",
     "rankcore.ranking.svm": "ranksvm",

@@ -55,6 +55,8 @@ class Specified(Documented, Constrained):
 
     # Names of the fitted models that models of this class use.
     _PARTS: tuple[str, ...] = ()
+    # Why model files cannot hold models of this class; empty if they can.
+    _no_file: str = ""
 
     n_features_in_: int
     _state: Any

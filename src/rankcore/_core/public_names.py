@@ -16,6 +16,8 @@ HOME = {
     "PairwisePerceptron": "rankcore.ranking.perceptron",
     "PairwisePreference": "rankcore.preference",
     "PreferenceRanker": "rankcore.preference",
+    "PythonRule": "rankcore.ordinal.rule",
+    "PythonScoreRule": "rankcore.ordinal.rule",
     "RankBoost": "rankcore.boosting.rankboost",
     "RankSVM": "rankcore.ranking.svm",
     "RankSVMCV": "rankcore.ranking.svm",

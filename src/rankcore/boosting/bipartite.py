@@ -51,6 +51,8 @@ class BipartiteRankBoost(PairBoosting):
     A round costs O(rows) for the weights, which are one factor per row. On sparse X with one query
     a round looks at few features: see `RankBoost`.
 
+    Plain form: ``tests/reference/boosting.py``, ``boost``.
+
     References
     ----------
     .. [1] Y. Freund, R. Iyer, R. E. Schapire and Y. Singer. "An Efficient Boosting Algorithm for

@@ -176,6 +176,8 @@ class RankBoost(PairBoosting):
     more where the rows of queries are mixed, 20 more to select by normalizer. 24 bytes for each
     different label of a query.
 
+    Plain form: ``tests/reference/boosting.py``, ``boost``; ``tests/reference/trees.py``, ``grow``.
+
     References
     ----------
     .. [1] Y. Freund, R. Iyer, R. E. Schapire and Y. Singer. "An Efficient Boosting Algorithm for

@@ -105,7 +105,12 @@ COMMANDS: list[tuple[Callable[..., None], str, str | None]] = [
     (train, "Learn a model from files of labelled examples.", LEARNERS),
     (cache, "Turn files into a row cache, which train reads many times faster.", None),
     (tune, "Try learners and parameters at random for some minutes; save the best model.", None),
-    (cv, "Cross-validate a learner: by queries where there are any.", LEARNERS),
+    (
+        cv,
+        "Cross-validate a learner: by queries where there are any. --model also takes "
+        "module:Class, a learner of your own in Python.",
+        LEARNERS,
+    ),
     (predict, "Print a model's label for each example, or a ranker's score, one per line.", None),
     (
         evaluate,

@@ -57,11 +57,14 @@ class Choice:
         name = self.model or found.pop("model", None)
         return name, {**found, **dict(map(_parse_setting, self.set_ or []))}
 
-    def check(self) -> None:
-        """Raise ValueError for invalid settings, before a file is read."""
+    def check(self, own: bool = False) -> None:
+        """Raise ValueError for invalid settings, before a file is read.
+
+        ``own`` is for commands that save no model: the learner may be module:Class.
+        """
         name, _ = self._parsed
         if name is not None:
-            self.make(find_learner(name))
+            self.make(find_learner(name, own))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -73,10 +76,10 @@ class Choice:
         """Whether the data decide on the learner."""
         return self._parsed[0] is None
 
-    def learner(self, rows: Rows) -> Learner:
-        """The learner for rows, with or without queries."""
+    def learner(self, rows: Rows, own: bool = False) -> Learner:
+        """The learner for rows, with or without queries; ``own`` as in `check`."""
         name, _ = self._parsed
-        return find_learner(name or (FOR_QUERIES if rows.in_queries else FOR_LABELS))
+        return find_learner(name or (FOR_QUERIES if rows.in_queries else FOR_LABELS), own)
 
     def make(self, learner: Learner, **more: Any) -> Any:
         """The estimator, with such parameters as a file can hold; ``more`` where it has them."""
@@ -95,9 +98,10 @@ class Choice:
                 )
             params["shuffle"] = self.shuffle
         params |= self.settings
-        estimator = learner.make(**params)
         try:
-            check_params(estimator)
+            estimator = learner.make(**params)
+            if ":" not in learner.estimator:  # a class of one's own is never saved
+                check_params(estimator)
         except TypeError as error:
             raise ValueError(str(error)) from error
         return estimator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 
@@ -17,7 +18,7 @@ class Learner:
     name : str
         Its name on the command line and in the demo.
     estimator : str
-        Name of the class in `rankcore`.
+        Name of the class in `rankcore`, or module:Class of a learner of one's own.
     summary : str
         One line for the help.
     params : mapping
@@ -34,9 +35,7 @@ class Learner:
 
     def accepts(self) -> list[str]:
         """Names of the estimator's parameters, in alphabetical order."""
-        import rankcore
-
-        return sorted(getattr(rankcore, self.estimator)().get_params())
+        return sorted(signature(self._kind()).parameters)
 
     def make(self, **params: Any) -> Any:
         """Build a new estimator from the presets and ``params``, which win.
@@ -46,13 +45,18 @@ class Learner:
         ValueError
             If a parameter is not one of `accepts`; suggests the nearest.
         """
-        import rankcore
-
         accepted = self.accepts()
         for name in params:
             if name not in accepted:
                 raise ValueError(_unknown(f"parameter of {self.name}", name, accepted))
-        return getattr(rankcore, self.estimator)(**{**self.params, **params})
+        return self._kind()(**{**self.params, **params})
+
+    def _kind(self) -> Any:
+        import rankcore
+
+        if ":" in self.estimator:
+            return own_class(self.estimator)
+        return getattr(rankcore, self.estimator)
 
 
 # The settings of the paper.
@@ -114,8 +118,8 @@ EVERY_LEARNER = [*LEARNERS, *KERNEL_LEARNERS, *RANKERS]
 FOR_LABELS, FOR_QUERIES = "prank", "pairwise"
 
 
-def find_learner(name: str) -> Learner:
-    """Look up a learner.
+def find_learner(name: str, own: bool = False) -> Learner:
+    """Look up a learner; with ``own`` also module:Class.
 
     Raises
     ------
@@ -130,7 +134,46 @@ def find_learner(name: str) -> Learner:
     for learner in EVERY_LEARNER:
         if learner.name == name:
             return learner
+    if ":" in name:
+        if not own:
+            raise ValueError(
+                f"--model {name} is a class of your own, which only cv takes: a model file cannot "
+                "hold its code"
+            )
+        own_class(name)
+        return Learner(name, name, "a class of your own")
     raise ValueError(_unknown("model", name, [one.name for one in EVERY_LEARNER]))
+
+
+def own_class(name: str) -> Any:
+    """Import module:Class, from the current directory or what is installed.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be imported, or is no learner of ordered labels.
+    """
+    import sys
+    from importlib import import_module
+
+    from rankcore.ordinal._model import OrdinalModel
+
+    module, _, kind = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as `python -m` has it; the script of a command does not
+    try:
+        found = getattr(import_module(module), kind)
+    except Exception as error:  # the module's own code may raise any
+        raise ValueError(
+            f"--model {name} requires a class {kind!r} in a module {module!r}; importing it raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, OrdinalModel)):
+        raise ValueError(
+            f"--model {name} must be a subclass of rankcore.PythonRule or another learner of "
+            f"ordered labels; found {found!r}"
+        )
+    return found
 
 
 def _unknown(what: str, name: str, accepted: Iterable[str]) -> str:

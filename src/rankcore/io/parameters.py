@@ -35,13 +35,17 @@ def learner_named(name: Any) -> Any:
     kind = getattr(import_module(HOME[name]), name) if name in HOME else None
     if not (isinstance(kind, type) and issubclass(kind, Specified)):
         return None
-    return None if kind._describe is Specified._describe else kind  # RankSVMCV has a model
+    without = kind._describe is Specified._describe or kind._no_file  # RankSVMCV has a model
+    return None if without else kind
 
 
 def check_learner(model: Any) -> None:
     """Raise TypeError unless `load` will find the class of a model."""
     if learner_named(type(model).__name__) is type(model):  # nor a subclass
         return
+    reason = getattr(type(model), "_no_file", "")
+    if reason:
+        raise TypeError(f"{type(model).__name__} cannot be saved: {reason}")
     chosen = ", or save its best_estimator_" if hasattr(model, "best_estimator_") else ""
     raise TypeError(
         f"save takes a rankcore learner, found {type(model).__name__}; use pickle for "

@@ -87,6 +87,8 @@ class WidrowHoff(ProjectingClassifier):
     share r of its error, a weighted one leaves r ** w. A step that overshoots (r < 0) is multiplied
     by the weight instead.
 
+    Plain form: ``tests/reference/rivals.py``, ``widrow_hoff``.
+
     References
     ----------
     .. [1] B. Widrow and M. E. Hoff. "Adaptive switching circuits". 1960.
@@ -280,6 +282,8 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     -----
     Ultraconservative updates after [1]_; of equal best ranks the lowest is predicted. An update and
     a prediction cost O(non-zeros * n_classes). A weight multiplies the step of an example.
+
+    Plain form: ``tests/reference/rivals.py``, ``multiclass``.
 
     References
     ----------

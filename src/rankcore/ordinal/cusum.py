@@ -118,9 +118,11 @@ class CuSumRank(ProjectingClassifier):
     longer than R, the total rank loss of "perceptron" and of "pa" is at most ``R**2 / d**2``; with
     a margin m, that of its rivals is at most ``(R**2 + 2 * m) / d**2``.
 
+    Plain form: ``tests/reference/cusum.py``, ``cusum``.
+
     References
     ----------
-    .. [1] "CuSum Rank: cumulative-sum ordinal ranking with structured perceptrons".
+    .. [1] R. L. Milidiú and R. H. S. Rocha. "Cumulative Sum Ranking". arXiv:1911.11255, 2019.
     .. [2] K. Crammer et al. "Online Passive-Aggressive Algorithms". JMLR 2006.
 
     Examples

@@ -301,6 +301,8 @@ class OAPBPM(OAP):
     times the weight, the whole part for sure and the rest by chance, or the mean of the Poisson
     variable.
 
+    Plain form: ``tests/reference/ensemble.py``, ``oap``.
+
     References
     ----------
     .. [1] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron
@@ -383,6 +385,8 @@ loss_curve_
     Trained as `OAPBPM`; a prediction costs n_estimators times PRank's. ``project`` is the
     mean of the members' ranks, on the scale 1 .. n_classes, which is what Harrington's tables
     (ICML 2003) evaluate.
+
+    Plain form: ``tests/reference/ensemble.py``, ``oap``.
 
     Examples
     --------
@@ -471,6 +475,8 @@ best_iteration_, t_, history_, loss_curve_
     Notes
     -----
     OAP-VP of Harrington (ICML 2003). If no member has a vote, all have one.
+
+    Plain form: ``tests/reference/ensemble.py``, ``oap``.
 
     Examples
     --------

@@ -162,6 +162,8 @@ class PRank(ThresholdClassifier):
     integer: fitting with integer weights is fitting with repeated rows. Integer steps are what
     keeps the thresholds in order; a step multiplied by a weight would leave their lattice.
 
+    Plain form: ``tests/reference/prank.py``, ``prank``.
+
     References
     ----------
     .. [1] K. Crammer and Y. Singer. "Pranking with Ranking". NIPS 2001.

@@ -131,6 +131,8 @@ class VotedPRank(VotesRanks):
     after an example also a copy of the hypotheses, which is kept. Weights are visits, as in
     `PRank`.
 
+    Plain form: ``tests/reference/ensemble.py``, ``voted``.
+
     References
     ----------
     .. [1] Y. Freund and R. E. Schapire. "Large Margin Classification Using the Perceptron

@@ -64,6 +64,9 @@ class PairwisePreference(Documented, BaseEstimator):
     All pairs of a query with different labels are learned from: memory grows with their number
     times the pair features, twice.
 
+    Plain form: ``tests/reference/preference.py``, ``quicksort_orders``;
+    ``tests/reference/preference.py``, ``degree_order``.
+
     Examples
     --------
     >>> import rankcore as rc

@@ -135,6 +135,9 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     A ranker is for one thread at a time. Memory: at most some 500 bytes per answer that is asked,
     31 per degree that is computed.
 
+    Plain form: ``tests/reference/preference.py``, ``quicksort_orders``;
+    ``tests/reference/preference.py``, ``degree_order``.
+
     Examples
     --------
     >>> from rankcore.preference import PreferenceRanker

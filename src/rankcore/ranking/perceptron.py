@@ -146,6 +146,9 @@ class PairwisePerceptron(PerceptronModel):
     "auto" 128 MiB at most for a Gram matrix and 32 MiB for documents; and, within ``memory_limit``,
     8 n_docs^2 bytes per query that are kept.
 
+    Plain form: ``tests/reference/pairwise.py``, ``learn``;
+    ``tests/reference/pairwise.py``, ``committee``.
+
     References
     ----------
     .. [1] J. L. Elsas, V. R. Carvalho and J. G. Carbonell. "Fast Learning of Document Ranking

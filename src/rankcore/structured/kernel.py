@@ -119,9 +119,11 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
 
     `save` does not take this learner, whose task is user code: use pickle.
 
+    Plain form: ``tests/reference/structured.py``, ``kernel_structured``.
+
     References
     ----------
-    .. [1] "CuSum Rank: cumulative-sum ordinal ranking with structured perceptrons".
+    .. [1] R. L. Milidiú and R. H. S. Rocha. "Cumulative Sum Ranking". arXiv:1911.11255, 2019.
 
     Examples
     --------

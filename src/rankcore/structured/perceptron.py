@@ -70,6 +70,8 @@ class StructuredPerceptron(StructuredLearner):
 
     `save` does not take this learner, whose task is user code: use pickle.
 
+    Plain form: ``tests/reference/structured.py``, ``structured``.
+
     References
     ----------
     .. [1] M. Collins. "Discriminative Training Methods for Hidden Markov Models". EMNLP 2002.

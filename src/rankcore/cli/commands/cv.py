@@ -39,11 +39,11 @@ def cv(
 
     for name in metric or []:
         parse(name)
-    choice.check()
+    choice.check(own=True)
     found = []
     with progress_bar(quiet) as bar:
         rows = read_many(data, layout, bar)
-        learner = choice.learner(rows)
+        learner = choice.learner(rows, own=True)
         of_queries = learner.ranks_queries or bool(metric)
         if of_queries:
             rows.check_queries(data[0])

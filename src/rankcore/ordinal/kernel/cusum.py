@@ -68,9 +68,11 @@ best_iteration_, t_, history_, loss_curve_
 
     Weights are those of `CuSumRank`.
 
+    Plain form: ``tests/reference/kernel.py``, ``kernel_cusum``.
+
     References
     ----------
-    .. [1] "CuSum Rank: cumulative-sum ordinal ranking with structured perceptrons".
+    .. [1] R. L. Milidiú and R. H. S. Rocha. "Cumulative Sum Ranking". arXiv:1911.11255, 2019.
 
     Examples
     --------

@@ -71,6 +71,8 @@ best_iteration_, t_, history_, loss_curve_
 
     Weights are visits, as in `PRank`.
 
+    Plain form: ``tests/reference/kernel.py``, ``kernel_oap``.
+
     References
     ----------
     .. [1] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron

@@ -127,6 +127,8 @@ default="oldest"
 
     In later passes a row that is a support vector already adds to its coefficient.
 
+    Plain form: ``tests/reference/kernel.py``, ``kernel_prank``.
+
     References
     ----------
     .. [1] K. Crammer and Y. Singer. "Pranking with Ranking". NIPS 2001.

@@ -66,6 +66,8 @@ random_state, verbose
     Folds are not copied: pairs of the queries left out are. O(n_folds * n_Cs) fits, each from the
     one before. ``best_estimator_`` is what `rankcore.save` writes.
 
+    Plain form: ``tests/reference/pair_loss.py``, ``objective``.
+
     Examples
     --------
     >>> import rankcore as rc

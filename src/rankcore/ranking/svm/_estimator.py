@@ -138,6 +138,8 @@ class RankSVM(Ranker):
     blocks of queries; with a kernel 8 bytes for each pair of rows. Rows of queries without two
     labels take part in nothing.
 
+    Plain form: ``tests/reference/pair_loss.py``, ``objective``.
+
     References
     ----------
     .. [1] T. Joachims. "Training Linear SVMs in Linear Time". KDD 2006.

@@ -1,0 +1,296 @@
+"""What rules in Python share: arrays as attributes, the walk over rows, averages."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import copy
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.concurrency import reads
+from rankcore._core.numbers import Floats
+from rankcore._core.state import OnlineState
+from rankcore._ext.rows import Rows
+from rankcore.ordinal._base import OnlineOrdinalClassifier
+
+# Values to learn between two looks at pending signals: some milliseconds' worth of Python.
+BLOCK_VALUES = 2**18
+# The lazy sum of an array has its name and this.
+SUMS = "_sums"
+# What a working copy has besides the arrays.
+PROVIDED = ("t", "n_ranks", "scale")
+
+
+class RuleLearner(OnlineOrdinalClassifier):
+    """A learner whose update is a Python method. Not public: subclasses say how it scores.
+
+    All arrays of its state are in ``others``: a rule may change any number with any row.
+    """
+
+    _no_file = (
+        "it is a rule in Python, whose code a model file cannot hold; use joblib or pickle, or "
+        "compile the rule: docs/own_rule.md"
+    )
+    _overflow_hint = "scale X, or look for a division by zero in update"
+    # Parameters of the base classes; a subclass may have its own of any name and range.
+    _checked: tuple[str, ...] = (
+        "average",
+        "class_weight",
+        "early_stopping_rounds",
+        "eval_metric",
+        "max_iter",
+        "shuffle",
+        "tol",
+        "verbose",
+    )
+    average: bool
+    t: int
+    n_ranks: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Show ``__init__(self, mine=1, **params)`` with all parameters that it takes.
+
+        scikit-learn reads a learner's parameters from this signature.
+        """
+        super().__init_subclass__(**options)
+        kind: Any = cls
+        own = signature(kind.__init__)
+        named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        if "__init__" not in vars(cls) or len(named) == len(own.parameters):
+            return
+        inherited = [
+            one.replace(kind=Parameter.KEYWORD_ONLY)
+            for name, one in signature(super(kind, kind).__init__).parameters.items()
+            if name not in own.parameters
+        ]
+        kind.__init__.__signature__ = own.replace(parameters=[*named, *inherited])
+
+    # ---------------------------------------------------------------- what a subclass says
+
+    @abstractmethod
+    def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
+        """Arrays of a model that has seen nothing.
+
+        Parameters
+        ----------
+        n_features, n_ranks : int
+
+        Returns
+        -------
+        dict of str to ndarray of float64 or int64
+            Attributes of ``self`` in ``update``.
+        """
+
+    @abstractmethod
+    def update(self, x: Floats, rank: int) -> None:
+        """Learn one row: change the arrays of `start`, which are attributes here.
+
+        ``self.rank_of(x)`` is the present prediction, ``self.t`` the number of examples seen
+        before and ``self.n_ranks`` the number of ranks.
+
+        Parameters
+        ----------
+        x : ndarray of float64, shape (n_features,)
+            Read-only; dense, also where the rows are sparse.
+        rank : int
+            The true rank, from 0.
+        """
+
+    @abstractmethod
+    def rank_of(self, x: Floats) -> int:
+        """In ``update``: the present rank of a row, from 0; -1 if its score overflows."""
+
+    def update_rows(self, rows: Rows, ranks: NDArray[Any], order: NDArray[Any]) -> Sequence[int]:
+        """Learn several rows by `update`; a compiled rule overrides this.
+
+        Parameters
+        ----------
+        rows : Rows
+            ``rows.capsule`` holds the ``const rc_rows *`` of ``rankcore.h``, under the name
+            "rankcore.rows".
+        ranks : ndarray of int32, shape (n_rows,)
+            True ranks of all rows.
+        order : ndarray of int32
+            The rows to learn.
+
+        Returns
+        -------
+        sequence of int
+            The rank that each row was predicted before it was learned; fewer than ``order`` if
+            the score of the next overflowed.
+
+        Notes
+        -----
+        With ``average``, averages follow from further attributes: of an array ``weights`` from
+        ``weights_sums``, to which an update adds (examples seen before) * change.
+        """
+        predicted: list[int] = []
+        here = vars(self)
+        arrays = {name: here[name] for name in here["_arrays"]}
+        for row in order.tolist():
+            x = row_of(rows, row)
+            rank = self.rank_of(x)
+            if rank < 0:
+                break
+            before = {name: array.copy() for name, array in arrays.items()} if self.average else {}
+            self.update(x, int(ranks[row]))
+            for name, array in arrays.items():
+                if here[name] is not array:
+                    put_in(array, name, here[name])
+                    here[name] = array
+                if self.average:
+                    with np.errstate(over="ignore", invalid="ignore"):  # looked for afterwards
+                        here[name + SUMS] += self.t * (array - before[name])
+            self.t += 1
+            predicted.append(rank)
+        return predicted
+
+    # ---------------------------------------------------------------- under the one loop
+
+    @property
+    @reads
+    def parameters_(self) -> dict[str, NDArray[Any]]:
+        """The arrays of `start` as they predict, averages with ``average`` (copies)."""
+        return {name: array.copy() for name, array in self._means().items()}
+
+    def _means(self) -> dict[str, NDArray[Any]]:
+        state = self._fitted_state()
+        return {name: mean_of(state, name) for name in state.settings["arrays"]}
+
+    def _check_params(self) -> None:
+        for name in dir(type(self)):
+            if getattr(getattr(type(self), name), "__isabstractmethod__", False):
+                raise TypeError(
+                    f"{type(self).__name__} has no method {name}: subclass it and define {name}, "
+                    "see docs/own_rule.md"
+                )
+        self._check_declared(*self._checked)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"average": bool(self.average)}
+
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> OnlineState:
+        rule = copy(self)
+        known = dict(vars(rule))
+        arrays = rule.start(n_features, n_ranks)
+        _check_attributes(rule, known, "start")
+        _check_arrays(self, arrays)
+        others = {name: array.copy(order="C") for name, array in arrays.items()}
+        if self.average:
+            others |= {name + SUMS: np.zeros_like(array) for name, array in arrays.items()}
+        settings = {**self._settings(), "arrays": [*arrays], "n_ranks": n_ranks}
+        return OnlineState({}, others, settings=settings)
+
+    def _bind(self, state: OnlineState) -> Any:
+        """A working copy: this estimator with the arrays of a state as attributes."""
+        rule = copy(self)
+        rule.__dict__.pop("_state", None)  # it would be another one than the arrays
+        rule.__dict__ |= state.others
+        rule.__dict__["_arrays"] = state.settings["arrays"]
+        rule.t, rule.n_ranks = state.t, state.settings["n_ranks"]
+        return rule
+
+    def _block_rows(self, rows: Rows, state: OnlineState) -> int:
+        values = sum(array.size for array in state.others.values())
+        return max(1, BLOCK_VALUES // (1000 + values))
+
+    def _learn(
+        self,
+        state: OnlineState,
+        rows: Rows,
+        ranks: np.ndarray,
+        order: np.ndarray | None,
+        steps: np.ndarray | None,
+        start: int,
+        stop: int,
+        marks: np.ndarray,
+        losses: np.ndarray,
+    ) -> int:
+        places = np.arange(start, stop, dtype=np.int32) if order is None else order[start:stop]
+        rule, t = self._bind(state), state.t
+        known = dict(vars(rule))
+        predicted = np.asarray(rule.update_rows(rows, ranks, places), dtype=np.int64)
+        rule.t = known["t"]
+        _check_attributes(rule, known, "update")
+        n = predicted.size
+        if n > places.size or not ((predicted >= 0) & (predicted < rule.n_ranks)).all():
+            raise ValueError(
+                f"update_rows must return at most {places.size} ranks from 0 to "
+                f"{rule.n_ranks - 1}; found {predicted}"
+            )
+        distances = np.abs(predicted - ranks[places[:n]])
+        totals = state.counts[1] + np.cumsum(distances)
+        reached = (marks > t) & (marks <= t + n)
+        losses[reached] = totals[marks[reached] - t - 1]
+        state.counts += [n, distances.sum(), np.count_nonzero(distances)]
+        return start + n
+
+
+def row_of(rows: Rows, row: int) -> Floats:
+    """A row as a dense vector, a read-only copy."""
+    if len(rows.arrays) == 1:
+        x = rows.arrays[0][row].astype(np.float64)
+    else:
+        data, indices, starts = rows.arrays
+        part = slice(starts[row], starts[row + 1])
+        x = np.zeros(rows.n_features)
+        x[indices[part]] = data[part]
+    x.flags.writeable = False
+    return np.asarray(x)
+
+
+def mean_of(state: OnlineState, name: str) -> NDArray[Any]:
+    """The average of an array over all examples; without averages the array itself."""
+    last = state.others[name]
+    if not state.settings["average"]:
+        return last
+    if last.dtype.kind == "i":
+        # One division of exact integers, so that equal averages come out equal.
+        t = max(state.t, 1)
+        return np.asarray((last * t - state.others[name + SUMS]) / t)
+    return state.mean(name)
+
+
+def put_in(array: NDArray[Any], name: str, value: Any) -> None:
+    """Copy into an array of a state what ``update`` put in its place."""
+    found = np.asarray(value)
+    if found.shape != array.shape or not np.can_cast(found.dtype, array.dtype, "same_kind"):
+        raise TypeError(
+            f"update must leave {name} an array of shape {array.shape} and dtype {array.dtype}, as "
+            f"start made it; found shape {found.shape} and dtype {found.dtype}"
+        )
+    array[...] = found
+
+
+def _check_arrays(model: Any, arrays: Any) -> None:
+    """Raise unless `start` returned arrays under names that are free."""
+    if not isinstance(arrays, dict) or not arrays:
+        raise TypeError(f"start must return a dict of arrays by name; found {arrays!r}")
+    for name, array in arrays.items():
+        taken = name in PROVIDED or name in vars(model) or hasattr(type(model), str(name))
+        if not isinstance(name, str) or not name.isidentifier() or name.endswith(SUMS) or taken:
+            raise ValueError(
+                f"start must name arrays by identifiers that are no attributes of "
+                f"{type(model).__name__} and do not end in {SUMS}; found {name!r}"
+            )
+        if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.int64):
+            raise TypeError(
+                f"start must return NumPy arrays of float64 or int64; found {name} = {array!r}"
+            )
+
+
+def _check_attributes(rule: Any, known: Mapping[str, Any], method: str) -> None:
+    """Raise if a method left anything else than its arrays."""
+    here = vars(rule)
+    changed = [name for name in here if name not in known or here[name] is not known[name]]
+    if changed or len(here) < len(known):
+        raise AttributeError(
+            f"{method} set {', '.join(changed) or 'or deleted attributes'} of "
+            f"{type(rule).__name__}: what a rule remembers must be in the arrays of start"
+        )

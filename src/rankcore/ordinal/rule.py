@@ -1,0 +1,345 @@
+"""Rules in Python: online learners of ordered labels whose update is a method of a subclass."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats, check_scores
+from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._core.state import OnlineState
+from rankcore._ext.rows import Rows
+from rankcore.ordinal._rule_loop import RuleLearner, mean_of, row_of
+from rankcore.ordinal._scale import new_scale, scale_setting
+from rankcore.ordinal.prank import ThresholdClassifier, scale_of
+
+__all__ = ["PythonRule", "PythonScoreRule"]
+
+
+class PythonRule(RuleLearner, ThresholdClassifier):
+    """Base class of a rule in Python: one direction, thresholds, and an update of one's own.
+
+    A subclass defines ``update``, which learns one row; passes, held-out rows, early stopping,
+    averages, weights, callbacks, Ctrl-C and everything of scikit-learn are those of `PRank`. Slow
+    and correct: for trying out a variant before it is compiled.
+
+    Parameters
+    ----------
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    average : bool, default=True
+        Predict with the average of the arrays after every example instead of the last ones.
+    threshold_scale : "auto" or float, default="auto"
+        As in `PRank`: thresholds are its square times ``steps``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
+        or after a pass without mistakes.
+    early_stopping_rounds, eval_metric, class_weight
+        As in `PRank`.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first, as in `PRank`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
+    coef_ : ndarray of float64, shape (n_features,)
+        The direction (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        Ascending (a copy); a rule may leave them in any order, which does not change how many of
+        them a projection reaches.
+    parameters_ : dict of str to ndarray
+        All arrays of `start` as they predict (copies).
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_, threshold_scale_, t_
+        As in `PRank`.
+    history_, loss_curve_
+        As in `PRank`.
+
+    See Also
+    --------
+    PythonScoreRule : Rules with a score for each rank.
+
+    Notes
+    -----
+    Parameters of a subclass are those of its ``__init__``; it passes all others on:
+    ``def __init__(self, margin=1.0, **params): super().__init__(**params); self.margin = margin``.
+
+    ``update`` runs on a copy of the estimator that has the arrays of `start` as attributes. They
+    can be changed in place or replaced by arrays of the same shape; any other attribute that is
+    set raises AttributeError, as a fit that fails could not put it back.
+
+    ``contributions``, `rankcore.explain`, `CalibratedOrdinal` and `rankcore.export` work as for
+    `PRank`. `rankcore.save` refuses: a model file cannot hold code. Use joblib or pickle, which
+    need the module of the class. The guide ``docs/own_rule.md`` takes a rule to a Cython kernel.
+
+    Plain form: ``tests/reference/margin_prank.py``, ``margin_prank``.
+
+    Examples
+    --------
+    PRank, with a margin that each threshold must be beaten by:
+
+    >>> import numpy as np
+    >>> import rankcore as rc
+    >>> class MarginPRank(rc.PythonRule):
+    ...     def __init__(self, margin=1.0, **params):
+    ...         super().__init__(**params)
+    ...         self.margin = margin
+    ...
+    ...     def update(self, x, rank):
+    ...         sides = np.where(np.arange(self.steps.size) < rank, 1, -1)
+    ...         moves = sides * (sides * (x @ self.weights - self.thresholds) <= self.margin)
+    ...         self.weights += moves.sum() * x
+    ...         self.steps -= moves
+    >>> X = [[1, 0], [0, 1], [1, 1], [2, 0]]
+    >>> model = MarginPRank(margin=0.5, random_state=0).fit(X, [3, 1, 2, 3])
+    >>> model.predict(X)
+    array([3, 1, 2, 3])
+    """
+
+    _one_direction = True
+    _checked = (*RuleLearner._checked, "threshold_scale")
+    weights: Floats
+    steps: NDArray[Any]
+    scale: float
+
+    def __init__(
+        self,
+        max_iter: int = 10,
+        average: bool = True,
+        threshold_scale: float | str = "auto",
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        classes: Any = None,
+    ) -> None:
+        self.max_iter = max_iter
+        self.average = average
+        self.threshold_scale = threshold_scale
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
+
+    def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
+        """Arrays of a model that has seen nothing.
+
+        A subclass may add arrays, or make ``steps`` float64 for steps that are not integers.
+
+        Parameters
+        ----------
+        n_features, n_ranks : int
+
+        Returns
+        -------
+        dict of str to ndarray of float64 or int64
+            ``weights``, shape (n_features,), float64, and ``steps``, shape (n_ranks - 1,), int64:
+            integer steps keep the thresholds in order.
+        """
+        return {"weights": np.zeros(n_features), "steps": np.zeros(n_ranks - 1, dtype=np.int64)}
+
+    @property
+    def thresholds(self) -> Floats:
+        """In ``update``: the thresholds, ``scale`` times ``steps``. Change ``steps`` instead."""
+        return np.asarray(self.scale * self.steps, dtype=np.float64)
+
+    def rank_of(self, x: Floats) -> int:
+        """In ``update``: the rank of a row, from 0, by the present arrays; -1 if it overflows.
+
+        Parameters
+        ----------
+        x : ndarray of float64, shape (n_features,)
+
+        Returns
+        -------
+        int
+            The number of thresholds that its projection reaches.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            score = x @ self.weights
+        return int(np.count_nonzero(score >= self.thresholds)) if np.isfinite(score) else -1
+
+    def _settings(self) -> dict[str, Any]:
+        return {**super()._settings(), "threshold_scale": scale_setting(self.threshold_scale)}
+
+    def _new_state(
+        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
+    ) -> OnlineState:
+        state = super()._new_state(n_features, n_ranks, like)
+        for name, shape in (("weights", (n_features,)), ("steps", (n_ranks - 1,))):
+            found = state.others.get(name)
+            if found is None or found.shape != shape:
+                raise ValueError(
+                    f"start must return an array {name!r} of shape {shape}; found "
+                    f"{None if found is None else found.shape}"
+                )
+        state.others["scale"] = new_scale(self.threshold_scale)
+        return state
+
+    def _bind(self, state: OnlineState) -> Any:
+        rule = super()._bind(state)
+        rule.scale = scale_of(state)
+        return rule
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        state = self._fitted_state()
+
+        def compute() -> tuple[np.ndarray, np.ndarray]:
+            # In any order a projection reaches as many of them; a search needs them ascending.
+            thresholds = np.sort(scale_of(state) * mean_of(state, "steps"))
+            return mean_of(state, "weights"), thresholds
+
+        found: tuple[np.ndarray, np.ndarray] = state.averaged(compute)
+        return found
+
+
+class PythonScoreRule(RuleLearner):
+    """Base class of a rule in Python with a score for each rank; the highest score wins.
+
+    A subclass defines ``start``, the arrays; ``scores``, how they score a row; and ``update``,
+    how they learn one. Everything else is as in `PythonRule`.
+
+    Parameters
+    ----------
+    max_iter, average, shuffle, tol, early_stopping_rounds, eval_metric, class_weight
+        As in `PythonRule`.
+    random_state, verbose, classes
+        As in `PythonRule`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
+    parameters_ : dict of str to ndarray
+        All arrays of ``start`` as they predict (copies).
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
+        As in `PRank`.
+
+    See Also
+    --------
+    PythonRule : Rules with one direction and thresholds, which only need ``update``.
+
+    Notes
+    -----
+    Of equal scores the lowest rank is predicted. ``contributions`` and `rankcore.export` refuse,
+    because Python code scores the rows; `rankcore.save` as in `PythonRule`.
+
+    Plain form: ``tests/reference/rivals.py``, ``multiclass``.
+
+    Examples
+    --------
+    The multiclass perceptron:
+
+    >>> import numpy as np
+    >>> import rankcore as rc
+    >>> class Perceptron(rc.PythonScoreRule):
+    ...     def start(self, n_features, n_ranks):
+    ...         return {"W": np.zeros((n_ranks, n_features))}
+    ...
+    ...     def scores(self, x):
+    ...         return self.W @ x
+    ...
+    ...     def update(self, x, rank):
+    ...         predicted = self.rank_of(x)
+    ...         self.W[rank] += x
+    ...         self.W[predicted] -= x
+    >>> X = [[1, 0], [0, 1], [1, 1]]
+    >>> Perceptron(random_state=0).fit(X, [3, 1, 2]).predict(X)
+    array([3, 1, 2])
+    """
+
+    def __init__(
+        self,
+        max_iter: int = 10,
+        average: bool = True,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        classes: Any = None,
+    ) -> None:
+        self.max_iter = max_iter
+        self.average = average
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
+
+    @abstractmethod
+    def scores(self, x: Floats) -> Any:
+        """Score of each rank for a row, by the present arrays.
+
+        Parameters
+        ----------
+        x : ndarray of float64, shape (n_features,)
+
+        Returns
+        -------
+        array-like, shape (n_ranks,)
+        """
+
+    def rank_of(self, x: Floats) -> int:
+        """In ``update``: the rank of a row, from 0, by the present arrays; -1 if it overflows.
+
+        Parameters
+        ----------
+        x : ndarray of float64, shape (n_features,)
+
+        Returns
+        -------
+        int
+            The lowest rank of maximum score.
+        """
+        scores = self._checked_scores(x)
+        return int(scores.argmax()) if np.isfinite(scores).all() else -1
+
+    def _checked_scores(self, x: Floats) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.asarray(self.scores(x), dtype=np.float64)
+        if found.shape != (self.n_ranks,):
+            raise ValueError(
+                f"scores must return one number per rank, shape {(self.n_ranks,)}; found shape "
+                f"{found.shape}"
+            )
+        return found
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        return no_scoring(f"Python code scores the rows of {type(self).__name__}")
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        return self._scored(rows)[1]
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        rule = self._bind(self._fitted_state())
+        rule.__dict__ |= self._means()
+        every = [rule._checked_scores(row_of(rows, row)) for row in range(rows.n_rows)]
+        scores = check_scores(np.array(every))
+        return scores, scores.argmax(axis=1)
