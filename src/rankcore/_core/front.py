@@ -86,8 +86,8 @@ def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
         return names
     if hasattr(learner, "feature_names_in_"):
         return [*map(str, learner.feature_names_in_)]
-    names = _names_out(front, None)
-    return names if names is not None and len(names) == d else numbered(d)
+    found = _names_out(front, None)
+    return found if found is not None and len(found) == d else numbered(d)
 
 
 def numbered(n: int) -> list[str]:

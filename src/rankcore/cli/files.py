@@ -159,9 +159,8 @@ def load_both(
     """Models, each with the rows of a file on its scale; and labels, queries and ids, or None."""
     import rankcore
     from rankcore.cli import svmlight
-    from rankcore.io.scaled import split_scaler
 
-    loaded = [split_scaler(rankcore.load(model)) for model in models]
+    loaded = [scaler_and_learner(rankcore.load(model)) for model in models]
     widths = {learned.n_features_in_ for _, learned in loaded}
     if len(widths) > 1:
         raise ValueError(
@@ -187,6 +186,15 @@ def load_both(
         rows = as_model_takes(scaler, learned, X)
         both.append((learned, rows if scaler is None else scaler.transform(rows)))
     return both, y, qid, ids
+
+
+def scaler_and_learner(loaded: Any) -> tuple[Any, Any]:
+    """The scaler, or None, and the learner of a model; raise ValueError if it takes texts."""
+    from rankcore.io.scaled import split_scaler
+
+    scaler, learned = split_scaler(loaded)
+    _asked(learned)
+    return scaler, learned
 
 
 def as_model_takes(scaler: Any, learned: Any, X: Any) -> Any:

@@ -49,9 +49,9 @@ class Subject:
                 f"one; found {type(self.learner).__name__}"
             )
         check_is_fitted(self.learner)
-        self.inner = self.learner
+        self.inner: Any = self.learner
         if type(self.learner).__name__ == "CalibratedOrdinal":
-            inside, inner = take_apart(thawed(self.learner.estimator_))
+            inside, inner = take_apart(thawed(self.inner.estimator_))
             if inside and hasattr(inner, "project"):
                 self.front, self.inner = [*self.front, *inside], inner
         self.display = Display(self.front)

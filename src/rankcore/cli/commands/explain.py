@@ -21,6 +21,7 @@ from rankcore.cli.files import (
     as_model_takes,
     needed_queries,
     ranks_queries,
+    scaler_and_learner,
     take_names,
 )
 from rankcore.cli.paths import Writes
@@ -109,10 +110,9 @@ def _explained(
 
     import rankcore
     from rankcore.cli import svmlight
-    from rankcore.io.scaled import split_scaler
 
     loaded = rankcore.load(model)
-    scaler, learned = split_scaler(loaded)
+    scaler, learned = scaler_and_learner(loaded)
     names = take_names((scaler, learned))
     with progress_bar(quiet) as bar:
         X, y, qid, ids = svmlight.read(
