@@ -49,11 +49,8 @@ class Subject:
                 f"one; found {type(self.learner).__name__}"
             )
         check_is_fitted(self.learner)
-        self.inner: Any = self.learner
-        if type(self.learner).__name__ == "CalibratedOrdinal":
-            inside, inner = take_apart(thawed(self.inner.estimator_))
-            if inside and hasattr(inner, "project"):
-                self.front, self.inner = [*self.front, *inside], inner
+        inside, self.inner = _inside(self.learner)
+        self.front += inside
         self.display = Display(self.front)
         self.names = names_after(self.front, self.inner, feature_names)
 
@@ -100,6 +97,15 @@ class Subject:
         found = self.contributions(X, background)
         values = found.values
         return (values if isinstance(values, np.ndarray) else values.toarray()), found.base
+
+
+def _inside(learner: Any) -> tuple[list[Any], Any]:
+    """The steps within a calibrated learner, and what they transform rows for."""
+    if type(learner).__name__ == "CalibratedOrdinal":
+        inside, inner = take_apart(thawed(learner.estimator_))
+        if inside and hasattr(inner, "project"):
+            return inside, inner
+    return [], learner
 
 
 def take(X: Any, rows: Any) -> Any:
