@@ -8,7 +8,7 @@ import numpy as np
 from rankcore.io import safetensors
 
 CHECKSUM = "~crc32"
-DOCUMENTS = ("n_features", "parameters", "facts", "scaler", "labels")
+DOCUMENTS = ("n_features", "parameters", "facts", "scaler", "steps", "labels")
 
 
 def taken_apart(content):

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import rankcore as rc
@@ -186,6 +188,8 @@ if "clip" in MaxAbsScaler().get_params():
         (StandardScaler(with_std=False), [np.ascontiguousarray]),
         (StandardScaler(with_mean=False, with_std=False), [np.ascontiguousarray, sp.csr_array]),
         (MaxAbsScaler(), [np.ascontiguousarray, sp.csr_array]),
+        (MinMaxScaler(), [np.ascontiguousarray]),
+        (MinMaxScaler((-0.3, 7.1), clip=True), [np.ascontiguousarray]),
         *CLIPPING,
     ],
     ids=str,
@@ -204,7 +208,7 @@ def test_scalers_in_front(library, tmp_path, scaler, forms, learner, dtype):
         if isinstance(learner, rc.PRank):
             expected = pipeline[-1].project(pipeline[0].transform(rows))
         np.testing.assert_array_equal(scores, expected)
-    if len(forms) == 1 and scaler.with_mean:
+    if len(forms) == 1 and getattr(scaler, "with_mean", True):
         assert found.answer(sp.csr_array(X))[0] == UNSUPPORTED
 
 
@@ -221,10 +225,48 @@ def test_scalers_that_are_unknown_are_refused(library, tmp_path, name):
         Model(library, path)
 
 
+@pytest.mark.parametrize(
+    ("change", "arrays"),
+    [
+        ({"scoring.scaler": "min_max"}, {}),
+        ({"scoring.scaler": "max_abs"}, {}),
+        ({"scoring.scaler": "standard"}, {}),
+        ({"scoring.shift": None}, {}),
+        ({"scoring.scale": None}, {}),
+        ({"scoring.bounds": None}, {}),
+        ({"scoring.center": "scaler.min_"}, {}),
+        ({"scoring.bounds": "scaler.min_"}, {}),
+        ({}, {"scaler.bounds": np.zeros(1)}),
+        ({}, {"scaler.min_": np.zeros(3)}),
+        ({}, {"scaler.scale_": np.zeros(3)}),
+    ],
+)
+def test_ranges_that_do_not_fit_are_refused(library, tmp_path, change, arrays):
+    path = tmp_path / "m"
+    rc.save(make_pipeline(MinMaxScaler(clip=True), rc.PRank()).fit(X, Y), path)
+    document, found = taken_apart(path.read_bytes())
+    document = {k: v for k, v in (document | change).items() if v is not None}
+    path.write_bytes(put_together(document, found | arrays))
+    with pytest.raises(ValueError, match="its scaler is damaged"):
+        Model(library, path)
+
+
+def test_texts_in_front_are_refused_with_the_reason(library, tmp_path):
+    model = make_pipeline(HashingVectorizer(n_features=16), rc.PRank()).fit(
+        ["a b", "c", "d e"], [1, 2, 3]
+    )
+    rc.save(model, tmp_path / "m")
+    found = Model(library, tmp_path / "m")
+    assert found.answer(np.zeros((1, 16)))[0] == UNSUPPORTED
+    assert b"HashingVectorizer in front" in (tmp_path / "m").read_bytes()
+
+
 def test_probabilities_behind_a_scaler(library, tmp_path):
-    inside = rc.CalibratedOrdinal(make_pipeline(StandardScaler(), rc.PRank(random_state=0)))
-    outside = make_pipeline(StandardScaler(), rc.CalibratedOrdinal(rc.PRank(random_state=0)))
-    for model in inside, outside:
+    models = []
+    for scaler in StandardScaler(), MinMaxScaler(clip=True):
+        models.append(rc.CalibratedOrdinal(make_pipeline(scaler, rc.PRank(random_state=0))))
+        models.append(make_pipeline(scaler, rc.CalibratedOrdinal(rc.PRank(random_state=0))))
+    for model in models:
         rc.save(model.fit(X, Y), tmp_path / "m")
         found = Model(library, tmp_path / "m")
         np.testing.assert_array_equal(found.probabilities(3 * X), model.predict_proba(3 * X))
@@ -629,6 +671,23 @@ def test_config_command_says_what_it_takes(capsys):
     assert "--includedir" in capsys.readouterr().err
     assert config("--includedir") == rc.get_include()
     assert config("--version") == rc.__version__
+
+
+def test_versions_are_one():
+    path = Path(config("--pkgconfigdir")) / "rankcore.pc"
+    lines = dict(line.split(": ", 1) for line in path.read_text().splitlines() if ": " in line)
+    assert lines["Version"] == rc.__version__
+    header = (Path(rc.get_include()) / "rankcore.h").read_text()
+    abi = re.search(r"#define RANKCORE_ABI (\d+)", header)[1]
+    assert f"abi={abi}\n" in path.read_text()
+    if shutil.which("pkg-config"):
+        environment = {**os.environ, "PKG_CONFIG_PATH": config("--pkgconfigdir")}
+        for option, expected in (("--modversion", rc.__version__), ("--variable=abi", abi)):
+            done = subprocess.run(
+                ["pkg-config", option, "rankcore"],
+                env=environment, capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            assert done.stdout.strip() == expected
 
 
 def test_threads_share_a_model(library, tmp_path):

@@ -65,6 +65,38 @@ def test_what_cannot_be_exported_is_said_in_a_line(files, tmp_path):
     assert not out.exists()
 
 
+def test_xgboost_is_not_needed_to_write_for_it(files, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from rankcore.cli.app import app
+    from rankcore.exporters import checking
+
+    monkeypatch.setattr(checking, "find_spec", lambda name: None)
+    command = ["export", files[0], tmp_path / "m.json", files[1], "-f", "xgboost"]
+    done = CliRunner().invoke(app, [*map(str, command)])
+    assert done.exit_code == 0
+    assert "not checked: this needs xgboost: pip install xgboost" in done.stderr
+    assert (tmp_path / "m.json").exists()
+
+
+def test_models_of_texts_are_refused_by_name(files, tmp_path):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+
+    texts, labels = ["ab bc", "bc", "de"] * 4, [1, 2, 3] * 4
+    model = make_pipeline(TfidfVectorizer(), rc.PRank()).fit(texts, labels)
+    rc.save(model, tmp_path / "t")
+    assert "TfidfVectorizer" in succeed("info", tmp_path / "t")
+    for command in (["predict", tmp_path / "t", files[1]], ["explain", tmp_path / "t", files[1]]):
+        assert "a TfidfVectorizer is in front of the learner" in fail(*command)
+    assert "found TfidfVectorizer in the pipeline" in fail(
+        "export", tmp_path / "t", tmp_path / "c.c"
+    )
+    rc.save(rc.CalibratedOrdinal(model, cv=2).fit(texts, labels), tmp_path / "t")
+    assert "TfidfVectorizer" in fail("predict", tmp_path / "t", files[1])
+    assert "TfidfVectorizer" in fail("export", tmp_path / "t", tmp_path / "c.c")
+
+
 def test_a_model_that_is_not_checked(files, tmp_path):
     from typer.testing import CliRunner
 

@@ -305,6 +305,26 @@ def test_a_format_without_engine_is_said_not_to_be_checked(tmp_path):
         assert rc.export(model, tmp_path / "m", "solr", feature_names=FIVE, check=X) is None
 
 
+@pytest.mark.parametrize(("target", "engine"), [("xgboost", "xgboost"), ("onnx", "onnxruntime")])
+def test_a_file_is_written_without_the_package_that_would_check_it(
+    tmp_path, monkeypatch, target, engine
+):
+    if target == "onnx":
+        pytest.importorskip("onnx", reason="no onnx")
+    from rankcore.exporters import checking
+
+    installed = checking.find_spec
+    found = lambda name: None if name == engine else installed(name)  # noqa: E731
+    monkeypatch.setattr(checking, "find_spec", found)
+    model, path = rc.PRank(random_state=0).fit(X, Y), tmp_path / "m.json"
+    match = f"{target} was not checked: this needs {engine}: pip install {engine}"
+    with pytest.warns(UserWarning, match=match):
+        assert rc.export(model, path, target, check=X) is None
+    content = path.read_bytes()
+    rc.export(model, path, target)
+    assert path.read_bytes() == content
+
+
 def test_a_library_that_is_missing_is_named(tmp_path, monkeypatch):
     import sys
 

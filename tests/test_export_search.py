@@ -225,12 +225,59 @@ def test_trees_of_missing_zeros_are_refused_where_a_zero_is_a_number(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_solr_refuses_thresholds_that_its_slack_hides(tmp_path):
-    rows = X * 1e-8
-    model = rc.RankBoost(5).fit(rows, Y, qid=QID)
-    with pytest.raises(ValueError, match="solr cannot express the threshold .* multiply"):
-        rc.export(model, tmp_path / "m", "solr", feature_names=FIVE)
-    rc.export(model, tmp_path / "m", "elasticsearch", feature_names=FIVE)
+@pytest.mark.parametrize("size", [1e-40, 1e-12, 1e-8, 3e-6, 1e-3, 1.0, 1e30])
+@pytest.mark.parametrize("nodes", [2, 6])
+def test_thresholds_that_solr_blurs_are_exact_on_another_scale(tmp_path, size, nodes):
+    model = rc.RankBoost(60, max_leaf_nodes=nodes).fit(X * size, Y, qid=QID)
+    rc.export(model, tmp_path / "m", "solr", feature_names=FIVE)
+    text = (tmp_path / "m").read_text()
+    with np.errstate(over="ignore"):  # a value far above all thresholds
+        rows = np.vstack([hostile(model), (hostile(model) * size).astype(np.float32)])
+        found = engines.solr(text, rows, FIVE)
+    expected = scores(model, rows)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING * np.abs(expected).max())
+    assert ("norm" in text) == (size < 1)
+    for feature in json.loads(text)["features"]:
+        if "norm" in feature:  # no digit of a value is lost
+            assert np.frexp(float(feature["norm"]["params"]["std"]))[0] == 0.5
+            assert feature["norm"]["params"]["avg"] == "0.0"
+
+
+def test_every_threshold_of_single_precision_is_found_where_there_is_one():
+    """Against all numbers near, those that Solr's sum can be and those that it cannot."""
+    from rankcore.exporters.floats import SLACK, before_slack
+
+    for start in (3e-6, -3e-6, 1.9e-6, -1e-6, -0.99999994, 0.5, -2.0, 1e-7, 5.0, -64.0):
+        wanted = np.float32(start) + np.arange(-200, 200).astype(np.float32) * np.spacing(
+            np.float32(start)
+        )
+        near = (wanted[0] - SLACK).astype(np.float32)
+        for _ in range(2000):
+            near = np.nextafter(near, np.float32(-np.inf))
+        sums = set()
+        for _ in range(8000):
+            sums.add(float(near + SLACK))
+            near = np.nextafter(near, np.float32(np.inf))
+        found, there = before_slack(wanted.astype(np.float64))
+        assert there.tolist() == [float(one) in sums for one in wanted]
+        np.testing.assert_array_equal((found.astype(np.float32) + SLACK)[there], wanted[there])
+
+
+def test_thresholds_of_all_sizes_at_once_are_refused(tmp_path):
+    trees = {
+        "offsets": np.array([0, 1, 2]),
+        "features": np.array([0, 0]),
+        "thresholds": np.array([1e-44, 1e30]),
+        "children": np.array([[-1, -2], [-1, -2]]),
+        "sides": np.zeros(2, dtype=np.uint8),
+        "values": np.arange(4.0),
+        "sets": np.empty(0, dtype=np.int64),
+        "words": np.empty(0, dtype=np.uint32),
+    }
+    with pytest.raises(
+        ValueError, match="threshold 9.8.*e-45 of the feature 'a'.* up to 1.0.*e.30"
+    ):
+        search.export_solr(described("trees", trees, {"zero_missing": 0}), tmp_path / "m")
 
 
 def test_names_are_needed_and_may_be_those_of_a_table(tmp_path):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
 from model_files import CHECKSUM, rewrite, taken_apart
@@ -167,8 +168,11 @@ def files(tmp_path_factory):
     models = [fitted(one, form) for one in ORDINAL + RANKERS for form in (np.asarray, sp.csr_array)]
     models += [
         make_pipeline(scaler, rc.PRank()).fit(frame, Y)
-        for scaler in (StandardScaler(), MaxAbsScaler())
+        for scaler in (StandardScaler(), MaxAbsScaler(), MinMaxScaler(clip=True))
     ]
+    models.append(make_pipeline(StandardScaler(), MaxAbsScaler(), rc.PRank()).fit(frame, Y))
+    texts = [" ".join(map(str, row)) for row in X]
+    models.append(rc.CalibratedOrdinal(make_pipeline(CountVectorizer(), rc.PRank())).fit(texts, Y))
     models.append(rc.PRank().fit(frame, Y))
     models.append(rc.CalibratedOrdinal().fit(X, Y).conformalize(X, Y))
     for model in models:
@@ -182,7 +186,7 @@ def test_every_array_and_key_is_in_the_document_and_none_else(files):
     # A model that asks another has its arrays and keys under `estimator.`.
     own = re.compile(r"^estimator\.")
     arrays = {numbered.sub("I", own.sub("", name)) for _, found in files for name in found}
-    arrays = {name for name in arrays if not name.startswith("scoring.")} | {CHECKSUM}
+    arrays = {name for name in arrays if not name.startswith(("scoring.", "steps."))} | {CHECKSUM}
     assert arrays == rows_of("Arrays")
     keys = {own.sub("", key) for document, _ in files for key in document}
     scoring = {key for key in keys if key.startswith("scoring")}
@@ -205,8 +209,8 @@ def test_dtypes_and_dimensions_are_those_of_the_document(files):
     }
     for _, arrays in files:
         for name, array in arrays.items():
-            if not name.startswith("scoring."):
-                plain = name.removeprefix("estimator.")
+            plain = name.removeprefix("estimator.")
+            if not plain.startswith(("scoring.", "steps.")):
                 dtype, shape = forms[re.sub(r"validation\.\d+", "validation.I", plain)]
                 assert str(array.dtype) in dtype.split(" or "), name
                 shapes = [

@@ -54,6 +54,8 @@ ARRAYS = frozenset(
         "costs",
         "center",
         "scale",
+        "shift",
+        "bounds",
     ]
 )
 

@@ -21,8 +21,9 @@ from rankcore.progress import report
 
 
 def as_it_takes(scaler: Any, X: Any) -> Any:
-    """A sparse matrix, or a dense one for a scaler that centres."""
-    return X.toarray() if getattr(scaler, "with_mean", False) else X
+    """A sparse matrix, or a dense one for a scaler that moves zeros."""
+    moves = getattr(scaler, "with_mean", False) or type(scaler).__name__ == "MinMaxScaler"
+    return X.toarray() if moves else X
 
 
 def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:

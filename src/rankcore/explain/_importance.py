@@ -17,6 +17,8 @@ from rankcore.ranking._queries import take_queries
 
 # Rows of a background where trees join features: each row is compared with each of them.
 _BACKGROUND = 100
+# Contributions that are in memory at once.
+_VALUES = 2**24
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,7 +149,7 @@ def global_importance(
         if background is not None:
             raise ValueError("qid and background exclude each other: rows have one background")
         queries = group_rows(qid, n)
-        sums = np.zeros(subject.learner.n_features_in_)
+        sums = np.zeros(subject.inner.n_features_in_)
         for first, last in pairwise(queries.bounds.tolist()):
             raise_signals()
             places = np.arange(first, last)
@@ -159,5 +161,11 @@ def global_importance(
         if not subject.additive and n > _BACKGROUND:
             drawn = np.random.default_rng(random_state).choice(n, _BACKGROUND, replace=False)
             background = take(X, np.sort(drawn))
-    parts = subject.dense(X, background)[0]
-    return GlobalImportance(subject.names, np.abs(parts).mean(axis=0), n, False)
+    rows, behind = subject.transformed(X), subject.transformed(background)
+    sums = np.zeros(len(subject.names))
+    step = max(1, _VALUES // sums.size)  # contributions are dense, which rows of texts are not
+    for first in range(0, n, step):
+        raise_signals()
+        block = rows if step >= n else take(rows, np.arange(first, min(first + step, n)))
+        sums += np.abs(subject.inner.contributions(block, behind).values).sum(axis=0)
+    return GlobalImportance(subject.names, sums / n, n, False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankcore.explain._subject import Floats, Shown, Subject, as_one_row, largest, number, signed
+from rankcore.explain._subject import Floats, Shown, Subject, largest, number, signed
 from rankcore.metrics.tables import Table
 
 
@@ -115,7 +115,7 @@ def pair(
     model : estimator
         A fitted learner with ``contributions``, or a pipeline or search that ends in one.
     a, b : array-like, shape (n_features,) or (1, n_features)
-        The rows; sparse, or rows of frames, too.
+        The rows; sparse, or rows of frames, too; texts where a pipeline takes texts.
     names : pair of str
         Names of the rows.
     feature_names : sequence of str, optional
@@ -149,7 +149,7 @@ def pair(
     subject = Subject(model, feature_names)
     if len(names) != 2:
         raise ValueError(f"names must name two rows; found {names!r}")
-    a, b = as_one_row(a, "a"), as_one_row(b, "b")
+    a, b = subject.one_row(a, "a"), subject.one_row(b, "b")
     values, score_b = subject.dense(a, b)
     parts = values[0]
     return PairExplanation(

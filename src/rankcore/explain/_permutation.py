@@ -186,14 +186,14 @@ def permutation_importance(
     check_real(confidence_level, "confidence_level", 1e-6, 1 - 1e-6)
     X, qid = take_queries(X, qid, None)
     rows = subject.transformed(X)
-    n, d = n_rows_of(rows), subject.learner.n_features_in_
+    n, d = n_rows_of(rows), subject.inner.n_features_in_
     queries = group_rows(qid, n)
     wanted = np.arange(d) if features is None else np.asarray(features, dtype=np.int64)
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted < d)).all() or not wanted.size:
         raise ValueError(f"features must be column numbers from 0 to {d - 1}; found {features!r}")
 
     def measured(X: Any) -> Floats:
-        scores = ranking_scores(subject.learner, X, qid)
+        scores = ranking_scores(subject.inner, X, qid)
         return evaluate(y, scores, qid=qid, metrics=[metric]).per_query[metric]
 
     whole = measured(rows)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.contributions import Tasks, tasks_of
-from rankcore.explain._subject import Floats, Shown, Subject, as_one_row, number, signed
+from rankcore._core.contributions import Tasks, column_means, dense_values, tasks_of
+from rankcore._core.front import Display
+from rankcore.explain._subject import Floats, Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
 
 # A rank changes where scores cross, or just beyond: this much further they have.
@@ -143,7 +144,7 @@ def rank(
         A fitted learner with thresholds: `PRank`, `OAPBPM`, `CuSumRank`, `WidrowHoff`, those with
         a linear kernel; or a pipeline or search that ends in one.
     x : array-like, shape (n_features,) or (1, n_features)
-        The row; sparse, or a row of a frame, too.
+        The row; sparse, or a row of a frame, too; a text where a pipeline takes texts.
     background : array-like or scipy sparse, shape (n, n_features), optional
         Background of the contributions, as for ``contributions``. None: a row of zeros.
     feature_names : sequence of str, optional
@@ -177,21 +178,21 @@ def rank(
     array([3])
     """
     subject = Subject(model, feature_names)
-    learner, x = subject.learner, as_one_row(x, "x")
-    inner = subject.transformed(x)
+    learner, x = subject.learner, subject.one_row(x, "x")
     values = subject.values(x)[0]
-    row = Subject(learner).values(inner)[0]
+    d = subject.inner.n_features_in_
     labels = learner.ranks_.tolist() if hasattr(learner, "ranks_") else []
-    tasks = tasks_of(subject.scoring, row.size, max(len(labels), 2), subject.name)
-    mean = np.zeros(row.size)
+    tasks = tasks_of(subject.scoring, d, max(len(labels), 2), subject.name)
+    row = dense_values(learner._more_rows(subject.transformed(x)))[0]
+    mean = np.zeros(d)
     if background is not None:
-        mean = Subject(learner).values(subject.transformed(background)).mean(axis=0)
+        mean = column_means(learner._more_rows(subject.transformed(background)))
     parts = tasks.weights * (row - mean)[:, np.newaxis]
     bases = mean @ tasks.weights - tasks.thresholds
     distances = row @ tasks.weights - tasks.thresholds
     up, down = (_moves(tasks, row, distances, sign) for sign in (1, -1))
-    if subject.one_to_one:
-        up, down = (_before(subject.front, row, moved) for moved in (up, down))
+    if subject.display.scales:
+        up, down = (_before(subject.display, row, moved) for moved in (up, down))
     found = int(_ranks(tasks, distances))
     return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
 
@@ -234,15 +235,10 @@ def _moves(tasks: Tasks, row: Floats, distances: Floats, sign: int) -> Floats:
     return moved
 
 
-def _before(front: Any, row: Floats, moved: Floats) -> Floats:
-    """Values before scaling."""
-    found = np.full(row.size, np.nan)
-    some = np.flatnonzero(np.isfinite(moved))
-    if some.size and all(hasattr(step, "inverse_transform") for _, step in front.steps):
-        rows = np.repeat(row[np.newaxis], some.size, axis=0)
-        rows[np.arange(some.size), some] = moved[some]
-        found[some] = front.inverse_transform(rows)[np.arange(some.size), some]
-    return found
+def _before(display: Display, row: Floats, moved: Floats) -> Floats:
+    """Values before scaling, of which each column has its own."""
+    known = np.isfinite(moved)
+    return np.where(known, display.before(np.where(known, moved, row)), np.nan)
 
 
 def _move(value: float) -> str:

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.contributions import Contributions, dense_values, is_additive
+from rankcore._core.front import Display, names_after, take_apart, takes_texts, transformed
 from rankcore._core.model_spec import Specified
 from rankcore._core.scoring import Scoring
 from rankcore.metrics.tables import Table
+from rankcore.ordinal._held_out import thawed
 
 Floats = NDArray[np.float64]
 
@@ -27,46 +28,31 @@ class Subject:
     ----------
     model : estimator
     feature_names : sequence of str, optional
-        Names of the learner's features. None: its own, or their numbers.
+        Names of the learner's features. None: its own, those of the steps in front, or numbers.
 
     Attributes
     ----------
     learner : estimator
-    front : Pipeline or None
-        Transforms rows for the learner.
+    inner : estimator
+        What the steps in front transform rows for: the learner, or that of a calibrated one.
+    front : list of transformers
+    display : Display
+        What is shown of rows: people know values before they are scaled, not after.
     names : list of str
     """
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
-        model = getattr(model, "best_estimator_", model)
-        self.front: Any = model[:-1] if hasattr(model, "steps") and len(model.steps) > 1 else None
-        self.learner = model.steps[-1][1] if hasattr(model, "steps") else model
+        self.front, self.learner = take_apart(model)
         if not isinstance(self.learner, Specified):
             raise TypeError(
                 "model must be a learner of rankcore that scores rows, or a pipeline or search of "
                 f"one; found {type(self.learner).__name__}"
             )
         check_is_fitted(self.learner)
-        # Scalers leave each feature in its column: people know its value before, not after.
-        self.one_to_one = self.front is not None and all(
-            isinstance(step, OneToOneFeatureMixin) for _, step in self.front.steps
-        )
-        self.names = self._names(feature_names)
-
-    def _names(self, given: Sequence[str] | None) -> list[str]:
-        d = self.learner.n_features_in_
-        if given is not None:
-            names = [*map(str, given)]
-            if len(names) != d:
-                raise ValueError(
-                    f"feature_names must have one name for each of {d} features; found {len(names)}"
-                )
-            return names
-        if hasattr(self.learner, "feature_names_in_"):
-            return [*map(str, self.learner.feature_names_in_)]
-        if self.front is not None and hasattr(self.front, "feature_names_in_"):
-            return [*map(str, self.front.get_feature_names_out())]
-        return [f"column {j}" for j in range(d)]
+        inside, self.inner = _inside(self.learner)
+        self.front += inside
+        self.display = Display(self.front)
+        self.names = names_after(self.front, self.inner, feature_names)
 
     @property
     def name(self) -> str:
@@ -88,19 +74,23 @@ class Subject:
 
     def transformed(self, X: Any) -> Any:
         """Rows as the learner takes them."""
-        return X if self.front is None else self.front.transform(X)
+        return transformed(self.front, X)
+
+    def one_row(self, x: Any, name: str) -> Any:
+        """A single row, in a form of one row that the model takes."""
+        return as_one_row(x, name, self.front)
 
     def values(self, X: Any) -> Floats:
         """Values of rows for display, dense; categories by their numbers."""
-        if self.one_to_one:
-            shown = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-            return np.asarray(shown, dtype=np.float64)
-        return dense_values(self.learner._more_rows(self.transformed(X)))
+        if self.display.scales:
+            return self.display.values(X)
+        return dense_values(self.inner._more_rows(self.transformed(X)))
 
     def contributions(self, X: Any, background: Any = None, output: Any = None) -> Contributions:
         """Contributions of features to the scores of rows."""
         behind = None if background is None else self.transformed(background)
-        return self.learner.contributions(self.transformed(X), behind, output=output)
+        found: Contributions = self.inner.contributions(self.transformed(X), behind, output=output)
+        return found
 
     def dense(self, X: Any, background: Any = None) -> tuple[Floats, float]:
         """Contributions as a dense matrix, and the base."""
@@ -109,24 +99,50 @@ class Subject:
         return (values if isinstance(values, np.ndarray) else values.toarray()), found.base
 
 
+def _inside(learner: Any) -> tuple[list[Any], Any]:
+    """The steps within a calibrated learner, and what they transform rows for."""
+    if type(learner).__name__ == "CalibratedOrdinal":
+        inside, inner = take_apart(thawed(learner.estimator_))
+        if inside and hasattr(inner, "project"):
+            return inside, inner
+    return [], learner
+
+
 def take(X: Any, rows: Any) -> Any:
-    """Some rows of a matrix or frame."""
+    """Some rows of a matrix, frame or list of texts."""
     if hasattr(X, "tocsr"):
         return X.tocsr()[rows]
-    if isinstance(X, list | tuple):
+    if isinstance(X, list | tuple) and not _are_texts(X):
         X = np.asarray(X)
     return _safe_indexing(X, rows)
 
 
 def n_rows_of(X: Any) -> int:
-    """Number of rows of a matrix or frame."""
+    """Number of rows of a matrix, frame or list of texts."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def as_one_row(x: Any, name: str) -> Any:
-    """A single row, as a matrix or frame of one row."""
-    if hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a row of a pandas frame
-        x = x.to_frame().T.infer_objects()
+def as_one_row(x: Any, name: str, front: Sequence[Any]) -> Any:
+    """A single row, as a matrix, frame or list of one row.
+
+    Parameters
+    ----------
+    x : array-like
+    name : str
+        In messages.
+    front : sequence of transformers
+        Where a row may be one text, or have columns that are no numbers.
+    """
+    if isinstance(x, str | bytes):
+        x = [x]
+    elif takes_texts(front) or (isinstance(x, list | tuple) and len(x) == 1 and _are_texts(x)):
+        x = x if hasattr(x, "shape") else list(x)
+    elif hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a row of a pandas frame
+        frame = x.to_frame().T
+        x = frame.infer_objects()
+        if front and x.dtypes.nunique() > 1:  # a missing category is no number
+            missing = frame.columns[frame.isna().to_numpy()[0]]
+            x = x.astype({name: object for name in missing})
     elif not hasattr(x, "shape") or (not sparse.issparse(x) and x.ndim == 1):
         x = np.asarray(x)
         x = x[np.newaxis] if x.ndim == 1 else x
@@ -135,6 +151,10 @@ def as_one_row(x: Any, name: str) -> Any:
     if n_rows_of(x) != 1:
         raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
     return x
+
+
+def _are_texts(X: Sequence[Any]) -> bool:
+    return bool(X) and isinstance(X[0], str | bytes)
 
 
 def number(value: float) -> str:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,12 @@ class Check:
             f"{self.format}: {self.n_rows} rows in {self.engine}, largest difference "
             f"{self.largest_difference:.3g} ({self.ulps:.2g} ulp of the sum), {same}"
         )
+
+
+def missing_engine(target: str) -> str | None:
+    """The package that rows of a format are checked with, if it is not installed."""
+    package = _PACKAGES.get(target)
+    return None if package is None or find_spec(package) is not None else package
 
 
 def check_export(
@@ -342,4 +349,5 @@ _ENGINES: dict[str, tuple[Any, bool, float]] = {
     "xgboost": (_in_xgboost, True, _SINGLE),
 }
 CHECKED = tuple(_ENGINES)
+_PACKAGES = {"onnx": "onnxruntime", "xgboost": "xgboost"}
 _EXACT = ("c",)  # the same operations in the same order

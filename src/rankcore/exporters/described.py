@@ -139,13 +139,13 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     scoring, calibration = taken_apart(spec.scoring)
     if scoring.form == "none":
         raise ValueError(f"this {name} cannot be exported: {scoring.facts['reason']}")
-    first = next((one for one in front if hasattr(one, "n_features_in_")), last)
-    n_features = int(first.n_features_in_)
     steps: list[Step] = []
     for one in front + inside:
         if one is not None and not isinstance(one, str):
             check_is_fitted(one)
         steps += steps_of(one)
+    first = next((one for one in front if hasattr(one, "n_features_in_")), last)
+    n_features = int(first.n_features_in_)
     width = width_after(steps, n_features)
     if width != learner.n_features_in_:
         raise ValueError(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rankcore._core.replacing import Workshop, file_target, replacing
-from rankcore.exporters.checking import CHECKED, Check, check_export
+from rankcore.exporters.checking import CHECKED, Check, check_export, missing_engine
 from rankcore.exporters.described import describe
 from rankcore.exporters.reduced import Refused
 
@@ -68,7 +68,7 @@ def export(
     check : array-like or scipy sparse, shape (n_rows, n_features), optional
         Rows to score with the file that was written, by an engine that is not ours: a C compiler,
         onnxruntime, XGBoost or SQLite. The largest difference is printed, of probabilities too.
-        Search engines do not run here: a warning says so.
+        Search engines do not run here, and packages may be missing: a warning says so.
     **options
         ``name``, of "c" what all names begin with, of search engines the name of the model there,
         by default that of the file; ``dtype`` of "onnx", the input's, "float32" or "float64";
@@ -122,9 +122,10 @@ def export(
             "same steps"
         )
     target, found = file_target(path), None
+    missing = missing_engine(format)
     with Workshop(target) as folder, ExitStack() as replaced:
         files = write(described, folder / Path(path).name, **options)
-        if check is not None and format in CHECKED:
+        if check is not None and format in CHECKED and missing is None:
             found = check_export(described, files, format, check, options)
         # All are written before the first is in place.
         for file in files:
@@ -133,9 +134,11 @@ def export(
     if found is not None:
         print(found)
     elif check is not None:
+        why = "there is no engine for it here; of this model, format 'xgboost' or 'onnx' can be"
+        if missing is not None:
+            why = f"this needs {missing}: pip install {missing}"
         warnings.warn(
-            f"{format} was not checked: there is no engine for it here; of this model, format "
-            "'xgboost' or 'onnx' can be",
+            f"{format} was not checked: {why}",
             UserWarning,
             stacklevel=2,
         )

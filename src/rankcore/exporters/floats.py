@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore.exporters.reduced import Refused
@@ -38,18 +39,22 @@ def next_above(values: Floats) -> Floats:
         return np.nextafter(values.astype(np.float32), np.float32(np.inf)).astype(np.float64)
 
 
-def before_slack(thresholds: Floats) -> Floats:
-    """Thresholds as Solr's tolerance shifts them, exactly.
+def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Thresholds that Solr's tolerance makes others, exactly.
 
     Parameters
     ----------
     thresholds : ndarray of float64
         Numbers of single precision.
 
-    Raises
-    ------
-    Refused
-        For a threshold so close to zero that there is no such number.
+    Returns
+    -------
+    ndarray of float64
+        Numbers of single precision.
+    ndarray of bool
+        Where there is such a number. There may be none where the spacing of numbers a millionth
+        below is wider than at the threshold, as around zero, or where their sums with the tolerance
+        are ties, as about half of those between 2.9e-6 and 3.8e-6 are.
     """
     wanted = thresholds.astype(np.float32)
     found = (wanted - SLACK).astype(np.float32)
@@ -58,11 +63,4 @@ def before_slack(thresholds: Floats) -> Floats:
         for _ in range(4):
             found = np.where(found + SLACK == wanted, found, candidate)
             candidate = np.nextafter(candidate, direction)
-    bad = found + SLACK != wanted
-    if bad.any():
-        raise Refused(
-            f"solr cannot express the threshold {float(wanted[bad][0])!r}, to which it adds 1e-6 "
-            "in single precision: multiply the feature by a power of two, so that its values are "
-            "larger"
-        )
-    return found.astype(np.float64)
+    return found.astype(np.float64), found + SLACK == wanted

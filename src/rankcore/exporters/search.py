@@ -11,8 +11,11 @@ import numpy as np
 
 from rankcore.exporters.boosters import dump, strict_trees
 from rankcore.exporters.described import Described
-from rankcore.exporters.floats import before_slack, single, singles
+from rankcore.exporters.floats import LARGEST, before_slack, single, singles
 from rankcore.exporters.reduced import Linear, Refused, Tree, as_forest, as_linear
+
+# Powers of two whose inverse has all digits in single precision.
+MOST_DOUBLINGS = 126
 
 
 @dataclass(frozen=True)
@@ -162,12 +165,14 @@ def export_solr(
     if linear is None:
         trees = as_forest(described, "solr", np.float32).without_missing_zeros("solr")
         trees = [tree.of_numbers() for tree in trees]
-        used = {int(f) for tree in trees for f in tree.features if f >= 0}
+        scales = _solr_scales(trees, names)
         model = {
             "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
             **model,
-            "features": [{"name": names[f]} for f in sorted(used)],
-            "params": {"trees": [_solr_tree(tree, names) for tree in trees]},
+            "features": [
+                _solr_feature(Term(names[f], 1.0, 0.0, 1.0 / scale)) for f, scale in scales.items()
+            ],
+            "params": {"trees": [_solr_tree(tree, names, scales) for tree in trees]},
         }
     else:
         found = terms(linear, described, "solr")
@@ -189,10 +194,38 @@ def _solr_feature(term: Term) -> dict[str, Any]:
     return {"name": term.name, "norm": norm}
 
 
-def _solr_tree(tree: Tree, names: list[str]) -> dict[str, Any]:
+def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
+    """Powers of two by feature, by which values are multiplied so that thresholds are expressible.
+
+    Solr adds 1e-6 to each threshold, in single precision: few small numbers can be a threshold, and
+    all numbers above 64. A power of two changes no digit of a value.
+    """
+    every = np.concatenate([tree.features for tree in trees])
+    thresholds = np.concatenate([tree.thresholds for tree in trees])
+    found = {}
+    for feature in np.unique(every[every >= 0]).tolist():
+        wanted = np.unique(thresholds[every == feature])
+        _, kept = before_slack(wanted)
+        power = 0
+        while not before_slack(np.ldexp(wanted, power))[1].all():
+            power += 1
+            # Normalisers divide by a number of single precision.
+            if power > MOST_DOUBLINGS or np.ldexp(np.abs(wanted).max(), power) > LARGEST:
+                raise Refused(
+                    f"solr cannot express the threshold {wanted[~kept][0]!r} of the feature "
+                    f"{names[feature]!r}, to which it adds 1e-6 in single precision: its "
+                    f"thresholds, up to {wanted[np.abs(wanted).argmax()]!r}, are too far apart for "
+                    "one scale"
+                )
+        found[feature] = 2.0**power
+    return found
+
+
+def _solr_tree(tree: Tree, names: list[str], scales: dict[int, float]) -> dict[str, Any]:
     inner = ~tree.is_leaf
     bounds = np.zeros(tree.features.size)
-    bounds[inner] = before_slack(tree.thresholds[inner])
+    scale = np.array([scales[feature] for feature in tree.features[inner].tolist()])
+    bounds[inner] = before_slack(tree.thresholds[inner] * scale)[0]
     values = singles(tree.values, "a leaf")
 
     def node(number: int) -> dict[str, Any]:

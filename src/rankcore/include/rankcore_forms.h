@@ -72,10 +72,12 @@ typedef struct rc_model {
     int32_t output;             /* votes: 0 round or mean, 1 median, 2 plurality */
     int32_t calibrated;         /* 0, or 1 if ranks follow from probabilities of the score */
     rc_calibration calibration; /* if it is calibrated */
-    int32_t scales;             /* 0, or how values are scaled first: 1 standard, 2 max_abs */
-    int32_t clips;              /* whether they are then held within -1 .. 1 */
+    int32_t scales; /* 0, or how values are scaled first: 1 standard, 2 max_abs, 3 min_max */
+    int32_t clips;  /* whether they are then held within low .. high */
+    double low, high;
     const double *center;       /* NULL: nothing is taken from a value */
-    const double *scale;        /* NULL: nothing divides it */
+    const double *scale;        /* NULL: nothing divides it; of min_max, it is multiplied by this */
+    const double *shift;        /* of min_max: what is then added */
     rc_model_array classes;     /* of numbers, or the UTF-8 of text */
     const int64_t *class_ends;  /* of text: where each label ends */
     rc_model_text names;        /* of features, one after the other */
@@ -436,14 +438,33 @@ static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file
     const rc_model_text scaler = rc_model_fact_(file, "scoring.scaler");
     const int32_t centers = rc_model_fact_(file, "scoring.center").first != NULL;
     const int32_t divides = rc_model_fact_(file, "scoring.scale").first != NULL;
+    const int32_t shifts = rc_model_fact_(file, "scoring.shift").first != NULL;
+    const int32_t bounded = rc_model_fact_(file, "scoring.bounds").first != NULL;
     const rc_model_array center = rc_model_part_(file, "scoring.center", RC_MODEL_F64, 1);
     const rc_model_array scale = rc_model_part_(file, "scoring.scale", RC_MODEL_F64, 1);
+    const rc_model_array shift = rc_model_part_(file, "scoring.shift", RC_MODEL_F64, 1);
+    const rc_model_array bounds = rc_model_part_(file, "scoring.bounds", RC_MODEL_F64, 1);
     if (!scaler.first)
-        return !centers && !divides;
-    model->clips = rc_model_is_(scaler, "max_abs_clipped");
-    model->scales = model->clips || rc_model_is_(scaler, "max_abs") ? 2 : centers || divides;
-    if (model->scales == 2 ? centers || !divides : !rc_model_is_(scaler, "standard"))
-        return 0;
+        return !centers && !divides && !shifts && !bounded;
+    if (rc_model_is_(scaler, "min_max") || rc_model_is_(scaler, "min_max_clipped")) {
+        model->scales = 3;
+        model->clips = rc_model_is_(scaler, "min_max_clipped");
+        if (centers || !divides || !shifts || bounded != model->clips ||
+            (bounded && !rc_model_has_(bounds, 2, 0, 0)) ||
+            !rc_model_has_(shift, model->n_features, 0, 0))
+            return 0;
+        model->low = bounded ? ((const double *)bounds.data)[0] : 0.0;
+        model->high = bounded ? ((const double *)bounds.data)[1] : 0.0;
+        model->shift = (const double *)shift.data;
+    } else {
+        model->clips = rc_model_is_(scaler, "max_abs_clipped");
+        model->low = -1.0;
+        model->high = 1.0;
+        model->scales = model->clips || rc_model_is_(scaler, "max_abs") ? 2 : centers || divides;
+        if (shifts || bounded ||
+            (model->scales == 2 ? centers || !divides : !rc_model_is_(scaler, "standard")))
+            return 0;
+    }
     model->center = (const double *)center.data;
     model->scale = (const double *)scale.data;
     return (!centers || rc_model_has_(center, model->n_features, 0, 0)) &&

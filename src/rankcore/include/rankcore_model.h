@@ -108,18 +108,23 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
     int64_t i;
     if (x.dtype == RC_FLOAT32) {
         const float *from = (const float *)x.data;
+        const float low = (float)model->low, high = (float)model->high;
         float *to = (float *)room;
         for (i = 0; i < x.n; i++) {
             const int64_t f = x.indices ? x.indices[i] : i;
             float v = from[i];
             if (model->center)
                 v = v - (float)model->center[f];
-            if (model->scale)
+            if (model->shift) {
+                v = (float)((double)v * model->scale[f]);
+                v = (float)((double)v + model->shift[f]);
+            } else if (model->scale) {
                 v = x.indices            ? (float)((double)v * (1.0 / model->scale[f]))
                     : model->scales == 2 ? (float)((double)v / model->scale[f])
                                          : v / (float)model->scale[f];
+            }
             if (model->clips)
-                v = v < -1.0f ? -1.0f : v > 1.0f ? 1.0f : v;
+                v = v < low ? low : v > high ? high : v;
             to[i] = v;
         }
     } else {
@@ -130,10 +135,14 @@ static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *roo
             double v = from[i];
             if (model->center)
                 v = v - model->center[f];
-            if (model->scale)
+            if (model->shift) {
+                v = v * model->scale[f];
+                v = v + model->shift[f];
+            } else if (model->scale) {
                 v = x.indices ? v * (1.0 / model->scale[f]) : v / model->scale[f];
+            }
             if (model->clips)
-                v = v < -1.0 ? -1.0 : v > 1.0 ? 1.0 : v;
+                v = v < model->low ? model->low : v > model->high ? model->high : v;
             to[i] = v;
         }
     }
@@ -338,7 +347,7 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
         return RC_MODEL_UNSUPPORTED;
     if (X->n_features != model->n_features || (!X->indptr && X->stride < X->n_features))
         return RC_MODEL_ROWS;
-    if (model->center && X->indices)
+    if ((model->center || model->shift) && X->indices)
         return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */
     for (i = 0; i < X->n_rows; i++) {
         rc_row x;

@@ -19,13 +19,21 @@ import numpy as np
 
 from rankcore._core import scoring as forms
 from rankcore._core.concurrency import unchanging
+from rankcore._core.front import take_apart
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.replacing import file_target, replacing
-from rankcore._core.scoring import Scoring
+from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.io import safetensors, text_arrays
 from rankcore.io.documents import read_json
 from rankcore.io.parameters import check_learner, decode_param, encode_param, learner_named
-from rankcore.io.scaled import describe_scaler, restore_scaled, scaler_scoring, split_scaler
+from rankcore.io.scaled import (
+    describe_scaled,
+    is_scaler,
+    restore_scaled,
+    scaler_scoring,
+    split_front,
+)
+from rankcore.io.steps import describe_front, names_of_steps, restore_front
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
@@ -39,7 +47,7 @@ CHECKSUM = "~crc32"
 # Metadata; those of the scoring come besides.
 METADATA = ("format", "version", "labels", "checksum")
 # Keys of a model; those of each model that it uses have its name as a prefix.
-OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler")
+OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler", "steps")
 SCORING = "scoring"
 
 
@@ -55,7 +63,10 @@ def save(
 
     Parameters
     ----------
-    model : a fitted learner, or a pipeline of StandardScaler or MaxAbsScaler and a learner
+    model : a fitted learner, or a pipeline that ends in one
+        With scalers (StandardScaler, MaxAbsScaler, MinMaxScaler), text steps (TfidfVectorizer,
+        CountVectorizer, HashingVectorizer, TfidfTransformer), OneHotEncoder, ColumnTransformer and
+        pipelines of such in front.
     path : str or path-like
 
     Raises
@@ -63,7 +74,7 @@ def save(
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     TypeError
-        If a parameter cannot be written without pickling.
+        If a step or a parameter cannot be written without pickling, such as a function.
     RuntimeError
         If it is called while the model is learning, from a callback.
     OSError, ValueError
@@ -81,12 +92,14 @@ def save(
     """
     from sklearn.utils.validation import check_is_fitted
 
-    whole, (scaler, model) = model, split_scaler(model)
+    whole, (_, model) = model, split_front(model)
     check_learner(model)
     check_is_fitted(model)
     target = file_target(path)
-    if scaler is not None:
-        check_is_fitted(scaler)
+    for step in take_apart(whole)[0]:
+        # It learns nothing, which older releases of scikit-learn do not say.
+        if type(step).__name__ != "HashingVectorizer":
+            check_is_fitted(step)
     with unchanging(model):
         parts = _pack(whole, model._spec())
 
@@ -208,13 +221,18 @@ def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
     metadata = {"format": FORMAT, "version": str(VERSION)}
     arrays: dict[str, Any] = {}
     _add_model("", model, spec, metadata, arrays)
-    metadata |= _describe_scoring(spec.scoring, arrays)
+    steps = [read_json(text) for name, text in metadata.items() if name.split(".")[-1] == "steps"]
+    front = [kind for one in steps for _, step in one["steps"] for kind in names_of_steps(step)]
+    scoring = spec.scoring
+    if front:
+        scoring = no_scoring(f"{' and '.join(front)} in front, which is Python's alone")
+    metadata |= _describe_scoring(scoring, arrays)
     scaled = [name for name in metadata if name.split(".")[-1] == "scaler"]
     if len(scaled) > 1:
         raise TypeError(
             "save takes one scaler, in front of a CalibratedOrdinal or of its estimator; found both"
         )
-    for name in scaled:
+    for name in scaled if not front else ():
         prefix = name.removesuffix("scaler")
         for key, of in scaler_scoring(read_json(metadata[name])).items():
             metadata[f"{SCORING}.{key}"] = of if key == "scaler" else prefix + of
@@ -232,7 +250,7 @@ def _add_model(
     prefix: str, whole: Any, spec: ModelSpec, metadata: dict[str, str], arrays: dict[str, Any]
 ) -> None:
     """Add the description of a model, and of each model it uses, under a prefix of its name."""
-    scaler, model = split_scaler(whole)
+    front, model = split_front(whole)
     params: dict[str, Any] = model.get_params(deep=False)
     found = {
         "learner": type(model).__name__,
@@ -241,17 +259,21 @@ def _add_model(
         "facts": json.dumps(spec.facts),
     }
     own = dict(spec.arrays)
-    if scaler is not None:
-        facts, scales = describe_scaler(whole, scaler)
+    if is_scaler(front):
+        facts, learned = describe_scaled(whole, front)
         found["scaler"] = json.dumps(facts)
-        own |= scales
+        own |= learned
+    elif whole is not model:
+        facts, learned = describe_front(whole.steps)
+        found["steps"] = json.dumps(facts)
+        own |= learned
     if spec.feature_names is not None:
         own["feature_names"] = np.array(spec.feature_names, dtype=object)
     metadata.update({prefix + name: value for name, value in found.items()})
     arrays.update({prefix + name: array for name, array in own.items()})
     for name, (part, its_spec) in spec.parts.items():
         assert its_spec is not None
-        check_learner(split_scaler(part)[1])
+        check_learner(split_front(part)[1])
         _add_model(f"{prefix}{name}.", part, its_spec, metadata, arrays)
 
 
@@ -416,4 +438,6 @@ def _rebuild_model(metadata: dict[str, str], arrays: Any) -> tuple[Any, set[str]
         model.feature_names_in_ = names
     if "scaler" in metadata:
         model = restore_scaled(read_json(metadata["scaler"]), arrays, model)
+    elif "steps" in metadata:
+        model = restore_front(read_json(metadata["steps"]), arrays, model)
     return model, known

@@ -10,7 +10,9 @@ import numpy as np
 from rankcore._core.model_spec import Specified
 from rankcore._core.public_names import HOME
 from rankcore._core.random_state import decode_generator, encode_generator
-from rankcore.io.scaled import scaled_pipeline, split_scaler
+from rankcore.io.scaled import is_scaler, scaled_pipeline, split_front
+from rankcore.io.settings import encode_setting
+from rankcore.io.steps import describe_front, restore_front
 from rankcore.ordinal._held_out import is_frozen
 
 
@@ -82,16 +84,22 @@ def _encode_estimator(whole: Any) -> dict[str, Any]:
     """An estimator parameter, not fitted; a frozen one is only marked as such."""
     if is_frozen(whole):
         return {"frozen": "estimator"}
-    scaler, learner = split_scaler(whole)
+    front, learner = split_front(whole)
     check_learner(learner)
     params = learner.get_params(deep=False)
     found = {
         "learner": type(learner).__name__,
         "parameters": {name: encode_param(name, value) for name, value in params.items()},
     }
-    if scaler is not None:
-        found["scaler"] = {"class": type(scaler).__name__, "params": scaler.get_params()}
+    if front is None:
+        return {"estimator": found}
+    if is_scaler(front):
+        kind, params = type(front).__name__, front.get_params()
+        encoded = {name: encode_setting(kind, name, value) for name, value in params.items()}
+        found["scaler"] = {"class": kind, "params": encoded}
         found["steps"] = [name for name, _ in whole.steps]
+    else:
+        found["front"] = describe_front(whole.steps, fitted=False)[0]
     return {"estimator": found}
 
 
@@ -100,6 +108,8 @@ def _decode_estimator(found: dict[str, Any]) -> Any:
     if kind is None:
         raise ValueError(f"its learner {found['learner']!r} is unknown here")
     learner = kind(**{name: decode_param(value) for name, value in found["parameters"].items()})
+    if "front" in found:
+        return restore_front(found["front"], None, learner)
     if "scaler" not in found:
         return learner
     return scaled_pipeline(found["scaler"], found["steps"], learner)

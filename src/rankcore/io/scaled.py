@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore.io.settings import decode_setting, encode_setting
+
 # What each scaler learns, besides counts.
-LEARNED = {"StandardScaler": ("mean_", "var_", "scale_"), "MaxAbsScaler": ("max_abs_", "scale_")}
+LEARNED = {
+    "StandardScaler": ("mean_", "var_", "scale_"),
+    "MaxAbsScaler": ("max_abs_", "scale_"),
+    "MinMaxScaler": ("data_min_", "data_max_", "data_range_", "scale_", "min_"),
+}
 
 
 def with_scaler(scaler: Any, learner: Any) -> Any:
@@ -21,48 +27,102 @@ def with_scaler(scaler: Any, learner: Any) -> Any:
     return make_pipeline(scaler, learner)
 
 
+def split_front(model: Any) -> tuple[Any, Any]:
+    """The scaler or the pipeline of other steps, or None, in front of a learner, and the learner.
+
+    Parameters
+    ----------
+    model : estimator
+        A learner, or a pipeline that ends in one.
+    """
+    if type(model).__name__ != "Pipeline":
+        return None, model
+    front, learner = model.steps[:-1], model.steps[-1][1]
+    if len(front) == 1 and is_scaler(front[0][1]):
+        return front[0][1], learner
+    return (model[:-1] if front else None), learner
+
+
+def is_scaler(front: Any) -> bool:
+    """Whether what is in front of a learner is one scaler."""
+    return type(front).__name__ in LEARNED
+
+
 def split_scaler(model: Any) -> tuple[Any, Any]:
     """The scaler, or None, and the learner in a result of `rankcore.load`.
 
     Raises
     ------
-    TypeError
+    ValueError
         If a pipeline has other steps.
     """
-    if type(model).__name__ != "Pipeline":
-        return None, model
-    steps = [step for _, step in model.steps]
-    if len(steps) != 2 or type(steps[0]).__name__ not in LEARNED:
-        raise TypeError(
-            "save takes a learner, or a pipeline of a StandardScaler or MaxAbsScaler and a "
-            f"learner; found a pipeline of {', '.join(type(step).__name__ for step in steps)}: "
-            "use pickle or joblib"
-        )
-    return steps[0], steps[1]
-
-
-def describe_scaler(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Facts and arrays of a fitted scaler and of the pipeline it is in."""
-    learner = model[-1]
-    if scaler.n_features_in_ != learner.n_features_in_:
+    front, learner = split_front(model)
+    if front is not None and not is_scaler(front):
         raise ValueError(
-            f"the scaler has {scaler.n_features_in_} features and the learner "
-            f"{learner.n_features_in_}: keep a column of queries out of the scaler"
+            f"a {' and '.join(type(step).__name__ for _, step in front.steps)} is in front of the "
+            "learner of this model; commands support one scaler: use rankcore.load in Python"
         )
-    names = getattr(scaler, "feature_names_in_", None)
+    return front, learner
+
+
+def describe_scaler(scaler: Any, prefix: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Facts and arrays of a fitted scaler, under names that begin with a prefix."""
     arrays = {
-        f"scaler.{name}": np.asarray(getattr(scaler, name))
+        f"{prefix}{name}": np.asarray(getattr(scaler, name))
         for name in LEARNED[type(scaler).__name__]
         if getattr(scaler, name, None) is not None
     }
+    seen = np.asarray(scaler.n_samples_seen_).astype(np.int64).tolist()
+    return {"n_samples_seen": seen}, arrays
+
+
+def restore_scaler(
+    scaler: Any, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], prefix: str
+) -> int:
+    """Restore the state from the result of `describe_scaler`; return the number of columns.
+
+    Raises
+    ------
+    ValueError
+        If arrays are not those of a scaler of ``n_features_in_`` features.
+    """
+    d, listed = scaler.n_features_in_, facts.get("arrays", arrays)
+    for attribute in LEARNED[type(scaler).__name__]:
+        key = f"{prefix}{attribute}"
+        if key not in listed:
+            if type(scaler).__name__ != "StandardScaler":
+                raise ValueError(f"it has no array {key}")
+            setattr(scaler, attribute, None)
+            continue
+        array = arrays[key]
+        if array.shape != (d,) or array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise ValueError(f"its array {key} is not that of a scaler of {d} features")
+        setattr(scaler, attribute, array)
+    scaler.n_samples_seen_ = np.array(facts["n_samples_seen"], dtype=np.int64)[()]
+    return int(d)
+
+
+def describe_scaled(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Facts and arrays of a pipeline of a fitted scaler and a learner."""
+    learner = model[-1]
+    takes = getattr(learner, "n_features_in_", None)
+    if scaler.n_features_in_ != takes:
+        raise ValueError(
+            f"the scaler has {scaler.n_features_in_} features and the learner "
+            f"{takes}: keep a column of queries out of the scaler"
+        )
+    seen, arrays = describe_scaler(scaler, "scaler.")
+    names = getattr(scaler, "feature_names_in_", None)
     if names is not None:
         arrays["scaler.feature_names"] = np.array([*map(str, names)], dtype=object)
-    seen = scaler.n_samples_seen_
+    kind, params = type(scaler).__name__, scaler.get_params()
+    if params.get("clip", False) and kind == "MinMaxScaler":  # for readers of numbers alone
+        arrays["scaler.bounds"] = np.array(params["feature_range"], dtype=np.float64)
     facts = {
-        "class": type(scaler).__name__,
+        "class": kind,
         "steps": [name for name, _ in model.steps],
-        "params": scaler.get_params(),
-        "n_samples_seen": np.asarray(seen).astype(np.int64).tolist(),
+        "params": {name: encode_setting(kind, name, value) for name, value in params.items()},
+        **seen,
         "arrays": sorted(arrays),
     }
     return facts, arrays
@@ -74,17 +134,22 @@ def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
     Parameters
     ----------
     facts : mapping
-        Of `describe_scaler`.
+        Of `describe_scaled`.
 
     Returns
     -------
     dict of str to str
         ``scaler``, and the arrays that are taken from a value (``center``) before it is divided
-        (``scale``), where there are any.
+        (``scale``), where there are any; of a MinMaxScaler those that it is multiplied by
+        (``scale``) before another is added (``shift``), and the ``bounds`` of the sum.
     """
     params, arrays = facts["params"], facts["arrays"]
-    kind = {"StandardScaler": "standard", "MaxAbsScaler": "max_abs"}[facts["class"]]
+    kinds = {"StandardScaler": "standard", "MaxAbsScaler": "max_abs", "MinMaxScaler": "min_max"}
+    kind = kinds[facts["class"]]
     found = {"scaler": f"{kind}_clipped" if params.get("clip", False) else kind}
+    if kind == "min_max":
+        found |= {"scale": "scaler.scale_", "shift": "scaler.min_"}
+        return found | ({"bounds": "scaler.bounds"} if params["clip"] else {})
     if params.get("with_mean", False):
         found["center"] = "scaler.mean_"
     if "scaler.scale_" in arrays:
@@ -95,7 +160,7 @@ def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
 def restore_scaled(
     facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], learner: Any
 ) -> Any:
-    """Restore the pipeline from the result of `describe_scaler`, around its learner.
+    """Restore the pipeline from the result of `describe_scaled`, around its learner.
 
     Raises
     ------
@@ -103,19 +168,9 @@ def restore_scaled(
         If the facts or arrays are not those of a scaler.
     """
     pipeline = scaled_pipeline(facts, facts["steps"], learner)
-    scaler, d = pipeline[0], learner.n_features_in_
-    for attribute in LEARNED[facts["class"]]:
-        key = f"scaler.{attribute}"
-        if key not in facts["arrays"]:
-            setattr(scaler, attribute, None)
-            continue
-        array = arrays[key]
-        if array.shape != (d,) or array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise ValueError(f"its array {key} is not that of a scaler of {d} features")
-        setattr(scaler, attribute, array)
-    seen = facts["n_samples_seen"]
-    scaler.n_samples_seen_ = np.array(seen, dtype=np.int64)[()]
-    scaler.n_features_in_ = d
+    scaler = pipeline[0]
+    scaler.n_features_in_ = learner.n_features_in_
+    d = restore_scaler(scaler, facts, arrays, "scaler.")
     if "scaler.feature_names" in arrays:
         scaler.feature_names_in_ = arrays["scaler.feature_names"]
         if scaler.feature_names_in_.shape != (d,):
@@ -137,6 +192,7 @@ def scaled_pipeline(facts: Mapping[str, Any], steps: Sequence[Any], learner: Any
     name = facts["class"]
     if name not in LEARNED:
         raise ValueError(f"its scaler {name!r} is unknown")
-    scaler = getattr(preprocessing, name)(**facts["params"])
+    params = {key: decode_setting(one) for key, one in facts["params"].items()}
+    scaler = getattr(preprocessing, name)(**params)
     first, second = map(str, steps)
     return Pipeline([(first, scaler), (second, learner)])

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import _num_samples
 
-from rankcore._core.inputs import encode
+from rankcore._core.front import take_apart
+from rankcore._core.inputs import as_rows, encode
 from rankcore._core.numbers import Floats
-from rankcore._ext.rows import Rows
 from rankcore.ordinal._labels import is_rising
 
 
@@ -114,22 +115,34 @@ def moments(scores: Floats) -> tuple[float, float]:
     return float(scores.mean()), float(scores.std()) or 1.0
 
 
-def sliceable(X: Any, rows: Rows) -> Any:
-    """Input that can be indexed by rows; sparse input as the CSR that `rows` made."""
+def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
+    """Input that can be indexed by rows, sparse input as CSR, and its number of rows.
+
+    The rows of a learner are checked here; those of a pipeline by its first step, which may take
+    texts.
+    """
     from scipy.sparse import csr_matrix, issparse, isspmatrix
 
     from rankcore.datasets.scaled_rows import matrix
 
+    if take_apart(thawed(estimator))[0] and not issparse(X):
+        indexed = X if hasattr(X, "shape") or _of_texts(X) else np.asarray(X)
+        return indexed, _num_samples(indexed)
+    rows = as_rows(X)
     if issparse(X):
         if X.format == "csr":
-            return X
-        return csr_matrix(matrix(rows)) if isspmatrix(X) else matrix(rows)
-    return X if hasattr(X, "iloc") or hasattr(X, "shape") else np.asarray(X)
+            return X, rows.n_rows
+        return csr_matrix(matrix(rows)) if isspmatrix(X) else matrix(rows), rows.n_rows
+    return X if hasattr(X, "iloc") or hasattr(X, "shape") else np.asarray(X), rows.n_rows
+
+
+def _of_texts(X: Any) -> bool:
+    return isinstance(X, list) and bool(X) and isinstance(X[0], str | bytes)
 
 
 def _taken(X: Any, rows: NDArray[Any]) -> Any:
     from sklearn.utils import _safe_indexing
 
-    if rows.size == X.shape[0] and rows[0] == 0:
+    if rows.size == _num_samples(X) and rows[0] == 0:
         return X
     return _safe_indexing(X, rows)

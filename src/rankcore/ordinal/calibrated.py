@@ -88,6 +88,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
     conformal_scores_ : ndarray of float64, shape (n,)
         Only after `conformalize`.
     n_features_in_ : int
+        Unless X were texts.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         If X had names.
 
@@ -149,6 +150,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
+            Or what a pipeline as the estimator takes: a list of texts, a frame.
         y : array-like, shape (n_samples,)
             Ordered labels.
         classes : array-like, shape (n_classes,), optional
@@ -168,11 +170,9 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
             A failed fit leaves the estimator as it was.
         """
         self._check_params()
-        rows = as_rows(X)
-        labels, of_dtype = as_labels(y, rows.n_rows)
-        n_features, sliced = rows.n_features, sliceable(X, rows)
-        del rows  # which may be a copy of X
         estimator = PRank() if self.estimator is None else self.estimator
+        sliced, n_rows = sliceable(X, estimator)
+        labels, of_dtype = as_labels(y, n_rows)
         declared = self._declared_within(estimator, classes)
         known = ranks_among(labels, of_dtype, declared, type(self).__name__)
         ranks = encode(labels, known)
@@ -205,7 +205,6 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | {
             **vars(named),
-            "n_features_in_": n_features,
             "ranks_": known,
             "estimator_": fitted,
             "curves_": curves,
@@ -425,7 +424,8 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         arrays |= {"costs": self.costs_, "classes": self.ranks_}
         if hasattr(self, "conformal_scores_"):
             arrays["conformal_scores"] = self.conformal_scores_
-        return {}, arrays
+        # Texts have no columns.
+        return ({} if hasattr(self, "n_features_in_") else {"texts": True}), arrays
 
     def _spec(self) -> ModelSpec:
         whole = thawed(self.estimator_)
@@ -441,7 +441,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         return ModelSpec(
             facts,
             arrays,
-            self.n_features_in_,
+            getattr(self, "n_features_in_", learner.n_features_in_),
             None if names is None else [*map(str, names)],
             _calibrated(of.scoring, arrays),
             {"estimator": (whole, of)},
@@ -459,7 +459,9 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
             raise ValueError("its array moments has a negative slope or scale")
         self.curves_ = restored_curves(spec.arrays, k, slope)
         self.costs_ = array_like(spec.arrays, "costs", outline((k, k)))
-        self.ranks_, self.n_features_in_ = classes, spec.n_features
+        self.ranks_ = classes
+        if not spec.facts.get("texts", False):
+            self.n_features_in_ = spec.n_features
         if "conformal_scores" in spec.arrays:
             n = spec.arrays["conformal_scores"].size
             self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", outline(n))

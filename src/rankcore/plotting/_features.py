@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from rankcore._core.front import feature_names as names_of
 from rankcore.plotting._style import (
     BLUE,
     GREY,
@@ -16,7 +18,6 @@ from rankcore.plotting._style import (
     label_text,
     largest,
     learner_of,
-    names_of,
     new_axes,
     signed_bars,
     styled,
@@ -56,10 +57,10 @@ def plot_contribution(model: Any, feature: int | str, X: Any = None, *, ax: Any 
     """
     learner = _boosted(model)
     ax = ax or new_axes()
-    names = names_of(learner, learner.n_features_in_)
+    names = names_of(model)
     j = names.index(feature) if isinstance(feature, str) and feature in names else feature
     column = None if X is None or isinstance(j, str) else column_of(learner, X, j)
-    _draw_curve(ax, learner, feature, column)
+    _draw_curve(ax, learner, j, column)
     ax.set_xlabel(names[j] if isinstance(j, int) else str(j))
     ax.set_ylabel("added to the score")
     if ax.get_legend_handles_labels()[0]:
@@ -152,7 +153,7 @@ def plot_contributions(
     learner = learner_of(model)
     parts = learner.contributions(X).values
     parts = parts if isinstance(parts, np.ndarray) else parts.toarray()
-    names = names_of(learner, parts.shape[1])
+    names = names_of(model)
     if features is None:
         chosen = largest(parts.std(axis=0), max_features)
     else:
@@ -237,7 +238,7 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Any = None) -> A
                 "rankcore.explain.global_importance found"
             )
         sizes = learner.feature_importances_
-        names = names_of(learner, sizes.size)
+        names = names_of(found)
         what = "gains" if hasattr(learner, "max_leaf_nodes") and _has_trees(learner) else "|alpha|"
         label = f"share of all {what}"
     listed = largest(sizes, max_features)
@@ -290,13 +291,21 @@ def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
 
 
 @styled
-def plot_weights(model: Any, *, max_features: int = 15, ax: Any = None) -> Any:
+def plot_weights(
+    model: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    max_features: int = 15,
+    ax: Any = None,
+) -> Any:
     """Draw the largest weights of a linear model: of its direction, or rank by rank.
 
     Parameters
     ----------
     model : estimator
         Fitted, with ``coef_``; also at the end of a pipeline or the best of a search.
+    feature_names : sequence of str, optional
+        None: the names that the model, or the steps in front of its learner, know.
     max_features : int
         Features are chosen by their maximum absolute weight.
     ax : matplotlib.axes.Axes, optional
@@ -312,7 +321,7 @@ def plot_weights(model: Any, *, max_features: int = 15, ax: Any = None) -> Any:
     TypeError
         For a model without weights of features.
     ValueError
-        If all weights are 0.
+        If all weights are 0, or names are not one for each feature.
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
@@ -320,7 +329,7 @@ def plot_weights(model: Any, *, max_features: int = 15, ax: Any = None) -> Any:
     if not hasattr(learner, "coef_"):
         raise TypeError(f"{type(learner).__name__} has no coef_, the weights of features")
     weights = np.atleast_2d(learner.coef_)
-    names = names_of(learner, weights.shape[1])
+    names = names_of(model, feature_names)
     listed = largest(np.abs(weights).max(axis=0), max_features)
     if not listed:
         raise ValueError("all weights are 0: there is nothing to draw")

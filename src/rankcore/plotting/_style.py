@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.front import take_apart
+
 # Three of the colours that Okabe and Ito chose so that everybody can distinguish them.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 STYLE = Path(__file__).with_name("rankcore.mplstyle")
@@ -52,8 +54,7 @@ def diverging() -> Any:
 
 def learner_of(model: Any) -> Any:
     """The last step of a pipeline, or the best model of a search."""
-    learner = getattr(model, "best_estimator_", model)
-    return learner.steps[-1][1] if hasattr(learner, "steps") else learner
+    return take_apart(model)[1]
 
 
 def label_text(label: Any) -> str:
@@ -67,14 +68,6 @@ def whole_ticks(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-
-def names_of(learner: Any, n_features: int) -> list[str]:
-    """Names of a learner's features, or their numbers."""
-    names = getattr(learner, "feature_names_in_", None)
-    if names is None:
-        return [f"column {j}" for j in range(n_features)]
-    return [*map(str, names)]
 
 
 def largest(sizes: NDArray[np.float64], most: int) -> list[int]:

@@ -56,23 +56,25 @@ def export(
     """Export a model, and compare the outputs of the other program on rows."""
     import rankcore
     from rankcore.cli.rows import read
-    from rankcore.exporters.checking import CHECKED
-    from rankcore.io.scaled import split_scaler
+    from rankcore.exporters.checking import CHECKED, missing_engine
+    from rankcore.exporters.described import describe
 
     loaded = rankcore.load(model)
     X = None
-    if data is not None and format in CHECKED:
-        width = split_scaler(loaded)[1].n_features_in_
-        with progress_bar(quiet) as bar:
-            layout = Layout(zero_based, features=width, expected=str(model))
-            X = read(data, layout, bar).X[: min(MOST, MOST_VALUES // width + 1)]
+    missing = missing_engine(format)
     options: dict[str, Any] = {} if name is None else {"name": name}
     given = None if names is None else names.read_text(encoding="utf-8").splitlines()
     try:
+        if data is not None and format in CHECKED and missing is None:
+            width = describe(loaded).n_features
+            layout = Layout(zero_based, features=width, expected=str(model))
+            with progress_bar(quiet) as bar:
+                X = read(data, layout, bar).X[: min(MOST, MOST_VALUES // width + 1)]
         rankcore.export(loaded, output, format, feature_names=given, check=X, **options)
     except (TypeError, ModuleNotFoundError, RuntimeError) as error:
         raise ValueError(str(error)) from error
     if X is None:
-        complain(
-            f"not checked: {'there is no engine for it here' if data else 'name a file of rows'}"
-        )
+        why = "there is no engine for it here" if data else "name a file of rows"
+        if data and missing is not None:
+            why = f"this needs {missing}: pip install {missing}"
+        complain(f"not checked: {why}")

@@ -14,17 +14,18 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
     import numpy as np
 
     import rankcore
-    from rankcore.io.scaled import split_scaler
+    from rankcore.io.scaled import is_scaler, split_front
 
-    scaler, learned = split_scaler(rankcore.load(model))
+    front, learned = split_front(rankcore.load(model))
     facts = {
         "learner": type(learned).__name__,
         "params": learned.get_params(),
         **learned._summary(),
-        "features": learned.n_features_in_,
+        "features": getattr(learned, "n_features_in_", None),
     }
-    if scaler is not None:
-        facts["scaler"] = repr(scaler)
+    if front is not None:
+        listed = [front] if is_scaler(front) else [step for _, step in front.steps]
+        facts["scaler" if is_scaler(front) else "steps"] = ", ".join(map(repr, listed))
     if hasattr(learned, "thresholds_"):
         facts["thresholds"] = learned.thresholds_.tolist()
     if hasattr(learned, "coef_"):

@@ -1,0 +1,231 @@
+"""The steps of a pipeline in front of a learner: what they do to rows, names and shown values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils import _safe_indexing, get_tags
+
+from rankcore._core.numbers import Floats
+
+
+def take_apart(model: Any) -> tuple[list[Any], Any]:
+    """The fitted steps in front of a learner, and the learner.
+
+    Parameters
+    ----------
+    model : estimator
+        A learner, a pipeline that ends in one, or a search for either.
+    """
+    front: list[Any] = []
+    model = getattr(model, "best_estimator_", model)
+    while hasattr(model, "steps"):
+        front += _flat(model.steps[:-1])
+        model = model.steps[-1][1]
+    return front, model
+
+
+def _flat(steps: Sequence[tuple[str, Any]]) -> list[Any]:
+    """Steps without those that do nothing, and those of pipelines among them."""
+    found: list[Any] = []
+    for _, step in steps:
+        if step is not None and not isinstance(step, str):
+            found += _flat(step.steps) if hasattr(step, "steps") else [step]
+    return found
+
+
+def transformed(front: Sequence[Any], X: Any) -> Any:
+    """Rows as they leave the steps."""
+    for step in front:
+        X = step.transform(X)
+    return X
+
+
+def takes_texts(front: Sequence[Any]) -> bool:
+    """Whether each row is one text, which has no columns."""
+    tags = get_tags(front[0]).input_tags if front else None
+    return tags is not None and tags.string and not tags.two_d_array
+
+
+# ------------------------------------------------------------------------ names
+
+
+def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
+    """Names of the features that a fitted learner sees.
+
+    Parameters
+    ----------
+    model : estimator
+        As in `take_apart`.
+    given : sequence of str, optional
+        By default the names that the learner was fitted to, then those of the steps in front
+        (``get_feature_names_out``), then numbers of columns.
+
+    Raises
+    ------
+    ValueError
+        If the given names are not one for each feature.
+    """
+    return names_after(*take_apart(model), given)
+
+
+def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None) -> list[str]:
+    """As `feature_names`, of a model taken apart."""
+    d = learner.n_features_in_
+    if given is not None:
+        names = [*map(str, given)]
+        if len(names) != d:
+            raise ValueError(
+                f"feature_names must have one name for each of {d} features; found {len(names)}"
+            )
+        return names
+    if hasattr(learner, "feature_names_in_"):
+        return [*map(str, learner.feature_names_in_)]
+    found = _names_out(front, None)
+    return found if found is not None and len(found) == d else numbered(d)
+
+
+def numbered(n: int) -> list[str]:
+    """Names of columns that have none."""
+    return [f"column {j}" for j in range(n)]
+
+
+def _names_out(front: Sequence[Any], names: list[str] | None) -> list[str] | None:
+    """Names of the columns behind some steps; None if they are unknown."""
+    for step in front:
+        if names is None and not hasattr(step, "feature_names_in_"):
+            n = getattr(step, "n_features_in_", None)
+            names = None if n is None else numbered(n)
+        if type(step).__name__ == "ColumnTransformer":
+            names = _names_of_parts(step, names)
+        elif hasattr(step, "get_feature_names_out"):
+            given = None if names is None else np.array(names, dtype=object)
+            names = [*map(str, step.get_feature_names_out(given))]
+        else:  # HashingVectorizer
+            names = None
+    return names
+
+
+def _names_of_parts(step: Any, names: list[str] | None) -> list[str]:
+    try:
+        given = None if names is None else np.array(names, dtype=object)
+        return [*map(str, step.get_feature_names_out(given))]
+    except (AttributeError, ValueError):
+        # A part without names, or the same names from two parts: say which part it is.
+        found: list[str] = []
+        for name, part in _parts(step):
+            width = _width(step.output_indices_[name])
+            own = _names_out(_flat([("", part)]), None)
+            own = own if own is not None and len(own) == width else numbered(width)
+            found += [f"{name}__{one}" for one in own]
+        return found
+
+
+# ------------------------------------------------------------------------ values
+
+
+class Display:
+    """Values of features as users know them: before scaling, where a column stays a column.
+
+    Parameters
+    ----------
+    front : sequence of transformers
+        Fitted.
+    """
+
+    def __init__(self, front: Sequence[Any]) -> None:
+        n = len(front)
+        while n and (_is_scaler(front[n - 1]) or hasattr(front[n - 1], "get_support")):
+            n -= 1
+        self._head, self._tail = front[:n], front[n:]
+        first = front[0] if n == 1 else None
+        self._split = first if type(first).__name__ == "ColumnTransformer" else None
+
+    @property
+    def scales(self) -> bool:
+        """Whether shown values are others than those that the learner sees."""
+        return bool(self._tail) or (
+            self._split is not None
+            and any(Display(_flat([("", part)])).scales for _, part in _parts(self._split))
+        )
+
+    def values(self, X: Any) -> Floats:
+        """Values of rows, dense, of the columns that the learner sees."""
+        if self._split is None:
+            shown = _dense(transformed(self._head, X))
+        else:
+            shown = self._of_parts(self._split, X)
+        for step in self._tail:
+            if not _is_scaler(step):
+                shown = shown[:, step.get_support()]
+        return shown
+
+    def _of_parts(self, step: Any, X: Any) -> Floats:
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        shown = np.empty((n_rows, max(one.stop for one in step.output_indices_.values())))
+        for name, part, columns in step.transformers_:
+            where = step.output_indices_[name]
+            if _width(where):
+                own = _safe_indexing(X, _labels(step, columns, X), axis=1)
+                front = [] if isinstance(part, str) else _flat([("", part)])
+                shown[:, where] = Display(front).values(own)
+        return shown
+
+    def before(self, values: Floats) -> Floats:
+        """Values of one row that the learner sees, as `values` shows them."""
+        place = np.arange(values.size)
+        for step in reversed(self._tail):
+            if _is_scaler(step):
+                values = np.asarray(step.inverse_transform(values[np.newaxis]))[0]
+                continue
+            support = np.flatnonzero(step.get_support())
+            whole = np.zeros(step.get_support().size)
+            whole[support] = values
+            values, place = whole, support[place]
+        if self._split is not None:
+            values = values.copy()
+            for name, part in _parts(self._split):
+                where = self._split.output_indices_[name]
+                values[where] = Display(_flat([("", part)])).before(values[where])
+        return values[place]
+
+
+def _is_scaler(step: Any) -> bool:
+    """Whether each column of rows is scaled for itself, and can be scaled back."""
+    if type(step).__name__ == "FunctionTransformer":
+        return step.func is None and step.inverse_func is None
+    scales = isinstance(step, OneToOneFeatureMixin) and hasattr(step, "inverse_transform")
+    return scales and not hasattr(step, "categories_")
+
+
+def _parts(step: Any) -> list[tuple[str, Any]]:
+    """Names and transformers of a ColumnTransformer that leave columns."""
+    return [
+        (name, part)
+        for name, part, _ in step.transformers_
+        if not isinstance(part, str) and _width(step.output_indices_[name])
+    ]
+
+
+def _width(where: slice) -> int:
+    return int(where.stop - where.start)
+
+
+def _labels(step: Any, columns: Any, X: Any) -> Any:
+    """Columns of a part: their names, where both the step and the rows know them."""
+    if not hasattr(X, "columns") or not hasattr(step, "feature_names_in_"):
+        return columns
+    texts = columns if isinstance(columns, list | tuple) else [columns]
+    if isinstance(columns, slice) or any(isinstance(one, str) for one in texts):
+        return columns
+    found = step.feature_names_in_[columns]
+    return found if isinstance(found, str) else [*found]
+
+
+def _dense(X: Any) -> NDArray[np.float64]:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

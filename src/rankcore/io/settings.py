@@ -1,0 +1,102 @@
+"""Parameters of the steps in front of a learner as JSON values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rankcore.io.text_arrays import LARGEST, TIMES
+
+_BUILTIN = {"float": float, "int": int, "bool": bool}
+
+
+def encode_setting(owner: str, name: str, value: Any) -> Any:
+    """Encode a parameter of a step; raise TypeError if that requires pickling.
+
+    Parameters
+    ----------
+    owner : str
+        Class of the step, for messages.
+    name : str
+    value : object
+    """
+    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+
+    def each(values: Any) -> list[Any]:
+        return [encode_setting(owner, name, one) for one in values]
+
+    if isinstance(value, list):
+        return each(value)
+    if isinstance(value, tuple):
+        return {"tuple": each(value)}
+    if isinstance(value, set | frozenset):
+        return {type(value).__name__: each(sorted(value, key=repr))}
+    if isinstance(value, slice):
+        return {"slice": each([value.start, value.stop, value.step])}
+    if isinstance(value, np.ndarray) and value.ndim <= 1 and value.dtype.kind in "biufOU":
+        return {"array": each(value.tolist()), "dtype": value.dtype.str.lstrip("<>|=")}
+    if isinstance(value, dict) and name == "transformer_weights":
+        return {"dict": [each(pair) for pair in value.items()]}
+    if isinstance(value, np.dtype) and value.kind in "biuf":
+        return {"dtype": value.newbyteorder("=").name}
+    if name == "dtype" and isinstance(value, type):
+        if value in _BUILTIN.values():
+            return {"type": f"builtin {value.__name__}"}
+        if issubclass(value, np.generic) and np.dtype(value).kind in "biuf":
+            return {"type": np.dtype(value).name}
+    return _refuse(owner, name, value)
+
+
+def _refuse(owner: str, name: str, value: Any) -> Any:
+    what = f"{owner}({name}={value!r})"
+    if callable(value):
+        raise TypeError(
+            f"{what} is code, which model files do not hold: use a setting that is none, or save "
+            "with pickle or joblib"
+        )
+    raise TypeError(f"{what} cannot be written to a model file: use pickle or joblib")
+
+
+def decode_setting(value: Any) -> Any:
+    """Decode a parameter from the result of `encode_setting`.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError
+        If it is no such result.
+    """
+    if isinstance(value, list):
+        return [decode_setting(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"array", "dtype"}:
+        kind = np.dtype(value["dtype"])
+        found = decode_setting(value["array"])
+        # Strings of NumPy are as wide as the longest: no wider than that, nor many times the text.
+        if kind.kind not in "biufOU" or (
+            kind.kind == "U" and kind.itemsize * len(found) > LARGEST + TIMES * sum(map(len, found))
+        ):
+            raise ValueError(f"its setting is an array of {value['dtype']!r}")
+        return np.array(found, dtype=kind)
+    ((name, inside),) = value.items()
+    if name == "number":
+        return float(inside)
+    if name in ("dtype", "type"):
+        if name == "type" and inside.startswith("builtin "):
+            return _BUILTIN[inside.removeprefix("builtin ")]
+        dtype = np.dtype(inside)
+        if dtype.kind not in "biuf":
+            raise ValueError(f"its setting is the type {inside!r}")
+        return dtype if name == "dtype" else dtype.type
+    parts = [decode_setting(one) for one in inside]
+    if name == "dict":
+        return {key: one for key, one in parts}
+    make: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+    return slice(*parts) if name == "slice" else make[name](parts)

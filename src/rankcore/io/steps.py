@@ -1,0 +1,326 @@
+"""The steps in front of a learner in a model file: what each class has learned, and no code.
+
+Only settings, words and numbers are written. What scikit-learn keeps besides is made anew from
+them, so that files do not depend on its release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.io.columns import Part, describe_columns, restore_columns, restored_parts
+from rankcore.io.encoders import describe_encoder, restore_encoder
+from rankcore.io.scaled import LEARNED, describe_scaler, restore_scaler
+from rankcore.io.settings import decode_setting, encode_setting
+from rankcore.io.vectorizers import (
+    as_given,
+    describe_tfidf,
+    describe_vectorizer,
+    given_terms,
+    restore_tfidf,
+    restore_vectorizer,
+)
+
+Arrays = Mapping[str, NDArray[Any]]
+# Steps of one file, those within others included: each takes memory beyond its bytes.
+MOST_STEPS = 1000
+NAMES = "feature_names"
+# Parameters that some releases of scikit-learn have, and that change nothing.
+_PASSING = ("force_int_remainder_cols",)
+
+
+class Restored(NamedTuple):
+    """A step, and the number of columns that leave it."""
+
+    step: Any
+    width: int
+
+
+def _nothing(step: Any, prefix: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    return {}, {}
+
+
+def _keeps_width(step: Any, facts: Any, arrays: Arrays, prefix: str) -> int:
+    return int(step.n_features_in_)
+
+
+def _hashed_width(step: Any, facts: Any, arrays: Arrays, prefix: str) -> int:
+    if type(step.n_features) is not int or not 1 <= step.n_features < 2**31:
+        raise ValueError(f"its HashingVectorizer has n_features={step.n_features!r}")
+    return step.n_features
+
+
+Describe = Callable[[Any, str], tuple[dict[str, Any], dict[str, NDArray[Any]]]]
+Restore = Callable[[Any, Any, Arrays, str], int]
+# Module, what describes and restores the state of each class; the latter returns its width.
+_KINDS: dict[str, tuple[str, Describe, Restore]] = {
+    **{name: ("preprocessing", describe_scaler, restore_scaler) for name in LEARNED},
+    "OneHotEncoder": ("preprocessing", describe_encoder, restore_encoder),
+    "FunctionTransformer": ("preprocessing", _nothing, _keeps_width),
+    "CountVectorizer": ("feature_extraction.text", describe_vectorizer, restore_vectorizer),
+    "TfidfVectorizer": ("feature_extraction.text", describe_vectorizer, restore_vectorizer),
+    "HashingVectorizer": ("feature_extraction.text", _nothing, _hashed_width),
+    "TfidfTransformer": ("feature_extraction.text", describe_tfidf, restore_tfidf),
+}
+KEPT = (*_KINDS, "ColumnTransformer", "Pipeline")
+_TEXTS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
+
+
+def class_of(name: Any) -> Any:
+    """The class of a step by its name; None if model files do not hold it."""
+    from importlib import import_module
+
+    homes = {"ColumnTransformer": "compose", "Pipeline": "pipeline"}
+    homes |= {kind: module for kind, (module, _, _) in _KINDS.items()}
+    if name not in homes:
+        return None
+    return getattr(import_module(f"sklearn.{homes[name]}"), name)
+
+
+def check_step(step: Any) -> None:
+    """Raise TypeError unless model files hold the class of a step."""
+    name = type(step).__name__
+    if class_of(name) is not type(step):
+        raise TypeError(
+            f"save takes pipelines of {', '.join(KEPT)} and a learner; found {name}: use pickle or "
+            "joblib"
+        )
+
+
+def names_of_steps(facts: Any) -> list[str]:
+    """Classes in the description of steps, those within others included."""
+    if isinstance(facts, str):
+        return []
+    found = [facts["class"]] if facts["class"] not in ("ColumnTransformer", "Pipeline") else []
+    if facts["class"] == "ColumnTransformer":
+        found.append("ColumnTransformer")
+    inside = [one[1] for one in (*facts.get("steps", ()), *facts.get("transformers", ()))]
+    for one in (*inside, facts.get("remainder", "drop")):
+        found += names_of_steps(one)
+    return found
+
+
+# ------------------------------------------------------------------------ describing
+
+
+def describe_step(
+    step: Any, prefix: str, arrays: dict[str, Any], *, fitted: bool = True
+) -> dict[str, Any] | str:
+    """Facts of a step as JSON values; its arrays are added under names that begin with a prefix.
+
+    Parameters
+    ----------
+    step : transformer, or "passthrough" or "drop"
+    prefix : str
+    arrays : dict
+    fitted : bool
+        Whether to describe what it has learned, too.
+
+    Raises
+    ------
+    TypeError
+        If it is of another class, or has a parameter that cannot be written without pickling.
+    """
+    if step is None or isinstance(step, str):
+        return step or "passthrough"
+    check_step(step)
+    name = type(step).__name__
+    facts: dict[str, Any] = {"class": name}
+    params = dict(step.get_params(deep=False))
+    if name == "Pipeline":
+        facts["steps"] = [
+            [one, describe_step(part, f"{prefix}{i}.", arrays, fitted=fitted)]
+            for i, (one, part) in enumerate(params.pop("steps"))
+        ]
+        del params["memory"]  # a place on this machine
+    elif name == "ColumnTransformer":
+        facts |= describe_columns(step, prefix, arrays, fitted, describe_step)
+        del params["transformers"], params["remainder"]
+    elif name in _TEXTS and params["input"] != "content":
+        raise TypeError(
+            f"{name}(input={params['input']!r}) reads files by name, which a model of a file must "
+            "not: use input='content'"
+        )
+    own = _described_vocabulary(step, params, prefix, arrays, fitted)
+    facts["params"] = {key: encode_setting(name, key, value) for key, value in params.items()}
+    output = getattr(step, "_sklearn_output_config", {}).get("transform")
+    if output is not None:
+        facts["output"] = output
+    if not fitted:
+        return facts | own
+    if hasattr(step, "n_features_in_") and name != "Pipeline":
+        facts["n_features"] = int(step.n_features_in_)
+    if NAMES + "_in_" in vars(step):
+        arrays[prefix + NAMES] = np.array([*map(str, step.feature_names_in_)], dtype=object)
+    if name in _KINDS:
+        learned, numbers = _KINDS[name][1](step, prefix)
+        facts |= learned
+        arrays |= numbers
+    return facts | own
+
+
+def _described_vocabulary(
+    step: Any, params: dict[str, Any], prefix: str, arrays: dict[str, Any], fitted: bool
+) -> dict[str, Any]:
+    """A vocabulary that was given, which is that of the fitted step again."""
+    given = params.get("vocabulary")
+    if given is None:
+        return {}
+    del params["vocabulary"]
+    kind, terms = given_terms(given)
+    if fitted:
+        if terms != sorted(step.vocabulary_, key=step.vocabulary_.__getitem__):
+            raise TypeError(f"{type(step).__name__}(vocabulary=) is not the one it was fitted with")
+        return {"vocabulary": kind}
+    return {"vocabulary": kind, "terms": terms}
+
+
+# ------------------------------------------------------------------------ restoring
+
+
+def restore_step(facts: Any, arrays: Arrays | None, prefix: str, left: list[int]) -> Restored:
+    """Restore a step from the result of `describe_step`.
+
+    Parameters
+    ----------
+    facts : dict
+    arrays : mapping, or None
+        None: the step was not fitted.
+    prefix : str
+    left : list of one int
+        How many more steps there may be; counted down.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the facts or arrays are not those of a step.
+    """
+    left[0] -= 1
+    if left[0] < 0:
+        raise ValueError(f"it has more than {MOST_STEPS} steps")
+    if isinstance(facts, str):
+        if facts not in ("passthrough", "drop"):
+            raise ValueError(f"its step {facts!r} is unknown")
+        return Restored(facts, -1)
+    name = facts["class"]
+    kind = class_of(name)
+    if kind is None:
+        raise ValueError(f"its step {name!r} is unknown here; a newer rankcore may know it")
+    parts: list[Part] = []
+    if name == "Pipeline":
+        found = _restored_pipeline(kind, facts, arrays, prefix, left)
+    elif name == "ColumnTransformer":
+
+        def restore_part(one: Any, its: Arrays | None, under: str) -> Part:
+            return restore_step(one, its, under, left)
+
+        given, parts = restored_parts(facts, arrays, prefix, restore_part)
+        step = kind(given[:-1], remainder=given[-1][1], **_params(kind, facts))
+        found = Restored(step, sum(width for _, width in parts if width > 0))
+    else:
+        step = kind(**_params(kind, facts))
+        if name in _TEXTS and step.input != "content":
+            raise ValueError(f"its {name} reads files")
+        found = Restored(step, -1)
+        if "vocabulary" in facts and arrays is None:
+            step.vocabulary = as_given(facts["vocabulary"], facts["terms"])
+    if "output" in facts:
+        found.step.set_output(transform=facts["output"])
+    if arrays is None or name == "Pipeline":
+        return found
+    step = found.step
+    if "n_features" in facts:
+        step.n_features_in_ = _count(facts["n_features"])
+    if prefix + NAMES in arrays:
+        step.feature_names_in_ = arrays[prefix + NAMES]
+        if step.feature_names_in_.shape != (step.n_features_in_,):
+            raise ValueError(f"its feature names do not fit its {name}")
+    if name == "ColumnTransformer":
+        restore_columns(step, parts, facts, arrays, prefix)
+        return found
+    width = _KINDS[name][2](step, facts, arrays, prefix)
+    return Restored(step, width)
+
+
+def _params(kind: Any, facts: Any) -> dict[str, Any]:
+    params = {key: decode_setting(one) for key, one in facts["params"].items()}
+    code = [key for key, one in params.items() if callable(one) and key != "dtype"]
+    if code:
+        raise ValueError(f"its {facts['class']} has code as its parameter {code[0]}")
+    known = kind._get_param_names()
+    for key in _PASSING:
+        if key not in known:
+            params.pop(key, None)
+    unknown = sorted(params.keys() - known)
+    if unknown:
+        raise ValueError(
+            f"its {facts['class']} has the parameter {unknown[0]}, which this scikit-learn does "
+            "not know"
+        )
+    return params
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**31:
+        raise ValueError(f"a step of it has {value!r} features")
+    return value
+
+
+def _restored_pipeline(
+    kind: Any, facts: Any, arrays: Arrays | None, prefix: str, left: list[int]
+) -> Restored:
+    steps, width = [], -1
+    for i, (name, one) in enumerate(facts["steps"]):
+        step, width = _next(one, arrays, f"{prefix}{i}.", left, width)
+        steps.append((str(name), step))
+    return Restored(kind(steps, **_params(kind, facts)), width)
+
+
+def _next(facts: Any, arrays: Arrays | None, prefix: str, left: list[int], width: int) -> Restored:
+    """A step behind another one, from which so many columns come; -1 are any."""
+    found = restore_step(facts, arrays, prefix, left)
+    if isinstance(found.step, str):
+        return Restored(found.step, width)
+    takes, name = getattr(found.step, "n_features_in_", width), type(found.step).__name__
+    if width >= 0 and (takes != width or name in _TEXTS):
+        raise ValueError(f"its {name} does not take the {width} columns of the step before it")
+    return found
+
+
+# ------------------------------------------------------------------------ all steps of a pipeline
+
+
+def describe_front(
+    steps: Sequence[tuple[str, Any]], *, fitted: bool = True
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Facts and arrays of the steps in front of a learner, and the name of its own step."""
+    arrays: dict[str, Any] = {}
+    facts = [
+        [name, describe_step(step, f"steps.{i}.", arrays, fitted=fitted)]
+        for i, (name, step) in enumerate(steps[:-1])
+    ]
+    return {"steps": facts, "learner": steps[-1][0]}, arrays
+
+
+def restore_front(facts: Any, arrays: Arrays | None, learner: Any) -> Any:
+    """The pipeline from the result of `describe_front`, around its learner.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the facts or arrays are not those of steps that fit each other and the learner.
+    """
+    from sklearn.pipeline import Pipeline
+
+    left, steps, width = [MOST_STEPS], [], -1
+    for i, (name, one) in enumerate(facts["steps"]):
+        step, width = _next(one, arrays, f"steps.{i}.", left, width)
+        steps.append((str(name), step))
+    takes = getattr(learner, "n_features_in_", width)
+    if arrays is not None and 0 <= width != takes:
+        raise ValueError(f"{width} columns leave its steps, and its learner takes {takes}")
+    return Pipeline([*steps, (str(facts["learner"]), learner)])
