@@ -16,6 +16,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Let scikit-learn check NumPy's arrays under array API dispatch, which it skips otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "check_array_api_input" in item.name:
+            patch.setenv("SCIPY_ARRAY_API", "1")
+        return (yield)
+
+
 @pytest.fixture(scope="module")
 def client():
     """A Dask cluster of two workers in this process."""
