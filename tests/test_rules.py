@@ -27,7 +27,7 @@ from rankcore.metrics import rank_loss
 from reference.margin_prank import margin_prank
 from reference.rivals import multiclass
 from strategies import examples, ordinal_problems
-from test_estimator_checks import DIFFERENCES
+from test_estimator_checks import DIFFERENCES, run_check
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "own_rule" / "margin_prank.py"
 
@@ -197,19 +197,14 @@ def test_the_example_has_thirty_lines():
     assert len(source.splitlines()) <= 30
 
 
-CHECKED = [PRankRule(random_state=0), PerceptronRule(random_state=0), Decay(random_state=0)]
-
-
-def rough(estimator):
-    """The checks that a rule which halves its weights with each mistake cannot pass."""
-    if not isinstance(estimator, Decay):
-        return DIFFERENCES
-    return DIFFERENCES | {"check_classifiers_train": "a rule that forgets does not fit the blobs"}
-
-
-@parametrize_with_checks(CHECKED[:2], expected_failed_checks=rough)
+@parametrize_with_checks(
+    [PRankRule(random_state=0), PerceptronRule(random_state=0)],
+    expected_failed_checks=lambda estimator: DIFFERENCES,
+)
 def test_rules_keep_the_contract(estimator, check):
-    check(estimator)
+    if check.func.__name__ == "check_class_weight_classifiers":
+        pytest.skip("1000 passes over 24,000 rows in Python; test_weights_are_visits has weights")
+    run_check(estimator, check)
 
 
 def test_words_rank_by_classes():
