@@ -73,7 +73,7 @@ def strings(*words):
             {},
             "an array of",
         ),
-        (put("dtype", {"dtype": "(1000,1000,1000)f8"}, of="params"), {}, "is the type"),
+        (put("dtype", {"dtype": "(1000,1000)f8"}, of="params"), {}, "is the type"),
         (put("input", "filename", of="params"), {}, "reads files"),
         (put("evil", 1, of="params"), {}, "does not know"),
         (put("norm", {"slices": [1]}, of="params"), {}, ""),

@@ -212,9 +212,9 @@ def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
             # Normalisers divide by a number of single precision.
             if power > MOST_DOUBLINGS or np.ldexp(np.abs(wanted).max(), power) > LARGEST:
                 raise Refused(
-                    f"solr cannot express the threshold {wanted[~kept][0]!r} of the feature "
+                    f"solr cannot express the threshold {float(wanted[~kept][0])!r} of the feature "
                     f"{names[feature]!r}, to which it adds 1e-6 in single precision: its "
-                    f"thresholds, up to {wanted[np.abs(wanted).argmax()]!r}, are too far apart for "
+                    f"thresholds, up to {float(np.abs(wanted).max())!r}, are too far apart for "
                     "one scale"
                 )
         found[feature] = 2.0**power
