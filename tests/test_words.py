@@ -264,7 +264,7 @@ def outputs(learner, y, classes):
 
 
 def self_trained(learner, y, classes):
-    labels = np.asarray(y, dtype=int if classes is None else object)
+    labels = np.array(y, dtype=int if classes is None else object)
     labels[::3] = -1  # unlabelled
     found = SelfTrainingClassifier(learner).fit(X, labels)
     return [*ranks_of(found.predict(X), classes), *by_rank(found.predict_proba(X), classes).ravel()]
