@@ -23,7 +23,7 @@ WORDS = [
     "3d",
     "well-made",
     "ÉCRAN",
-    "ende",
+    "finale",
     "ﬁn",
     "the",
     "and",
