@@ -77,18 +77,20 @@ def solr(text, rows, names):
     listed = [feature["name"] for feature in model["features"]]
     assert {*listed} <= {*names}
     values = columns(rows, names)
+    for feature in model["features"]:  # before a model of either kind sees them
+        if "norm" in feature:
+            norm = feature["norm"]
+            assert norm["class"] == "org.apache.solr.ltr.norm.StandardNormalizer"
+            average, deviation = F(norm["params"]["avg"]), F(norm["params"]["std"])
+            assert deviation > 0
+            with np.errstate(over="ignore"):  # infinite, as in Java
+                scaled = (values[feature["name"]] - average) / deviation
+            values[feature["name"]] = scaled.astype(F)
     if kind == "LinearModel":
         assert {*listed} == model["params"]["weights"].keys()
         score = np.zeros(len(rows), dtype=F)
-        for feature in model["features"]:
-            x = values[feature["name"]]
-            if "norm" in feature:
-                norm = feature["norm"]
-                assert norm["class"] == "org.apache.solr.ltr.norm.StandardNormalizer"
-                average, deviation = F(norm["params"]["avg"]), F(norm["params"]["std"])
-                assert deviation > 0
-                x = ((x - average) / deviation).astype(F)
-            score = (score + x * F(model["params"]["weights"][feature["name"]])).astype(F)
+        for name in listed:
+            score = (score + values[name] * F(model["params"]["weights"][name])).astype(F)
         return score
     assert kind == "MultipleAdditiveTreesModel"
 
