@@ -451,8 +451,9 @@ def run(args):
         for one in known
         if one["outcome"] != "stalled"
     }
-    if tried(*tests.chosen(sorted(tests.seconds)[::50], *LIMITS[1])) != "survived":
-        sys.exit(f"tests fail without a mutant: {LOG}")
+    outcome = tried(*tests.chosen(sorted(tests.seconds)[::50], *LIMITS[1]))
+    if outcome != "survived":
+        sys.exit(f"{outcome} without a mutant: see {LOG}")
     for path, line, text in sample(args):
         original, name = path.read_text(), path.relative_to(TREE / "src").as_posix()
         change = difference(original, text)
