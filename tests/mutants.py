@@ -422,11 +422,11 @@ def tried(chosen, seconds):
         end(child)
     if done[0] == 0:
         os.waitpid(child, 0)
-        return "hung"
+        return "stalled"  # too little processor time: says nothing
     status = os.waitstatus_to_exitcode(done[1])
     # 1: a test failed; 2 and 4: a test module could not be imported; -9: processor time ended.
     outcomes = {0: "survived", 1: "killed", 2: "killed", 4: "killed", -signal.SIGKILL: "hung"}
-    return outcomes.get(status, f"pytest exits with {status}")
+    return outcomes.get(status, "crashed" if status < 0 else f"pytest exits with {status}")
 
 
 def prepare():
@@ -449,9 +449,11 @@ def run(args):
     done = {
         (one["file"], one["change"]): one["of"] if one["outcome"] == "survived" else None
         for one in known
+        if one["outcome"] != "stalled"
     }
-    if tried(*tests.chosen(sorted(tests.seconds)[::50], *LIMITS[1])) != "survived":
-        sys.exit(f"tests fail without a mutant: {LOG}")
+    outcome = tried(*tests.chosen(sorted(tests.seconds)[::50], *LIMITS[1]))
+    if outcome != "survived":
+        sys.exit(f"{outcome} without a mutant: see {LOG}")
     for path, line, text in sample(args):
         original, name = path.read_text(), path.relative_to(TREE / "src").as_posix()
         change = difference(original, text)
@@ -461,13 +463,13 @@ def run(args):
             found = tests.of_kernels(affected)
         else:
             found = tests.of_line(path.relative_to(PACKAGE).as_posix(), line)
-        if done.get((name, change), len(found)) in {None, len(found)} and (name, change) in done:
+        if done.get((name, change), -1) in {None, len(found)}:
             continue
         begun = sum(os.times()[:4])  # processor time, of children too
         built = [file for one in affected for file in PACKAGE.glob(f"_ext/{one}.*so")]
         kept = {file: file.read_bytes() for file in built}
-        path.write_text(text)
         try:
+            path.write_text(text)
             if kernel and not compile_kernels(affected):
                 outcome, passed = "does not compile", 0
             else:

@@ -485,6 +485,23 @@ def test_a_journal_needs_keys_that_last(tmp_path):
         PreferenceRanker(lambda u, v: True, journal=Journal(tmp_path / "text")).rank([1, 2])
 
 
+def test_items_whose_answers_are_missing_stay_at_the_pivot_of_quicksort():
+    met = []
+
+    def asked(a, b):
+        met.append((a, b))
+        return a < b
+
+    ranker = PreferenceRanker(asked, method="quicksort", max_calls=5, random_state=0)
+    found = ranker.rank(list(range(10)))
+    (pivot,) = set(met[0]).intersection(*met[1:])
+    others = {item for pair in met for item in pair} - {pivot}
+    before = {item for item in others if item < pivot}
+    assert 0 < len(before) < 5
+    assert set(found[: len(before)]) == before
+    assert set(found[-(5 - len(before)) :]) == others - before
+
+
 @pytest.mark.parametrize("concurrency", [2, 4])
 def test_a_wrong_answer_among_others_loses_none_of_them(concurrency, tmp_path):
     first = threading.Event()
