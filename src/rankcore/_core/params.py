@@ -140,7 +140,8 @@ class Constrained:
 
     def _check_declared(self, *names: str) -> None:
         """Raise on a parameter outside its declared range: on one of these, or on any."""
-        declared, found = _declared_by(type(self)), vars(self)
+        learner: type = type(self)
+        declared, found = _declared_by(learner), vars(self)
         for name in names or declared:
             if name in found:
                 declared[name](found[name], name)

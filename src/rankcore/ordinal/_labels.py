@@ -12,6 +12,10 @@ from rankcore._core.params import optional
 from rankcore._core.warning import warn
 
 
+def _check_given(classes: Any, _: str) -> None:
+    check_classes(classes)
+
+
 class RankedLabels:
     """The labels of a fitted ordinal learner. Not public: learners inherit it.
 
@@ -19,7 +23,7 @@ class RankedLabels:
     ``classes_`` says; that of the ranks is in ``ranks_``. Of numbers the two are the same.
     """
 
-    _constraints: ClassVar = {"classes": optional(lambda value, name: check_classes(value))}
+    _constraints: ClassVar = {"classes": optional(_check_given)}
     classes: Any
     ranks_: NDArray[Any]
 
