@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from rankcore._core.front import take_apart
+from rankcore._core.front import take_apart, transformed
 from rankcore._core.inputs import as_rows, encode
 from rankcore._core.numbers import Floats
 from rankcore.ordinal._labels import is_rising
@@ -88,10 +88,9 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
         If it has neither.
     """
     model = thawed(model)
-    steps = getattr(model, "steps", None)
-    if steps is not None:
-        X = model[:-1].transform(X) if len(steps) > 1 else X
-        model = steps[-1][1]
+    if hasattr(model, "steps"):
+        front, model = take_apart(model)
+        X = transformed(front, X)
     if hasattr(model, "project"):
         return np.asarray(model.project(X), dtype=np.float64)
     if not hasattr(model, "decision_function"):
