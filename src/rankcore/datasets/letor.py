@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -334,6 +335,12 @@ def load(
 def _load_several(sources: list[Source] | tuple[Source, ...], options: Options) -> LetorData:
     from rankcore.datasets.text_rows import text_blocks  # with what learns from rows on disk
 
+    for source in sources:
+        if not (isinstance(source, str | os.PathLike) or hasattr(source, "read")):
+            raise TypeError(
+                "expected a path or a file opened in binary mode, found "
+                f"{type(source).__name__} in a list"
+            )
     rows = Collected(options)
     for block, _ in text_blocks(sources, options):
         rows.add(block, 0, block.n_rows)
