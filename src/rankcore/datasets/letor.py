@@ -228,9 +228,9 @@ def load_letor(
     options = Options(
         n_features, dtype, dense, zero_based, docid, comments, ensure_all_finite, n_jobs
     )
-    if isinstance(source, list | tuple):
-        return _load_several(source, options)
-    return load(source, options)
+    if isinstance(source, str) or not isinstance(source, Sequence):
+        return load(source, options)
+    return _load_several(source, options)
 
 
 def iter_letor(
