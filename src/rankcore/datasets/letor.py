@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -148,7 +148,7 @@ def _column(key: str, found: dict[int, str], n_rows: int) -> np.ndarray:
 
 
 def load_letor(
-    source: Source | list[Source] | tuple[Source, ...],
+    source: Source | Sequence[Source],
     *,
     n_features: int | None = None,
     dtype: Any = np.float64,
@@ -332,7 +332,7 @@ def load(
         return LetorData(*rows.finish())
 
 
-def _load_several(sources: list[Source] | tuple[Source, ...], options: Options) -> LetorData:
+def _load_several(sources: Sequence[Source], options: Options) -> LetorData:
     from rankcore.datasets.text_rows import text_blocks  # with what learns from rows on disk
 
     for source in sources:
