@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from functools import lru_cache
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -140,14 +139,12 @@ class Constrained:
 
     def _check_declared(self, *names: str) -> None:
         """Raise on a parameter outside its declared range: on one of these, or on any."""
-        learner: type = type(self)
-        declared, found = _declared_by(learner), vars(self)
+        declared, found = _declared_by(type(self)), vars(self)
         for name in names or declared:
             if name in found:
                 declared[name](found[name], name)
 
 
-@lru_cache(maxsize=100)
 def _declared_by(learner: type) -> dict[str, Constraint]:
     """The constraints of a class and its bases."""
     declared: dict[str, Constraint] = {}
