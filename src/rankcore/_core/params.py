@@ -146,11 +146,14 @@ class Constrained:
 
 
 def _declared_by(learner: type) -> dict[str, Constraint]:
-    """The constraints of a class and its bases."""
-    declared: dict[str, Constraint] = {}
-    for base in reversed(learner.__mro__):
-        declared |= vars(base).get("_constraints", {})
-    return declared
+    """The constraints of a class and its bases, merged once."""
+    merged: dict[str, Constraint] | None = vars(learner).get("_merged_constraints")
+    if merged is None:
+        merged = {}
+        for base in reversed(learner.__mro__):
+            merged |= vars(base).get("_constraints", {})
+        learner._merged_constraints = merged  # type: ignore[attr-defined]
+    return merged
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
