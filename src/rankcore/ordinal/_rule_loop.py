@@ -129,7 +129,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         ``weights_sums``, to which an update adds (examples seen before) * change.
         """
         predicted: list[int] = []
-        here = vars(self)
+        here = self.__dict__
         arrays = {name: here[name] for name in here["_arrays"]}
         for row in order.tolist():
             x = row_of(rows, row)
