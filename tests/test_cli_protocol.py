@@ -8,6 +8,8 @@ import json
 import os
 import re
 import shlex
+import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ import rankcore as rc
 pytest.importorskip("typer", reason="the command line needs the cli extra")
 pytest.importorskip("rich", reason="the command line needs the cli extra")
 
-from rankcore.datasets import load_letor, read_run
+from rankcore.datasets import dump_letor, load_letor, read_run
 from rankcore.metrics import evaluate
 from test_cli import as_svmlight, fail, make_examples, run, succeed
 
@@ -225,6 +227,39 @@ def test_search_among_learners_of_labels(labels, tmp_path):
     assert "no parameters to draw for voted-prank" in fail(*arguments, "--model", "voted-prank")
 
 
+def test_search_tries_each_family_that_fits_the_time(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    dump_letor(X, np.digitize(np.hypot(*X.T), [0.7, 1.2, 1.7]), tmp_path / "rings")
+    module = sys.modules["rankcore.cli.commands.tune"]
+    arguments = ["tune", tmp_path / "rings", "-o", tmp_path / "best", "--folds", 2, "--json"]
+    arguments += ["--trials", tmp_path / "t.csv"]
+
+    def tried(minutes, seconds_of_kernels):
+        seconds = iter(range(10**6))
+        monkeypatch.setattr(module, "perf_counter", lambda: next(seconds))
+        plain = module._Task._measured
+
+        def measured(task, learner, drawn):
+            for _ in range(seconds_of_kernels if learner.name.startswith("kernel") else 0):
+                next(seconds)
+            return plain(task, learner, drawn)
+
+        monkeypatch.setattr(module._Task, "_measured", measured)
+        found = json.loads(succeed(*arguments, "--minutes", minutes))
+        monkeypatch.undo()
+        with open(tmp_path / "t.csv", newline="") as stream:
+            return found, Counter(trial["model"] for trial in csv.DictReader(stream))
+
+    families = {"prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff", "kernel-prank"}
+    found, trials = tried(2, 0)
+    assert set(trials) == families | {"kernel-cusum"}
+    assert found["model"].startswith("kernel")  # no line parts rings
+    found, trials = tried(5, 100)  # two trials of kernels leave less than the time of a third
+    assert trials["kernel-prank"] == trials["kernel-cusum"] == 1
+    assert trials["prank"] > 3
+
+
 def test_one_measure_to_search_by(parts, labels, tmp_path):
     arguments = ["tune", parts / "train", "-o", tmp_path / "m", "--minutes", 0.001, "--folds", 2]
     assert "P is 9 measures: choose one, such as P_5" in fail(*arguments, "-m", "P")
@@ -239,9 +274,9 @@ def test_one_measure_to_search_by(parts, labels, tmp_path):
 
 def test_every_space_draws_what_its_learner_takes():
     from rankcore.cli.registry import find_learner
-    from rankcore.cli.search_space import FOR_LABELS, FOR_QUERIES, SPACES, draw
+    from rankcore.cli.search_space import FEW, SPACES, draw, families
 
-    for name in (*SPACES, *FOR_LABELS, *FOR_QUERIES):
+    for name in (*SPACES, *families(False, FEW), *families(True, FEW)):
         rng = np.random.default_rng(0)
         for _ in range(20):
             find_learner(name).make(**draw(name, rng))._check_params()

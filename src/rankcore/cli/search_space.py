@@ -68,9 +68,18 @@ SPACES: Mapping[str, Mapping[str, Draw]] = {
         "l2_leaf": _one_of(0.0, 0.01, 0.1),
     },
 }
-# Among these, if no learner is named: fast ones that differ.
+# Among these, if no learner is named: one of each family.
 FOR_QUERIES = ("ranksvm", "pairwise", "rankboost", "rankboost-trees")
-FOR_LABELS = ("prank", "cusum", "pa-cusum", "widrow-hoff")
+FOR_LABELS = ("prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff")
+# Their cost grows with the square of the rows: a trial of so many takes some ten seconds.
+FOR_FEW_LABELS, FEW = ("kernel-prank", "kernel-cusum"), 5000
+
+
+def families(in_queries: bool, n_rows: int) -> tuple[str, ...]:
+    """The learners that are tried if none is named."""
+    if in_queries:
+        return FOR_QUERIES
+    return FOR_LABELS + (FOR_FEW_LABELS if n_rows <= FEW else ())
 
 
 def draw(name: str, rng: np.random.Generator) -> dict[str, Any]:

@@ -30,7 +30,14 @@ from rankcore.cli.options import (
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
 from rankcore.cli.scaling import Scale, ScaleOption, on_scale
-from rankcore.cli.search_space import FOR_LABELS, FOR_QUERIES, draw
+from rankcore.cli.search_space import (
+    FEW,
+    FOR_FEW_LABELS,
+    FOR_LABELS,
+    FOR_QUERIES,
+    draw,
+    families,
+)
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
@@ -56,7 +63,8 @@ def tune(
             "--model",
             metavar="NAME",
             help="Learner whose parameters are drawn (repeatable). By default "
-            f"{', '.join(FOR_QUERIES)} if every line has qid:, else {', '.join(FOR_LABELS)}.",
+            f"{', '.join(FOR_QUERIES)} if every line has qid:, else {', '.join(FOR_LABELS)}, and "
+            f"{', '.join(FOR_FEW_LABELS)} of at most {FEW} rows.",
         ),
     ] = None,
     valid: ValidOption = None,
@@ -90,7 +98,7 @@ def tune(
         if valid is not None:
             held_out = read(valid, replace(layout, features=None), bar)
             same_width(rows, held_out)
-        names = model or list(FOR_QUERIES if rows.in_queries else FOR_LABELS)
+        names = model or families(rows.in_queries, rows.X.shape[0])
         learners = [find_learner(name) for name in names]
         if _of_queries(learners, metric):
             rows.check_queries(data[0])
@@ -215,21 +223,29 @@ class _Task:
         bar: ProgressBar,
         write: Callable[[list[Any]], None],
     ) -> _Trial:
-        """Run trials until the time is over, or Ctrl-C after one trial at least."""
+        """Run trials until the time is over, or Ctrl-C after one trial at least.
+
+        A learner whose last trial took longer than the time that is left has had its last.
+        """
         from rankcore.metrics.names import greater_is_better
 
         sign = 1 if greater_is_better(self.metric) else -1
         best, count, start = None, 0, perf_counter()
+        took = dict.fromkeys([learner.name for learner in learners], 0.0)
         try:
             for learner, drawn in self._draws(learners):
                 elapsed = perf_counter() - start
-                if best is not None and elapsed >= 60 * minutes:
+                left = 60 * minutes - elapsed
+                if best is not None and (left <= 0 or min(took.values()) > left):
                     break
+                if took[learner.name] > left:
+                    continue
                 bar.working(f"trial {count + 1}", elapsed, 60 * minutes, "s")
                 begun = perf_counter()
                 value, fitted = self._measured(learner, drawn)
                 count += 1
-                seconds = f"{perf_counter() - begun:.3f}"
+                took[learner.name] = perf_counter() - begun
+                seconds = f"{took[learner.name]:.3f}"
                 write([count, learner.name, value, seconds, json.dumps(drawn)])
                 if best is None or sign * value > sign * best.value:
                     best = _Trial(count, value, learner, drawn, fitted)
