@@ -173,7 +173,7 @@ class OnlineState(LearnerState):
         return np.asarray(self.array(name) - self.array(name + "_sums") / max(self.t, 1))
 
     def averaged(self, compute: Callable[[], Any]) -> Any:
-        """What ``compute`` returns, kept until the next change."""
+        """Result of ``compute``, kept until the next change."""
         kept, version = self.averaged_at, self.version
         if kept is None or kept[0] != version:
             kept = version, compute()
@@ -200,7 +200,7 @@ class OnlineState(LearnerState):
         return False
 
     def _changes(self, name: str, columns: NDArray[Any] | None) -> Any:
-        """What learning may change of an array: an index, or None for nothing.
+        """Part of an array that learning may change: an index, or None for nothing.
 
         Parameters
         ----------

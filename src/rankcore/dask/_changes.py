@@ -44,7 +44,7 @@ class Change:
 
     @classmethod
     def of(cls, state: State, base: Change | None = None) -> Change:
-        """What a state is beside ``base``; beside zeros, if there is none.
+        """Difference of a state from ``base``; from zeros, if there is none.
 
         Whole, where that takes no more bytes. O(n_features).
         """

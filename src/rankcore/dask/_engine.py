@@ -1,4 +1,4 @@
-"""What is used of Dask, which is an extra."""
+"""Imports from Dask, which is an extra."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

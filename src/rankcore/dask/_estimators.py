@@ -1,4 +1,4 @@
-"""What learners on clusters share: fit on shards, predictions that are collections, to_local."""
+"""Base of learners on clusters: fit on shards, predictions that are collections, to_local."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Distributed:
         return self
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
-        """What a method gives for each block, as a collection of the kind of X."""
+        """Results of a method for each block, as a collection of the kind of X."""
         model = self.to_local()
         if isinstance(X, list | tuple):
             call = delayed(getattr(model, method), pure=True)

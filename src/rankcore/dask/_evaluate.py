@@ -35,7 +35,7 @@ def evaluate(
     regroup: bool = False,
     client: Client | None = None,
 ) -> Evaluation:
-    """What `rankcore.metrics.evaluate` finds, of dask collections; values of queries are merged.
+    """`rankcore.metrics.evaluate` of Dask collections; values of queries are merged.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class ExactRanker(Distributed):
     _by_length = False
 
     def _learn(self) -> WatchedLearn:
-        """What fits a model on shards."""
+        """The function that fits a model on shards."""
         raise NotImplementedError
 
     @learns

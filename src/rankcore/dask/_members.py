@@ -221,7 +221,7 @@ def cut_members(state: OnlineState, n: int) -> list[Block]:
 
 
 def without_members(state: OnlineState) -> OnlineState:
-    """What is known of the mean alone."""
+    """State of the mean without its members."""
     ours = {*BY_TILE, *BY_MEMBER}
     return OnlineState(
         {name: array for name, array in state.by_feature.items() if name not in ours},

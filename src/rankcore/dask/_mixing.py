@@ -150,7 +150,7 @@ def classes_of(model: Any, findings: Sequence[Finding], classes: Any) -> NDArray
 def weighing_of(
     model: Any, run: Run, wholes: Sequence[Any], findings: Sequence[Finding], known: NDArray[Any]
 ) -> tuple[Weighing | None, list[bool]]:
-    """What rows weigh, or None if all weigh the same; and which shards weigh anything.
+    """Weights of rows, or None if all are equal; and the shards with a weight above 0.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def learn_ordinal(
     weights: Weighing | None,
     number: int,
 ) -> Change:
-    """What has changed of a model after a pass over a shard."""
+    """Change of a model by a pass over a shard."""
     try:
         rows, ranks = as_rows(shard.X), encode(shard.y, model.ranks_)
         learner, sent = copy(model), model._state
@@ -448,7 +448,7 @@ def size_of(prepared: Prepared) -> tuple[int, int, int]:
 def learn_pairs(
     prepared: Prepared, model: Any, generator: np.random.Generator, alone: bool, number: int
 ) -> tuple[Change, np.random.Generator]:
-    """What has changed of a model after a pass over a shard, and what draws the next order."""
+    """Change of a model by a pass over a shard, and the generator of the next order."""
     try:
         rows = as_rows(prepared.X)
         learner, sent, generator = copy(model), model._state, deepcopy(generator)

@@ -33,7 +33,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is known of a shard.
+    """Facts of a shard.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ def _split_by_query(piece: Any, n_shards: int, number: int) -> list[Shard | None
 
 
 def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding | None:
-    """What is to be known of a shard before learning; None if it is empty.
+    """Facts of a shard before learning; None if it is empty.
 
     With ``nan``, values may be missing; with ``lengths``, those of rows are looked at.
     """

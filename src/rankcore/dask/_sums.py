@@ -32,7 +32,7 @@ def joined(run: Run, tasks: Sequence[Any], function: Any, what: str, most: int =
 
 
 def asked(run: Run, held: Sequence[Any], function: Any, add: Any, what: str, *args: Any) -> Any:
-    """What all shards answer together; the client joins a few answers, for a task takes longer."""
+    """Sum of the answers of all shards; the client adds a few itself, since a task costs more."""
     tasks = each(run, held, function, what, *args)
     parts = run.gather(joined(run, tasks, add, what, JOINED))
     return parts[0] if len(parts) == 1 else add(parts)

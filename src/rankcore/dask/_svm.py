@@ -37,7 +37,7 @@ from rankcore.ranking.svm._training import NewtonLearner
 
 
 class _Linear:
-    """What elements of the space are as models."""
+    """The models that elements of the space describe."""
 
     @staticmethod
     def model(w: Floats) -> LinearModel:
@@ -115,7 +115,7 @@ def _check_kind(model: Any) -> None:
 
 
 class Questions:
-    """What the optimiser asks the shards.
+    """Sums over the shards for the optimiser.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a fit on shards shows at the client: held-out rows are measured there, callbacks called."""
+"""Held-out rows and callbacks of a fit on shards, at the client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Watching(NamedTuple):
     callbacks: Iterable[Callback] | None
 
     def watch(self, model: Any, fitted: Any, form: Any, in_queries: bool) -> Monitor:
-        """What looks at a model that is being fitted.
+        """The monitor of a model that is being fitted.
 
         Parameters
         ----------

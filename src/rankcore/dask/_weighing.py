@@ -1,4 +1,4 @@
-"""What the rows of all shards weigh: by sample and by class, as in memory."""
+"""Weights of the rows of all shards, by sample and by class, as in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankcore.ordinal._weights import WeightFacts
 
 @dataclass(frozen=True)
 class Weighing:
-    """What a row weighs.
+    """Weight of a row.
 
     Attributes
     ----------
@@ -42,5 +42,5 @@ class Weighing:
 
 
 def facts_of(shard: Shard, weighing: Weighing) -> WeightFacts:
-    """What decides how the weights of a shard are taken."""
+    """Facts that decide how the weights of a shard are taken."""
     return WeightFacts.of(weighing.of(shard))

@@ -339,7 +339,7 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def read_description(path: Path) -> dict[str, Any]:
-    """What ``rows.json`` says; raise ValueError unless it is that of a row cache."""
+    """Contents of ``rows.json``; raise ValueError unless it is that of a row cache."""
     try:
         if not (path / DESCRIPTION).is_file():  # opening a pipe would wait for its other end
             raise ValueError("there is no such file")

@@ -1,4 +1,4 @@
-"""What a ColumnTransformer has learned, in a model file: its parts, and the columns of each."""
+"""ColumnTransformer in a model file: its parts, and the columns of each."""
 
 from __future__ import annotations
 

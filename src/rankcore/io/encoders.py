@@ -1,4 +1,4 @@
-"""What a OneHotEncoder has learned, in a model file: the categories of each column."""
+"""OneHotEncoder in a model file: the categories of each column."""
 
 from __future__ import annotations
 

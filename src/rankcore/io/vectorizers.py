@@ -1,4 +1,4 @@
-"""What steps for texts have learned, in a model file: words in the order of their columns."""
+"""Steps for texts in a model file: words in the order of their columns."""
 
 from __future__ import annotations
 

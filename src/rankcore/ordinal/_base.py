@@ -1,4 +1,4 @@
-"""What the online ordinal learners share: one loop, one state, one scikit-learn face."""
+"""Base of the online ordinal learners: one loop, one state, one scikit-learn interface."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         }
 
     def _mean_square(self, state: OnlineState, rows: Rows) -> float:
-        """What an automatic scale is the square root of, by the first rows."""
+        """Square of the automatic scale, by the first rows."""
         return mean_square_length(rows)
 
     def _check_weighable(self) -> None:

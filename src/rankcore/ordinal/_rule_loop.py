@@ -1,4 +1,4 @@
-"""What rules in Python share: arrays as attributes, the walk over rows, averages."""
+"""Base of rules in Python: arrays as attributes, the walk over rows, averages."""
 
 from __future__ import annotations
 

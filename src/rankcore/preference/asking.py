@@ -59,7 +59,7 @@ class Request:
 
 @dataclass
 class Ledger:
-    """What a ranking asks, has been answered, and pays."""
+    """Comparisons of a ranking: requested, answered and paid."""
 
     items: Sequence[Any]
     keys: Sequence[Hashable]

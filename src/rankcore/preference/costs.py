@@ -1,4 +1,4 @@
-"""What each method costs and promises, before anyone is asked."""
+"""Costs and guarantees of each method, before the first comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEIGHT = 4.3111
 
 @dataclass(frozen=True)
 class CallPlan:
-    """What one method costs.
+    """Cost of a method.
 
     Attributes
     ----------

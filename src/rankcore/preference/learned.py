@@ -289,7 +289,7 @@ class PairwisePreference(Documented, BaseEstimator):
         return degrees
 
     def _first_precedes(self, pairs: Any) -> Floats:
-        """What the classifier says, from 0 to 1."""
+        """Output of the classifier, from 0 to 1."""
         if hasattr(self.estimator_, "predict_proba"):
             return np.asarray(self.estimator_.predict_proba(pairs))[:, 1]
         return np.asarray(self.estimator_.predict(pairs), dtype=np.float64)

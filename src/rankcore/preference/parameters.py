@@ -1,4 +1,4 @@
-"""What the parameters of a ranker may be."""
+"""Constraints on the parameters of a ranker."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _NORMAL_95 = 1.959963984540054
 
 @dataclass(frozen=True)
 class Regret:
-    """What an order, or a preference, loses beyond what it must.
+    """Loss of an order, or a preference, beyond the minimum.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from rankcore.preference.quicksort import Round
 
 
 class Method(Protocol):
-    """What finds an order: it yields pairs in rounds, and knows an order at any time."""
+    """A method that finds an order: yields pairs in rounds, and has an order at any time."""
 
     asks_again: bool  # whether a pair may come up in several rounds
 

@@ -205,7 +205,7 @@ random_state, verbose
         self.__dict__ = fresh
 
     def _params(self, C: float) -> dict[str, Any]:
-        """What the ranking SVM is made with."""
+        """Parameters of the ranking SVM."""
         kept = self.get_params(deep=False)
         return {"C": C} | {k: v for k, v in kept.items() if k not in ("Cs", "cv", "scoring")}
 

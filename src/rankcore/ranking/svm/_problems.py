@@ -81,7 +81,7 @@ class Problem:
         return self.space.zero()
 
     def model(self, w: Floats) -> Model:
-        """What an element of the space is as a model."""
+        """The model that an element of the space describes."""
         if self._kernel is None:
             return LinearModel(w)
         by_row = np.argsort(self._pairing.docs)
