@@ -12,7 +12,7 @@ ORDERS = 1000.0
 
 
 def sizes_differ(sizes: NDArray[np.float64]) -> bool:
-    """Whether these greatest magnitudes differ by orders."""
+    """Whether these maximum magnitudes differ by orders."""
     sizes = sizes[sizes > 0]
     if sizes.size < 2:
         return False

@@ -211,7 +211,7 @@ class DistributedClassifier(Distributed):
         mixing : {"uniform", "mistakes"}, default="uniform"
             What weighs the shards' models after a pass: nothing, or the mistakes they made in it.
         n_features : int, optional
-            Of files; by default the greatest that occurs.
+            Of files; by default the largest that occurs.
         zero_based : bool, default=False
             Whether files count features from 0.
 

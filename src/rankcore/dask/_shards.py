@@ -46,7 +46,7 @@ class Finding:
         The distinct query ids.
     n_bytes : int
     heaviest : float or None
-        The greatest weight of a row, if rows have any.
+        The maximum weight of a row, if rows have any.
     lightest : float
         The least that is not 0; inf if none is.
     """

@@ -81,7 +81,7 @@ class FileRows(RowBlocks):
 
     @abstractmethod
     def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
-        """All rows in parts of whole queries, each valid until the next is asked for.
+        """All rows in parts of whole queries, each valid until the next is requested.
 
         A part ends with the first query, or row, that brings it to ``n_values`` or ``n_rows``.
         """

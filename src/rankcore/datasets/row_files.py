@@ -51,7 +51,7 @@ def open_rows(
         the other; a directory of Parquet files; or the directory of a row cache. A file that cannot
         be read twice, such as a pipe, is kept as a row cache in a temporary directory.
     n_features : int, optional
-        By default the greatest number of a feature that occurs.
+        By default the largest number of a feature that occurs.
     zero_based : bool, default=False
         Whether the first feature is written as number 0.
     dtype : dtype, default=float64

@@ -40,9 +40,9 @@ def ndcg_score(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, greater for more relevant; any finite numbers.
+        True labels, larger for more relevant; any finite numbers.
     y_score : array-like of numbers, shape (n,)
-        Scores, greater for higher in the ranking; finite.
+        Scores, larger for higher in the ranking; finite.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. None: all rows are one query.
     k : int, optional

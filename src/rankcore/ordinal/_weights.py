@@ -11,7 +11,7 @@ import numpy as np
 
 from rankcore._core.numbers import as_weights, exact_sum
 
-# Visits that weights may ask for, per row on average.
+# Visits that weights may require, per row on average.
 MOST_VISITS = 1000
 
 

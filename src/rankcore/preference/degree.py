@@ -221,7 +221,7 @@ def _check_block(block: NDArray[Any]) -> None:
     if block.size == 0 or block.dtype.kind == "b":
         return
     if block.dtype in _BITS:
-        # From 0 to 1 floats are ordered as their bits; those of others, NaN too, are greater.
+        # From 0 to 1 floats are ordered as their bits; those of others, NaN too, are larger.
         bits, one = _BITS[block.dtype]
         if block.view(bits).max() <= one:
             return

@@ -140,7 +140,7 @@ class Indexed:
 
 
 def from_scores(scores: Any) -> Indexed:
-    """Preference of the item with the greater score: degree 1, and 1/2 between equal scores.
+    """Preference of the item with the higher score: degree 1, and 1/2 between equal scores.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
 
 
 def decide(degrees: Degrees, rng: np.random.Generator, sample: bool) -> NDArray[np.bool_]:
-    """Turn degrees into answers: by drawing with these probabilities, or by the greater half.
+    """Turn degrees into answers: by drawing with these probabilities, or by the larger half.
 
     Parameters
     ----------

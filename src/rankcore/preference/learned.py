@@ -60,7 +60,7 @@ class PairwisePreference(Documented, BaseEstimator):
     Notes
     -----
     A classifier's g(u, v), its probability of class 1 or else its decision, is made consistent by
-    (g(u, v) + 1 - g(v, u)) / 2. A ranker's scores prefer the greater one; equal ones are 1/2.
+    (g(u, v) + 1 - g(v, u)) / 2. A ranker's scores prefer the higher one; equal ones are 1/2.
     All pairs of a query with different labels are learned from: memory grows with their number
     times the pair features, twice.
 
@@ -237,7 +237,7 @@ class PairwisePreference(Documented, BaseEstimator):
         return scores
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
-        """NDCG at 10 of the order, averaged over queries; greater is better.
+        """NDCG at 10 of the order, averaged over queries; larger is better.
 
         Parameters
         ----------

@@ -26,7 +26,7 @@ def order_loss(order: Any, y: Any, w: Any = "unit") -> float:
     order : array-like of int, shape (n,)
         Positions of the items, the first one first: each of 0 .. n - 1 once.
     y : array-like of numbers, shape (n,)
-        True labels of the items, greater for better; pairs of equal labels never count.
+        True labels of the items, larger for better; pairs of equal labels never count.
     w : str, (str, int), table or callable
         The weight of a pair, as in `rankcore.metrics.weighted_ranking_loss`: "unit", ("top_k", k),
         ("bipartite", m), "difference", "reciprocal", "dcg", a table or a function of positions.
@@ -71,7 +71,7 @@ def preference_loss(preference: Any, y: Any, w: Any = "unit") -> float:
     preference : Indexed, or matrix of shape (n, n)
         Looked up once for each pair, with the earlier item first.
     y : array-like of numbers, shape (n,)
-        True labels, greater for better; finite.
+        True labels, larger for better; finite.
     w : str, (str, int), table or callable
         As in `order_loss`.
 
@@ -121,7 +121,7 @@ def preference_loss(preference: Any, y: Any, w: Any = "unit") -> float:
 
 
 def label_positions(labels: Floats) -> Places:
-    """Positions in the order of the labels, from 1: one more than there are greater labels."""
+    """Positions in the order of the labels, from 1: one more than there are larger labels."""
     return np.searchsorted(np.sort(-labels), -labels) + 1
 
 
@@ -210,7 +210,7 @@ def check_weight(w: Any, n: int) -> WeightAxioms:
 
     Notes
     -----
-    O(n^3). A difference of 1e-12 of the greatest weight is taken for rounding. Ailon and Mohri
+    O(n^3). A difference of 1e-12 of the maximum weight is taken for rounding. Ailon and Mohri
     (2010), section 2.
 
     Examples

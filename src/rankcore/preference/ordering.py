@@ -38,7 +38,7 @@ def sort_by_degree(items: Any, preference: Any) -> Any:
     Returns
     -------
     list, or ndarray for an ndarray of items
-        All items, the greatest sum of degrees first; ties as they came.
+        All items, the largest sum of degrees first; ties as they came.
 
     Raises
     ------

@@ -57,7 +57,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         Whether a pair is also asked the other way round, and the answers averaged:
         (g(u, v) + 1 - g(v, u)) / 2. It takes away the preference for what is shown first.
     decide : {"majority", "sample"}
-        How QuickSort takes a degree in between: by the greater half, with a coin for 1/2, or by
+        How QuickSort takes a degree in between: by the larger half, with a coin for 1/2, or by
         drawing with it as the probability, as the theorems on degrees have it.
     opponents : int
         For "halving": comparisons of an item in a round, even.

@@ -81,7 +81,7 @@ def ranking_regret(
     preference : Indexed, or matrix of shape (n, n)
         Looked up once for each pair, with the earlier item first. None for an order.
     targets : array-like of numbers, shape (n,) or (n_targets, n)
-        Labels of the n items, greater for better, in each truth that there may be; NaN for items
+        Labels of the n items, larger for better, in each truth that there may be; NaN for items
         that are not in its query.
     probability : array-like, shape (n_targets,), optional
         Of each target, adding up to 1. None: all alike.

@@ -177,7 +177,7 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
     labels, _ = as_labels(y, n_rows)
     if labels.dtype.kind not in "biuf":
         raise ValueError(
-            f"a ranker needs labels that are numbers, greater for more relevant; found dtype "
+            f"a ranker needs labels that are numbers, larger for more relevant; found dtype "
             f"{labels.dtype}"
         )
     numbers = labels.astype(np.float64)

@@ -73,7 +73,7 @@ class PairwisePerceptron(PerceptronModel):
         What a success counts: 1, or 1 / (pairs of the query).
     quality : str or callable, optional
         What the committee and the pocket choose hypotheses by, in place of successes: a measure
-        such as "map" on the ``eval_set``, or a function of the weights, greater for better. Asked
+        such as "map" on the ``eval_set``, or a function of the weights, larger for better. Asked
         only of hypotheses that would join the committee by successes, which are few, when a mistake
         has ended them. "voted" without ``max_hypotheses`` keeps all and does not ask.
     max_hypotheses : int, "auto" or None, default="auto"
@@ -84,7 +84,7 @@ class PairwisePerceptron(PerceptronModel):
         ``eval_set``, and keep the model of the best pass.
     eval_metric : str, callable or list of them, default="ndcg@10"
         What is measured on the ``eval_set`` after each pass: a name that
-        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid, greater for
+        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid, larger for
         better. Of "misranking", a loss, the least is best. The first decides on early stopping.
     solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
         How scores are computed; the decisions are the same (see Notes).
@@ -246,7 +246,7 @@ class PairwisePerceptron(PerceptronModel):
             write to them before the call returns, callbacks included. Or rows on disk, from
             `rankcore.datasets.open_rows`, which have their own labels and queries.
         y : array-like of numbers, shape (n_samples,)
-            Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
+            Labels, larger for more relevant; any real numbers. Not needed with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
             The query of each row, of any type and in any order; or the name of a column of a frame
             X. A column named "qid" is taken by itself. None: all rows are of one query.

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 class RankSVMCV(Ranker):
     """Ranking SVM whose C is chosen by cross-validation over queries.
 
-    Each fold leaves out whole queries and follows one path over C; the C of the greatest mean
+    Each fold leaves out whole queries and follows one path over C; the C of the largest mean
     measure is fitted to all queries.
 
     Parameters
@@ -36,7 +36,7 @@ class RankSVMCV(Ranker):
         pairs of training and test rows. No query may be in both.
     scoring : str or callable, default="ndcg@10"
         What is measured: a name that `rankcore.metrics.evaluate` knows, or a function of labels,
-        scores and qid, greater for better. Of "misranking", a loss, the least is best.
+        scores and qid, larger for better. Of "misranking", a loss, the least is best.
     loss, balance, kernel, gamma, degree, coef0, tol, max_iter, memory_limit, n_jobs, \
 random_state, verbose
         As for `RankSVM`.

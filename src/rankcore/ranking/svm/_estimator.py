@@ -49,7 +49,7 @@ class RankSVM(Ranker):
         |w|^2 / 2 + C * sum over queries q of c_q * sum over pairs (i, j) of q of
                                              max(0, 1 - (s_i - s_j))^p
 
-    where s = X w are scores, document i has a greater label than j, and p is 2 for
+    where s = X w are scores, document i has a larger label than j, and p is 2 for
     ``loss="squared_hinge"``, 1 for "hinge". Pairs are never listed, unless you list them: an
     evaluation of the loss, its gradient or a product with its second derivatives costs a sort of
     each query's scores.
@@ -234,7 +234,7 @@ class RankSVM(Ranker):
             Finite. CSR and C-ordered float32 or float64 are used in place. With
             ``kernel="precomputed"`` the kernel matrix, shape (n_samples, n_samples).
         y : array-like of numbers, shape (n_samples,)
-            Labels, greater for more relevant; any real numbers. Not needed with ``pairs``.
+            Labels, larger for more relevant; any real numbers. Not needed with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
             The query of each row, of any type and in any order; or the name of a column of a frame
             X. A column named "qid" is taken by itself. None: all rows are of one query.

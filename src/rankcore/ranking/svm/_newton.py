@@ -69,7 +69,7 @@ class Step:
     Attributes
     ----------
     objective : float
-        |w|^2 / 2 + loss, of the loss that was asked for.
+        |w|^2 / 2 + loss, of the chosen loss.
     gap : float
         No less than what the objective lies above its minimum.
     gradient_norm : float

@@ -43,7 +43,7 @@ class SVMPath:
     values : ndarray of float64, shape (n_models,)
         Its values; empty without held-out rows.
     best : int or None
-        Where the value is greatest; the least C of equals.
+        Where the value is maximal; the smallest C of equals.
     """
 
     Cs: Floats
