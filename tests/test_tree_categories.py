@@ -439,7 +439,10 @@ def test_files_that_no_fit_wrote_are_refused():
         ({"sets": arrays["sets"][1:]}, "not those of trees"),
         ({"sets": arrays["sets"][::-1].copy()}, "not those of trees"),
         ({"words": arrays["words"][1:]}, "not those of trees"),
-        ({"words": arrays["words"].astype(np.int64)}, "words is not uint32"),
+        (
+            {"words": arrays["words"].astype(np.int64)},
+            "array words has .* and dtype int64; expected .* and uint32",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             TreeSum.from_arrays({**arrays, **changes}, 2, False)

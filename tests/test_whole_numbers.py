@@ -7,7 +7,6 @@ import pytest
 
 import rankcore as rc
 from rankcore._core.survey import Surveyor
-from rankcore.cli import svmlight
 from rankcore.datasets import Qrels, open_rows, read_qrels
 
 LAST = 2**53 - 1  # the last whole number that no other one rounds to
@@ -27,9 +26,22 @@ def test_labels_of_files_are_integers_where_these_are_sure(sign, tmp_path):
         path.write_text(f"{sign * label} 1:1\n1 1:2\n")
         for cache in (tmp_path / f"{label}", tmp_path / f"{label}"):  # written, then read
             assert open_rows(path, cache=cache).facts().labels.dtype.kind == kind
-        loaded = svmlight.read(str(path))
-        assert loaded[1].dtype.kind == kind
-        assert loaded[1].tolist() == [sign * label, 1]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_labels_of_commands_are_integers_where_these_are_sure(sign, tmp_path):
+    pytest.importorskip("typer", reason="the command line needs the cli extra")
+    from rankcore.cli.options import Layout
+    from rankcore.cli.rows import read
+    from rankcore.cli.terminal import progress_bar
+
+    for label, kind in [(LAST, "i"), (2**53, "f")]:
+        path = tmp_path / f"{label}.txt"
+        path.write_text(f"{sign * label} 1:1\n1 1:2\n")
+        with progress_bar(quiet=True) as bar:
+            labels = read(str(path), Layout(), bar).y
+        assert labels.dtype.kind == kind
+        assert labels.tolist() == [sign * label, 1]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
