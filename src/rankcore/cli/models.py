@@ -42,7 +42,7 @@ class Model:
         whole = rankcore.load(path)
         scaler, learned = split_scaler(whole)
         names = None
-        # A calibrated learner of texts is refused here, as one in front of a learner is above.
+        # `_inner` refuses texts within a calibrated learner, as `split_scaler` does in front.
         for one in (scaler, learned, *_inner(learned)):
             found = None if one is None else vars(one).pop("feature_names_in_", None)
             names = names if found is None else list(map(str, found))

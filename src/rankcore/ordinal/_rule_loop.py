@@ -51,6 +51,30 @@ class RuleLearner(OnlineOrdinalClassifier):
     t: int
     n_ranks: int
 
+    def __init__(
+        self,
+        max_iter: int = 10,
+        average: bool = True,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Any = "rank_loss",
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        classes: Any = None,
+    ) -> None:
+        self.max_iter = max_iter
+        self.average = average
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Show ``__init__(self, mine=1, **params)`` with all parameters that it takes.
 

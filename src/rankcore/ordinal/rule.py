@@ -128,17 +128,19 @@ class PythonRule(RuleLearner, ThresholdClassifier):
         verbose: int = 0,
         classes: Any = None,
     ) -> None:
-        self.max_iter = max_iter
-        self.average = average
+        super().__init__(
+            max_iter,
+            average,
+            shuffle,
+            tol,
+            early_stopping_rounds,
+            eval_metric,
+            class_weight,
+            random_state,
+            verbose,
+            classes,
+        )
         self.threshold_scale = threshold_scale
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
 
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
         """Arrays of a model that has seen nothing.
@@ -268,30 +270,6 @@ class PythonScoreRule(RuleLearner):
     >>> Perceptron(random_state=0).fit(X, [3, 1, 2]).predict(X)
     array([3, 1, 2])
     """
-
-    def __init__(
-        self,
-        max_iter: int = 10,
-        average: bool = True,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        classes: Any = None,
-    ) -> None:
-        self.max_iter = max_iter
-        self.average = average
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
 
     @abstractmethod
     def scores(self, x: Floats) -> Any:
