@@ -9,12 +9,16 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_scalar
 
+from rankcore._core.arguments import Folds, RowsLike, Seed
+from rankcore._core.inputs import n_rows_of
 from rankcore._core.params import as_generator, check_flag
 from rankcore._core.queries import Queries, group_rows, query_numbers
+from rankcore.metrics.conventions import Convention
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.tables import Table, fold_table
 from rankcore.ranking._queries import as_relevance, query_means, take_queries
@@ -58,7 +62,7 @@ class QueryKFold:
         *,
         shuffle: bool = False,
         stratify: bool = False,
-        random_state: Any = None,
+        random_state: Seed | None = None,
     ) -> None:
         check_scalar(n_splits, "n_splits", Integral, min_val=2)
         check_flag(shuffle, "shuffle")
@@ -69,7 +73,12 @@ class QueryKFold:
         self.random_state = random_state
 
     def split(
-        self, X: Any, y: Any = None, groups: Any = None, *, qid: Any = None
+        self,
+        X: object,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Rows to learn from and rows to measure on, for each fold.
 
@@ -96,7 +105,7 @@ class QueryKFold:
             qid = groups
         if qid is None or isinstance(qid, str):
             _, qid = take_queries(X, qid, None)
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        n = n_rows_of(X)
         if qid is None:
             raise ValueError(
                 "QueryKFold requires the query of each row: split(X, y, qid=qid). In a search turn "
@@ -127,7 +136,9 @@ class QueryKFold:
         folds[order] = np.arange(n) % self.n_splits
         return folds
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, **_: Any) -> int:
+    def get_n_splits(
+        self, X: object | None = None, y: object = None, groups: object = None, **_: Any
+    ) -> int:
         """The number of folds; the arguments have no effect."""
         return self.n_splits
 
@@ -186,14 +197,14 @@ class QueryScores:
 
 
 def cross_validate_queries(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    qid: Any = None,
+    estimator: BaseEstimator,
+    X: RowsLike,
+    y: ArrayLike,
+    qid: ArrayLike | str | None = None,
     *,
     metrics: str | Sequence[str] = ("ndcg@10", "map"),
-    cv: Any = 5,
-    convention: Any = None,
+    cv: Folds = 5,
+    convention: str | Convention | None = None,
     fit_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> QueryScores:
@@ -246,7 +257,7 @@ def cross_validate_queries(
         raise ValueError("cross_validate_queries requires qid, the query of each row; found None")
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     scorers = {name: make_scorer(name, convention=convention) for name in names}
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    n = n_rows_of(X)
     queries = group_rows(qid, n)
     numbers = query_numbers(queries)
     splitter = QueryKFold(int(cv)) if isinstance(cv, Integral) else check_cv(cv)
@@ -285,12 +296,12 @@ def _grows(name: str) -> bool:
 
 
 def cross_val_predict(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: BaseEstimator,
+    X: RowsLike,
+    y: ArrayLike,
     *,
-    groups: Any = None,
-    cv: Any = None,
+    groups: ArrayLike | None = None,
+    cv: Folds | None = None,
     n_jobs: int | None = None,
     params: dict[str, Any] | None = None,
     method: str = "predict",
@@ -360,7 +371,7 @@ def cross_val_predict(
     )
     parts, models = found["indices"]["test"], found["estimator"]
     rows = np.concatenate(parts)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    n = n_rows_of(X)
     if not np.array_equal(np.sort(rows), np.arange(n)):
         raise ValueError("cv must hold out each row in one part; use cross_validate for others")
     from sklearn.utils import _safe_indexing

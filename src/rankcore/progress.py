@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def watch(callback: Callable[[Progress], None]) -> Iterator[None]:
 
 
 @contextmanager
-def bar(console: Any = None) -> Iterator[None]:
+def bar(console: Console | None = None) -> Iterator[None]:
     """Show a bar of any fit in this context, in memory or on a cluster, with the time left.
 
     Parameters

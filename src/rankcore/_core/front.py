@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import _safe_indexing, get_tags
 
+from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats
 
 
@@ -166,8 +167,7 @@ class Display:
         return shown
 
     def _of_parts(self, step: Any, X: Any) -> Floats:
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        shown = np.empty((n_rows, max(one.stop for one in step.output_indices_.values())))
+        shown = np.empty((n_rows_of(X), max(one.stop for one in step.output_indices_.values())))
         for name, part, columns in step.transformers_:
             where = step.output_indices_[name]
             if _width(where):

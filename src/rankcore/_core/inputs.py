@@ -96,6 +96,11 @@ def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
     return _dense_rows(X, name, nan)
 
 
+def n_rows_of(X: Any) -> int:
+    """Number of rows of a matrix, frame or list of texts."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def _check_shape(shape: tuple[int, ...], name: str) -> None:
     if len(shape) < 2:
         raise ValueError(

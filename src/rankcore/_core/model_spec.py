@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.contributions import Contributions, contributions_of
 from rankcore._core.doc_links import Documented
@@ -103,7 +104,9 @@ class Specified(Documented, Constrained):
         raise NotImplementedError
 
     @reads
-    def contributions(self, X: Any, background: Any = None, *, output: Any = None) -> Contributions:
+    def contributions(
+        self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
+    ) -> Contributions:
         """Contributions of features to the score of each row, exactly.
 
         A feature's contribution is its Shapley value: what replacing the value of a background row

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Callback, Monitor
@@ -334,7 +335,7 @@ class PairBoosting(Ranker):
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
         return check_scores(self._fitted_state().model.score(rows))
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
+    def staged_predict(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
         """Scores after each round.
 
         Parameters

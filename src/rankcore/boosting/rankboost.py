@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, Literal, Self
 
+from numpy.typing import ArrayLike
+
+from rankcore._core.arguments import EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import option
 from rankcore._core.queries import group_rows
+from rankcore._core.sources import RowBlocks
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
 
@@ -215,32 +219,32 @@ class RankBoost(PairBoosting):
     def __init__(
         self,
         n_estimators: int = 300,
-        step: str = "third",
-        select: str = "edge",
+        step: Literal["third", "discrete"] = "third",
+        select: Literal["edge", "normalizer"] = "edge",
         max_bins: int | None = 255,
-        missing: str = "learn",
-        smoothing: Any = "auto",
-        balance: str | None = "query",
+        missing: Literal["learn", "zero"] = "learn",
+        smoothing: Literal["auto"] | float = "auto",
+        balance: Literal["query"] | None = "query",
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "ndcg@10",
-        search: str = "auto",
+        eval_metric: Measures = "ndcg@10",
+        search: Literal["auto", "plain"] = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
-        weak: str = "auto",
+        weak: Literal["auto", "stump", "tree"] = "auto",
         max_leaf_nodes: int | None = 2,
         max_depth: int | None = None,
         learning_rate: float = 1.0,
-        leaf_step: str = "search",
+        leaf_step: Literal["search", "newton"] = "search",
         min_samples_leaf: int = 20,
         min_pair_weight: float = 0.0,
         l2_leaf: float = 0.0,
         subsample: float = 1.0,
         colsample: float = 1.0,
-        monotonic_cst: Any = None,
-        categorical_features: Any = "from_dtype",
-        pair_weight: Any = None,
-        random_state: Any = None,
+        monotonic_cst: ArrayLike | Mapping[str, int] | None = None,
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        pair_weight: str | Callable[..., ArrayLike] | None = None,
+        random_state: Seed | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.step = step
@@ -273,19 +277,19 @@ class RankBoost(PairBoosting):
     @learns
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: RowsLike | RowBlocks,
+        y: ArrayLike | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        pairs: Any = None,
-        pairs_weight: Any = None,
-        eval_set: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
+        qid: ArrayLike | str | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        pairs: ArrayLike | None = None,
+        pairs_weight: ArrayLike | None = None,
+        eval_set: EvalSet | None = None,
+        eval_X: RowsLike | Sequence[RowsLike] | None = None,
+        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
+        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
+        eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Fit from scratch or, with ``warm_start``, continue.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import as_vector
 from rankcore._core.threads import n_threads
@@ -86,12 +86,12 @@ class MarginCurve:
 
 
 def margin_curve(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
-    group: Any = None,
-    rhos: Any = None,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    rhos: ArrayLike | None = None,
     balance: str | None = "query",
     n_jobs: int | None = None,
 ) -> MarginCurve:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from math import e, isfinite, log, log2, sqrt
 from numbers import Integral, Real
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 
 def rademacher_margin_bound(
@@ -219,7 +220,7 @@ def ensemble_margin_bound(
     )
 
 
-def linear_complexity(squares: Any, norm: float = 1.0) -> float:
+def linear_complexity(squares: ArrayLike, norm: float = 1.0) -> float:
     """Bound the empirical Rademacher complexity of functions of bounded length.
 
     Parameters

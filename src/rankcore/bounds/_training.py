@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rankcore.bounds._margin import check_count, check_positive
 
@@ -134,7 +133,7 @@ def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) 
     return (radius**2 + 2.0 * demanded) / margin**2
 
 
-def rankboost_training_bound(edges: Any) -> float:
+def rankboost_training_bound(edges: ArrayLike) -> float:
     """Bound RankBoost's training error by the edges of its rounds.
 
     Parameters

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
+from numpy.typing import ArrayLike
+
+from rankcore._core.arguments import DaskColumn, DaskRows
 from rankcore._core.concurrency import learns
 from rankcore.dask._engine import Client, count_of, engine_of
 from rankcore.dask._estimators import DistributedClassifier
@@ -17,11 +20,11 @@ class DistributedEnsemble(DistributedClassifier):
     @learns
     def fit(  # type: ignore[override]
         self,
-        X: Any,
-        y: Any = None,
-        classes: Any = None,
+        X: DaskRows,
+        y: DaskColumn | None = None,
+        classes: ArrayLike | None = None,
         *,
-        sample_weight: Any = None,
+        sample_weight: DaskColumn | str | None = None,
         client: Client | None = None,
         n_blocks: int | None = None,
         n_features: int | None = None,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import check_flag, check_option
@@ -171,16 +173,16 @@ class DistributedClassifier(Distributed):
     @learns
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        classes: Any = None,
+        X: DaskRows,
+        y: DaskColumn | None = None,
+        classes: ArrayLike | None = None,
         *,
-        sample_weight: Any = None,
-        eval_set: Any = None,
+        sample_weight: DaskColumn | str | None = None,
+        eval_set: EvalSet | None = None,
         callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
-        mixing: str = "uniform",
+        mixing: Literal["uniform", "mistakes"] = "uniform",
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
@@ -232,12 +234,12 @@ class DistributedClassifier(Distributed):
         files = n_features, zero_based
         return self._fit_on(X, y, None, client, n_shards, False, *files, learn, sample_weight)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: DaskColumn) -> Any:
         """The predicted labels, as a lazy collection of the kind of X."""
         check_is_fitted(self)
         return self._lazily("predict", X, None, self.classes_.dtype)  # type: ignore[attr-defined]
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: DaskColumn) -> Any:
         """By how much each rank beats the best other one, as a lazy collection."""
         check_is_fitted(self)
         k = self.classes_.size  # type: ignore[attr-defined]
@@ -250,13 +252,13 @@ class DistributedRanker(Distributed):
     @learns
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: DaskRows,
+        y: DaskColumn | None = None,
         *,
-        qid: Any = None,
-        sample_weight: Any = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
+        qid: DaskColumn | str | None = None,
+        sample_weight: DaskColumn | str | None = None,
+        eval_set: EvalSet | None = None,
+        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
@@ -299,6 +301,6 @@ class DistributedRanker(Distributed):
         files = n_features, zero_based
         return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: DaskColumn) -> Any:
         """Scores, as a lazy collection of the kind of X."""
         return self._lazily("predict", X, None, np.float64)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.arguments import DaskColumn
 from rankcore._core.queries import group_rows
 from rankcore.dask._engine import Client, count_of, engine_of, release
 from rankcore.dask._run import Run
@@ -25,10 +26,10 @@ class _Part:
 
 
 def evaluate(
-    y_true: Any,
-    y_score: Any,
+    y_true: DaskColumn,
+    y_score: DaskColumn,
     *,
-    qid: Any,
+    qid: DaskColumn,
     metrics: str | Iterable[str] = ("ndcg@10", "map", "mrr", "P@10"),
     convention: str | Convention | None = None,
     n_shards: int | None = None,

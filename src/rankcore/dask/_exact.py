@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore.dask._engine import Client
@@ -28,13 +30,13 @@ class ExactRanker(Distributed):
     @learns
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: DaskRows,
+        y: DaskColumn | None = None,
         *,
-        qid: Any = None,
-        sample_weight: Any = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
+        qid: DaskColumn | str | None = None,
+        sample_weight: DaskColumn | str | None = None,
+        eval_set: EvalSet | None = None,
+        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
@@ -72,6 +74,6 @@ class ExactRanker(Distributed):
 
         return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: DaskColumn) -> Any:
         """Scores, as a lazy collection of the kind of X."""
         return self._lazily("predict", X, None, np.float64)

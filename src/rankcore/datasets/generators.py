@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.arguments import RowsLike
+
 # Draws looked up at a time: bounds the temporaries of a large matrix.
 DRAW_BLOCK = 4_000_000
 
@@ -26,7 +28,7 @@ def make_ordinal(
     n_informative: int | None = None,
     n_ranks: int = 5,
     noise: float = 0.35,
-    random_state: Any = 101,
+    random_state: int | np.random.Generator | None = 101,
 ) -> tuple[Any, np.ndarray]:
     """Generate sparse rows like tf-idf text, with equally frequent ordered labels.
 
@@ -94,7 +96,7 @@ def make_bipartite(
     n_informative: int | None = None,
     relevant: float = 0.1,
     noise: float = 0.7,
-    random_state: Any = 303,
+    random_state: int | np.random.Generator | None = 303,
 ) -> tuple[Any, np.ndarray]:
     """Generate sparse rows like tf-idf text, a few of which are relevant.
 
@@ -160,7 +162,7 @@ def make_letor(
     n_docs: int = 120,
     n_features: int = 136,
     *,
-    random_state: Any = 202,
+    random_state: int | np.random.Generator | None = 202,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Queries with graded documents and features of many scales, like a search engine's logs.
 
@@ -223,7 +225,10 @@ def make_letor(
 
 
 def make_oap_synthetic(
-    n_samples: int = 5000, *, noise: float = OAP_NOISE, random_state: Any = 1
+    n_samples: int = 5000,
+    *,
+    noise: float = OAP_NOISE,
+    random_state: int | np.random.Generator | None = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Points of the unit square under a saddle that is cut, with noise, into five ranks.
 
@@ -274,7 +279,7 @@ def make_oap_synthetic(
     return X, 1 + np.searchsorted(OAP_CUTS, surface, side="left").astype(np.int64)
 
 
-def quadratic_features(X: Any) -> np.ndarray:
+def quadratic_features(X: RowsLike) -> np.ndarray:
     """Features whose inner products are the quadratic kernel ``(x @ z + 1) ** 2``.
 
     Parameters

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from rankcore._core.arguments import FrameLike
 from rankcore.datasets.ids import as_words, first_rows
 from rankcore.metrics.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class RepeatedPairError(ValueError):
@@ -81,7 +85,7 @@ class _Pairs:
             result.setdefault(query, {})[document] = number
         return result
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas DataFrame with the columns of ir_measures.
 
         Returns
@@ -176,7 +180,7 @@ class Qrels(_Pairs):
         return cls(as_words("qid", qid), as_words("docid", docid), np.array(rel))
 
     @classmethod
-    def from_frame(cls, frame: Any) -> Qrels:
+    def from_frame(cls, frame: FrameLike) -> Qrels:
         """Build judgments from a data frame with the columns of ir_measures.
 
         Parameters
@@ -248,7 +252,7 @@ class Run(_Pairs):
         return cls(as_words("qid", qid), as_words("docid", docid), np.array(score), tag)
 
     @classmethod
-    def from_frame(cls, frame: Any, tag: str = "rankcore") -> Run:
+    def from_frame(cls, frame: FrameLike, tag: str = "rankcore") -> Run:
         """Build a run from a data frame with the columns of ir_measures.
 
         Parameters

@@ -6,14 +6,18 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rankcore.datasets.letor_blocks import Collected, Options, blocks, check_count
 from rankcore.datasets.query_starts import QueryStarts
 from rankcore.datasets.streams import Source, open_lines, title
 from rankcore.metrics.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _PAIR = re.compile(r"([\w.-]+)\s*=\s*(\S+)")
 
@@ -79,7 +83,7 @@ class LetorData:
         headings = [*ids, "label", "features, counted from 1"]
         return Table(headings, rows, "; ".join(facts), n_names=len(ids)).html()
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Convert the rows to a pandas frame.
 
         Returns
@@ -151,7 +155,7 @@ def load_letor(
     source: Source | Sequence[Source],
     *,
     n_features: int | None = None,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     dense: bool = False,
     zero_based: bool | Literal["auto"] = "auto",
     docid: bool = True,
@@ -239,7 +243,7 @@ def iter_letor(
     n_features: int,
     rows_per_batch: int = 10_000,
     queries_per_batch: int | None = None,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     dense: bool = False,
     zero_based: bool = False,
     docid: bool = True,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import as_reals, refuse_mask
 from rankcore.datasets.ids import written
@@ -18,13 +20,13 @@ BLOCK = 4096
 
 
 def dump_letor(
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: ArrayLike,
     target: Target,
     *,
-    qid: Any = None,
-    docid: Any = None,
-    comments: Any = None,
+    qid: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
+    comments: Sequence[str] | None = None,
     zero_based: bool = False,
 ) -> None:
     r"""Write rows as a LETOR file, so that `load_letor` gives back the same numbers to the bit.
@@ -71,7 +73,8 @@ def dump_letor(
     """
     if docid is not None and comments is not None:
         raise ValueError("docid and comments are both given; pass the ids inside the comments")
-    empty = np.ndim(X) == 2 and np.shape(X)[0] == 0
+    given: Any = X
+    empty = np.ndim(given) == 2 and np.shape(given)[0] == 0
     examples = None if empty else as_rows(X)
     n_rows = 0 if examples is None else examples.n_rows
     labels = _column("y", as_reals(y, "y"), n_rows)

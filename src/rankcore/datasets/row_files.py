@@ -10,6 +10,8 @@ from tempfile import gettempdir
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.base import BaseEstimator
 
 from rankcore._core.replacing import Workshop
 from rankcore._core.sources import RowBlocks
@@ -30,10 +32,10 @@ def open_rows(
     *,
     n_features: int | None = None,
     zero_based: bool = False,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     window: int = WINDOW,
     cache: str | os.PathLike[str] | None = None,
-    scaler: Any = None,
+    scaler: BaseEstimator | None = None,
     label: str | None = None,
     qid: str | None = None,
     columns: Sequence[str] | None = None,

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import raise_signals
+from rankcore._core.inputs import n_rows_of
 from rankcore._core.queries import group_rows
-from rankcore.explain._subject import Floats, Shown, Subject, largest, n_rows_of, take
+from rankcore.explain._subject import Floats, Shown, Subject, largest, take
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Rows of a background where trees join features: each row is compared with each of them.
 _BACKGROUND = 100
@@ -71,7 +78,7 @@ class GlobalImportance(Shown):
         caption = f"mean absolute contribution; each row is compared with {compared}"
         return [Table(("feature", "importance", "share"), rows, caption)]
 
-    def plot(self, *, ax: Any = None, max_features: int = 20) -> Any:
+    def plot(self, *, ax: Axes | None = None, max_features: int = 20) -> Axes:
         """Draw bars, see `rankcore.plotting.plot_importances`.
 
         Parameters
@@ -89,11 +96,11 @@ class GlobalImportance(Shown):
 
 
 def global_importance(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: RowsLike,
     *,
-    qid: Any = None,
-    background: Any = None,
+    qid: ArrayLike | str | None = None,
+    background: RowsLike | None = None,
     feature_names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> GlobalImportance:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from rankcore.explain._subject import Floats, Shown, Subject, largest, number, signed
 from rankcore.metrics.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +87,7 @@ class PairExplanation(Shown):
             caption += f"; decided by {names}{more}"
         return [Table(("feature", self.a, self.b, "adds"), rows, caption)]
 
-    def plot(self, *, ax: Any = None, max_features: int = 10) -> Any:
+    def plot(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
         """Draw a waterfall, see `rankcore.plotting.plot_pair`.
 
         Parameters
@@ -101,9 +106,9 @@ class PairExplanation(Shown):
 
 
 def pair(
-    model: Any,
-    a: Any,
-    b: Any,
+    model: BaseEstimator,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     names: Sequence[str] = ("a", "b"),
     feature_names: Sequence[str] | None = None,

@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_scalar
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import raise_signals
 from rankcore._core.contributions import used_features
+from rankcore._core.inputs import n_rows_of
 from rankcore._core.params import check_option, check_real
 from rankcore._core.queries import Queries, group_rows
-from rankcore.explain._subject import Floats, Shown, Subject, n_rows_of, signed
+from rankcore.explain._subject import Floats, Shown, Subject, signed
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import ranking_scores
 from rankcore.metrics.significance import bootstrap_interval
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCOPES = ("within", "among")
 
@@ -94,7 +100,7 @@ class PermutationImportance(Shown):
         caption += f"; {left} features that matter less are not listed" if left else ""
         return [Table(("feature", "change", level), rows, caption)]
 
-    def plot(self, *, ax: Any = None, max_features: int = 20) -> Any:
+    def plot(self, *, ax: Axes | None = None, max_features: int = 20) -> Axes:
         """Draw changes with intervals, see `rankcore.plotting.plot_importances`.
 
         Parameters
@@ -112,13 +118,13 @@ class PermutationImportance(Shown):
 
 
 def permutation_importance(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: BaseEstimator,
+    X: RowsLike,
+    y: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | str | None = None,
     metric: str = "ndcg@10",
-    scope: str = "within",
+    scope: Literal["within", "among"] = "within",
     n_repeats: int = 5,
     features: Sequence[int] | None = None,
     confidence_level: float = 0.95,

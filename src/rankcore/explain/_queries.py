@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_scalar
 
+from rankcore._core.arguments import RowsLike
+from rankcore._core.inputs import n_rows_of
 from rankcore._core.queries import group_rows
 from rankcore.explain._subject import (
     Floats,
     Shown,
     Subject,
     largest,
-    n_rows_of,
     number,
     signed,
     take,
 )
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,7 +125,9 @@ class QueryExplanation(Shown):
             ),
         ]
 
-    def plot(self, *, ax: Any = None, max_features: int = 8, max_documents: int = 25) -> Any:
+    def plot(
+        self, *, ax: Axes | None = None, max_features: int = 8, max_documents: int = 25
+    ) -> Axes:
         """Draw documents by features, see `rankcore.plotting.plot_query`.
 
         Parameters
@@ -138,13 +145,13 @@ class QueryExplanation(Shown):
 
 
 def query(
-    model: Any,
-    X: Any,
-    qid: Any = None,
+    model: BaseEstimator,
+    X: RowsLike,
+    qid: ArrayLike | str | None = None,
     *,
-    which: Any = None,
-    y: Any = None,
-    docid: Any = None,
+    which: Hashable | None = None,
+    y: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     top_k: int = 10,
     feature_names: Sequence[str] | None = None,
 ) -> QueryExplanation:
@@ -203,9 +210,9 @@ def query(
         raise ValueError(f"a query of one document has no order to explain; found {rows.size} row")
     given = {"y": y, "docid": docid}
     for name, one in given.items():
-        if one is not None and len(one) != n_rows_of(X):
+        if one is not None and n_rows_of(one) != n_rows_of(X):
             raise ValueError(
-                f"X and {name} must have the same length; found {n_rows_of(X)} and {len(one)}"
+                f"X and {name} must have the same length; found {n_rows_of(X)} and {n_rows_of(one)}"
             )
     documents = take(X, rows)
     parts, base = subject.dense(documents, documents)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import Tasks, column_means, dense_values, tasks_of
 from rankcore._core.front import Display
 from rankcore.explain._subject import Floats, Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # A rank changes where scores cross, or just beyond: this much further they have.
 _BEYOND = 1e-9
@@ -116,7 +121,7 @@ class RankExplanation(Shown):
             Table(("feature", "value", "adds", "higher rank at", "lower rank at"), rows, caption),
         ]
 
-    def plot(self, *, ax: Any = None, max_features: int = 10) -> Any:
+    def plot(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
         """Draw features and thresholds, see `rankcore.plotting.plot_rank`.
 
         Parameters
@@ -134,7 +139,11 @@ class RankExplanation(Shown):
 
 
 def rank(
-    model: Any, x: Any, *, background: Any = None, feature_names: Sequence[str] | None = None
+    model: BaseEstimator,
+    x: ArrayLike,
+    *,
+    background: RowsLike | None = None,
+    feature_names: Sequence[str] | None = None,
 ) -> RankExplanation:
     """Explain the rank of a row: distances to thresholds, features, and changes that would move it.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.contributions import Contributions, dense_values, is_additive
 from rankcore._core.front import Display, names_after, take_apart, takes_texts, transformed
+from rankcore._core.inputs import n_rows_of
 from rankcore._core.model_spec import Specified
 from rankcore._core.scoring import Scoring
 from rankcore.metrics.tables import Table
@@ -115,11 +116,6 @@ def take(X: Any, rows: Any) -> Any:
     if isinstance(X, list | tuple) and not _are_texts(X):
         X = np.asarray(X)
     return _safe_indexing(X, rows)
-
-
-def n_rows_of(X: Any) -> int:
-    """Number of rows of a matrix, frame or list of texts."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def as_one_row(x: Any, name: str, front: Sequence[Any]) -> Any:

@@ -11,6 +11,9 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
+from rankcore._core.arguments import RowsLike
 from rankcore._core.replacing import Workshop, file_target, replacing
 from rankcore.exporters.checking import CHECKED, Check, check_export, missing_engine
 from rankcore.exporters.described import describe
@@ -39,12 +42,12 @@ _REFUSED = {
 
 
 def export(
-    model: Any,
+    model: BaseEstimator,
     path: str | os.PathLike[str],
     format: str,
     *,
     feature_names: Sequence[str] | None = None,
-    check: Any = None,
+    check: RowsLike | None = None,
     **options: Any,
 ) -> Check | None:
     """Write a fitted model in the format of another program.

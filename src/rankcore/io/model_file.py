@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from rankcore._core import scoring as forms
 from rankcore._core.concurrency import unchanging
@@ -52,7 +53,7 @@ SCORING = "scoring"
 
 
 def save(
-    model: Any,
+    model: BaseEstimator,
     path: str | os.PathLike[str],
 ) -> None:
     """Write a fitted model to one file.

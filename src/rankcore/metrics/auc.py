@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
 from rankcore._core.queries import group_rows, query_mean, query_numbers, run_blocks
@@ -31,16 +31,16 @@ _SAMPLES_EACH = 16
 
 
 def auc_score(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     rel: float = 1.0,
-    ties: str = "half",
-    sample_weight: Any = None,
+    ties: Literal["half", "optimistic", "pessimistic"] = "half",
+    sample_weight: ArrayLike | None = None,
     empty: float | str = "skip",
     per_query: bool = False,
-    query_weight: Any = None,
+    query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Area under the ROC curve: share of the pairs of a positive and a negative row in order.

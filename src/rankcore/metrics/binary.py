@@ -6,6 +6,8 @@ from collections.abc import Callable
 from inspect import cleandoc
 from typing import Any, TypeVar
 
+from numpy.typing import ArrayLike
+
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import as_cutoff
 from rankcore.metrics.judged import judged
@@ -75,18 +77,18 @@ def _described(
 
 @_described(_ANY_K, notes=_TIED)
 def average_precision(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     k: int | None = None,
     rel: float | None = None,
     ties: str | None = None,
     empty: float | str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Average precision: the mean of the precisions at the relevant documents.
@@ -105,18 +107,18 @@ def average_precision(
 
 @_described(_K)
 def precision_at_k(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     k: int,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     rel: float | None = None,
     ties: str | None = None,
     empty: float | str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Share of the first k documents that are relevant.
@@ -135,18 +137,18 @@ def precision_at_k(
 
 @_described(_K)
 def recall_at_k(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     k: int,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     rel: float | None = None,
     ties: str | None = None,
     empty: float | str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Share of the relevant documents that are among the first k.
@@ -163,18 +165,18 @@ def recall_at_k(
 
 @_described(_K)
 def hit_rate(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     k: int,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     rel: float | None = None,
     ties: str | None = None,
     empty: float | str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Share of the queries that have a relevant document among the first k.
@@ -193,17 +195,17 @@ def hit_rate(
 
 @_described("", notes=_SORTED)
 def r_precision(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     rel: float | None = None,
     ties: str | None = None,
     empty: float | str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Precision among as many documents as are relevant.
@@ -220,18 +222,18 @@ def r_precision(
 
 @_described(_ANY_K)
 def reciprocal_rank(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     k: int | None = None,
     rel: float | None = None,
     ties: str | None = None,
     empty: float | str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """One over the position of the first relevant document.
@@ -250,19 +252,19 @@ def reciprocal_rank(
 
 @_described(_Z_AND_M, notes=_PHI_COST, values="At least 0")
 def phi_measure(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     Z: int | None = None,
     m: int | None = None,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     rel: float | None = None,
     ties: str | None = None,
     empty: float | str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """The family of Elsas, Carvalho and Carbonell (2008): the sum of i over r_i, over Z.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.metrics.evaluation import Evaluation
 from rankcore.metrics.tables import Table, p_text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Floats = NDArray[np.float64]
 
@@ -189,7 +192,7 @@ class Comparison:
         """Table for notebooks."""
         return self._table().html()
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Contrasts as a pandas frame, one row each.
 
         Returns

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
@@ -16,6 +16,9 @@ from rankcore.metrics.judged import judged
 from rankcore.metrics.names import Measure, parse
 from rankcore.metrics.pairwise import PairCounts, count_pairs
 from rankcore.metrics.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # What is measured where nothing is named, in Python and on the command line.
 DEFAULT_MEASURES = ("ndcg@10", "map", "mrr", "P@10")
@@ -117,7 +120,7 @@ class Evaluation(Mapping[str, float]):
         """Table for notebooks."""
         return self._table().html()
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Values of every query as a pandas frame, one column for each measure.
 
         Returns
@@ -136,16 +139,16 @@ class Evaluation(Mapping[str, float]):
 
 
 def evaluate(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     metrics: str | Iterable[str] = DEFAULT_MEASURES,
     convention: str | Convention | None = None,
-    query_weight: Any = None,
-    docid: Any = None,
-    retrieved: Any = None,
-    unjudged: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    unjudged: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
     """Measure one ranking in several ways, sorting each query once.
@@ -249,7 +252,7 @@ def evaluate(
             n_jobs=n_jobs,
         )
         per_query.update(zip(ranking, values, strict=True))
-    grouped = None if qid is None else data.queries  # one huge query has a way of its own
+    grouped: Any = None if qid is None else data.queries  # one huge query has a way of its own
     counts = None
     for name, m in measures.items():
         if m.kind == "n_queries":
@@ -266,7 +269,8 @@ def evaluate(
         per_query[name] = _COUNTED[m.kind](counts)
     values_of = {name: per_query[name] for name in measures}
     over = {name: m.over for name, m in measures.items()}
-    return Evaluation(values_of, ids, meant, query_weight, over)
+    weights: Any = query_weight  # checked there
+    return Evaluation(values_of, ids, meant, weights, over)
 
 
 def _parse_all(metrics: str | Iterable[str]) -> dict[str, Measure]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import as_cutoff
@@ -18,19 +18,19 @@ Gain = str | Sequence[float] | Callable[[NDArray[np.float64]], Any]
 
 
 def ndcg_score(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     k: int | None = None,
     gain: Gain | None = None,
-    discount: str | None = None,
-    ties: str | None = None,
+    discount: Literal["log2", "letor"] | None = None,
+    ties: Literal["average", "first", "last", "optimistic", "pessimistic"] | None = None,
     empty: float | str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Normalised discounted cumulative gain (Järvelin and Kekäläinen, 2002).
@@ -102,18 +102,18 @@ def ndcg_score(
 
 
 def dcg_score(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     k: int | None = None,
     gain: Gain | None = None,
     discount: str | None = None,
     ties: str | None = None,
     convention: str | Convention | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Discounted cumulative gain: the sum of gain over discount down the ranking.

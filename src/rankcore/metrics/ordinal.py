@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import Floats, as_weights, scaled, weighted_mean
 from rankcore.metrics.labels import as_column, as_numbers, known_labels, ordered, places_of
@@ -15,7 +15,13 @@ from rankcore.metrics.labels import as_column, as_numbers, known_labels, ordered
 LARGEST_TABLE = 4096
 
 
-def rank_loss(y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: Any = None) -> float:
+def rank_loss(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Mean distance between true and predicted ranks (mean absolute error).
 
     Parameters
@@ -56,7 +62,12 @@ def rank_loss(y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: An
 
 
 def accuracy_within(
-    y_true: Any, y_pred: Any, d: float = 1, *, labels: Any = None, sample_weight: Any = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    d: float = 1,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of predictions at most ``d`` ranks off.
 
@@ -92,7 +103,11 @@ def accuracy_within(
 
 
 def macro_rank_loss(
-    y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Rank loss of each true rank, averaged over ranks (Baccianella, Esuli and Sebastiani 2009).
 
@@ -125,7 +140,11 @@ def macro_rank_loss(
 
 
 def max_rank_loss(
-    y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Rank loss of the true rank that is predicted worst (Cruz-Ramírez et al. 2014).
 
@@ -155,7 +174,11 @@ def max_rank_loss(
 
 
 def quadratic_weighted_kappa(
-    y_true: Any, y_pred: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Cohen's kappa with quadratic weights (Cohen, 1968).
 
@@ -209,12 +232,12 @@ def quadratic_weighted_kappa(
 
 
 def confusion_by_rank(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    labels: Any = None,
-    normalize: str | None = None,
-    sample_weight: Any = None,
+    labels: ArrayLike | None = None,
+    normalize: Literal["true", "pred", "all"] | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Floats:
     """Confusion matrix of ranks, lowest rank first.
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import as_vector, as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries, group_rows, query_mean, query_numbers, run_blocks
@@ -25,14 +25,14 @@ _TIES = {"error": 2, "half": 1, "correct": 0}
 
 
 def pairwise_misranking(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
-    ties: str = "error",
+    qid: ArrayLike | None = None,
+    ties: Literal["error", "half", "correct"] = "error",
     pooled: bool = False,
     per_query: bool = False,
-    query_weight: Any = None,
+    query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Share of the pairs of rows with different labels that are in the wrong order.
@@ -104,12 +104,12 @@ def pairwise_misranking(
 
 
 def kendall_tau(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
+    query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Kendall's tau-b of labels and scores (Kendall, 1945).
@@ -149,15 +149,15 @@ def kendall_tau(
 
 
 def margin_loss(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     rho: float = 1.0,
     *,
-    qid: Any = None,
-    pairs: Any = None,
-    pairs_weight: Any = None,
+    qid: ArrayLike | None = None,
+    pairs: ArrayLike | None = None,
+    pairs_weight: ArrayLike | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
+    query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Empirical margin loss of pairs: the mean of ``min(1, max(0, 1 - d / rho))``.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import Floats, refuse_mask, weighted_mean
 from rankcore.metrics.labels import as_column, known_labels, ordered, places_of
@@ -14,13 +14,13 @@ from rankcore.metrics.ordinal import row_weights
 
 
 def ranked_probability_score(
-    y_true: Any,
-    y_proba: Any,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    labels: Any = None,
-    classes: Any = None,
+    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     normalize: bool = False,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean squared distance of cumulative probabilities from the truth (Epstein 1969; Murphy 1971).
 
@@ -75,12 +75,12 @@ def ranked_probability_score(
 
 
 def brier_score(
-    y_true: Any,
-    y_proba: Any,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    labels: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
+    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean squared distance of probabilities from the truth (Brier 1950).
 
@@ -115,12 +115,12 @@ def brier_score(
 
 
 def log_loss(
-    y_true: Any,
-    y_proba: Any,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    labels: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
+    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean of minus the logarithm of the probability of the true rank (Good 1952).
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore.metrics.comparison import Comparison, Contrast, paired
 from rankcore.metrics.conventions import Convention, resolve
@@ -23,16 +23,16 @@ _BATCH = 1_000_000
 
 def compare(
     scores: Mapping[str, Any],
-    y_true: Any,
+    y_true: ArrayLike,
     *,
-    qid: Any,
+    qid: ArrayLike,
     metrics: str | Iterable[str] = ("ndcg@10", "map"),
     baseline: str | None = None,
     convention: str | Convention | None = None,
     n_resamples: int = 9999,
     confidence_level: float = 0.95,
     random_state: int = 0,
-    docid: Any = None,
+    docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Comparison:
     """Compare rankings of the same queries.

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.arguments import PairWeights
 from rankcore._core.queries import query_mean
 from rankcore._ext import weighted_loss as kernels
 from rankcore.metrics.evaluate_queries import as_cutoff, named
@@ -33,13 +34,13 @@ _NAMED = {"unit": False, "top_k": True, "bipartite": True, **dict.fromkeys(_VALU
 
 
 def weighted_ranking_loss(
-    y_true: Any,
-    y_score: Any,
-    w: Any = "unit",
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    w: PairWeights = "unit",
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     per_query: bool = False,
-    query_weight: Any = None,
+    query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
     """Weight of the pairs in the wrong order, divided by the number of all pairs.

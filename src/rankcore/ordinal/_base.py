@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
+from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import changing, learns, raise_signals
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import keep_names
@@ -18,7 +20,7 @@ from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import option
-from rankcore._core.sources import Window, as_source
+from rankcore._core.sources import RowBlocks, Window, as_source
 from rankcore._core.state import (
     OnlineState,
     check_columns,
@@ -219,14 +221,14 @@ class OnlineOrdinalClassifier(OrdinalModel):
     @learns
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        classes: Any = None,
+        X: RowsLike | RowBlocks,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
         *,
-        sample_weight: Any = None,
-        eval_set: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: EvalSet | None = None,
+        eval_X: RowsLike | Sequence[RowsLike] | None = None,
+        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
@@ -282,7 +284,12 @@ class OnlineOrdinalClassifier(OrdinalModel):
 
     @learns
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Go on learning from the next examples, in the order given, each visited once.
 

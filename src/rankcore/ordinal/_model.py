@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows
@@ -51,7 +53,7 @@ class OrdinalModel(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- predicting
 
     @reads
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: RowsLike) -> np.ndarray:
         """Margin of each rank's score over the best other rank.
 
         Parameters
@@ -75,7 +77,7 @@ class OrdinalModel(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
         return margins(scores, ranks)
 
     @reads
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """The predicted label of each row.
 
         Parameters
@@ -91,7 +93,7 @@ class OrdinalModel(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
         return self.ranks_[self._ranks(self._more_rows(X))]
 
     @reads
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Negated mean rank loss: minus the mean distance between predicted and true rank.
 
         Parameters

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
@@ -20,7 +19,7 @@ class ProjectingClassifier(OnlineOrdinalClassifier):
         raise NotImplementedError
 
     @reads
-    def project(self, X: Any) -> np.ndarray:
+    def project(self, X: RowsLike) -> np.ndarray:
         """Latent score: one number per row, higher for higher ranks.
 
         Parameters

@@ -9,8 +9,9 @@ from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import Floats
 from rankcore._core.state import OnlineState
@@ -58,11 +59,11 @@ class RuleLearner(OnlineOrdinalClassifier):
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
-        random_state: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.max_iter = max_iter
         self.average = average

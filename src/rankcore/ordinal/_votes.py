@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_reached
 from rankcore._core.params import option
@@ -105,7 +106,7 @@ class VotesRanks(ProjectingClassifier):
         return -(shares @ (distance if self.output == "median" else distance**2)), winners
 
     @reads
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """The predicted label of each row, or with ``output="mean"`` a real value.
 
         Parameters

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
@@ -120,7 +122,7 @@ class WidrowHoff(ProjectingClassifier):
     def __init__(
         self,
         eta0: float = 0.3,
-        step: str = "normalized",
+        step: Literal["normalized", "constant"] = "normalized",
         average: bool = True,
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
@@ -128,11 +130,11 @@ class WidrowHoff(ProjectingClassifier):
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
-        random_state: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.eta0 = eta0
         self.step = step
@@ -305,7 +307,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
 
     def __init__(
         self,
-        update: str = "uniform",
+        update: Literal["worst", "uniform"] = "uniform",
         average: bool = True,
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
@@ -313,11 +315,11 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
-        random_state: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.update = update
         self.average = average

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
@@ -129,13 +130,13 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseEstimator | None = None,
         *,
-        method: str = "cumulative",
-        cv: Any = 5,
-        loss: str = "absolute",
-        random_state: Any = 0,
-        classes: Any = None,
+        method: Literal["cumulative", "isotonic"] = "cumulative",
+        cv: Folds = 5,
+        loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute",
+        random_state: Seed | None = 0,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -144,7 +145,14 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         self.random_state = random_state
         self.classes = classes
 
-    def fit(self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the learner, and probabilities to its scores of held-out rows.
 
         Parameters
@@ -247,7 +255,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
 
     # ---------------------------------------------------------------- predicting
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: RowsLike) -> Floats:
         """Probability of each rank.
 
         Parameters
@@ -267,7 +275,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         found: Floats = self.curves_.probabilities(scores)
         return found
 
-    def project(self, X: Any) -> Floats:
+    def project(self, X: RowsLike) -> Floats:
         """The latent score that probabilities follow from, as the estimator has it.
 
         Parameters
@@ -283,7 +291,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         check_is_fitted(self)
         return latent_scores(self.estimator_, X, self.ranks_)
 
-    def predict_cumulative_proba(self, X: Any) -> Floats:
+    def predict_cumulative_proba(self, X: RowsLike) -> Floats:
         """Probability of each rank or any lower one.
 
         Parameters
@@ -299,7 +307,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         found[:, -1] = 1.0
         return self._as_columns(found)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: RowsLike) -> NDArray[Any]:
         """The label of minimum expected loss; the lowest among ties up to rounding.
 
         Parameters
@@ -317,7 +325,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         found: NDArray[Any] = self.ranks_[ranks]
         return found
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the predictions under the loss they minimise; higher is better.
 
         Parameters
@@ -344,11 +352,11 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         if self.loss == "zero_one":
             return accuracy_within(ranks, predicted, 0, sample_weight=sample_weight)
         squared = (ranks - predicted).astype(np.float64) ** 2
-        return 0.0 - float(np.average(squared, weights=sample_weight))
+        return 0.0 - float(np.average(squared, weights=cast(Any, sample_weight)))
 
     # ---------------------------------------------------------------- sets with a guarantee
 
-    def conformalize(self, X: Any, y: Any) -> Self:
+    def conformalize(self, X: RowsLike, y: ArrayLike) -> Self:
         """Calibrate the size of sets of ranks on further rows (split conformal prediction).
 
         Parameters
@@ -371,7 +379,7 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         self.conformal_scores_ = before_each(probabilities)[np.arange(ranks.size), ranks]
         return self
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
+    def predict_set(self, X: RowsLike, coverage: float = 0.9) -> NDArray[Any]:
         """Interval of ranks that contains the true one with at least a given probability.
 
         Parameters
@@ -465,13 +473,15 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         if "conformal_scores" in spec.arrays:
             n = spec.arrays["conformal_scores"].size
             self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", outline(n))
-        if is_frozen(self.estimator):
-            self.estimator = type(self.estimator)(whole)
-            self.estimator_ = self.estimator
+        given: Any = self.estimator
+        if is_frozen(given):
+            self.estimator = self.estimator_ = type(given)(whole)
         else:
             self.estimator_ = whole
 
-    def contributions(self, X: Any, background: Any = None, *, output: Any = None) -> Contributions:
+    def contributions(
+        self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
+    ) -> Contributions:
         """Contributions of features to `project`, see the estimator's own `contributions`.
 
         Parameters

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
@@ -143,25 +145,25 @@ class CuSumRank(ProjectingClassifier):
 
     def __init__(
         self,
-        update: str = "perceptron",
+        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
         C: float = 1.0,
         delta: float = 1.0,
-        pa_loss: str = "absolute",
+        pa_loss: Literal["absolute", "zero_one"] = "absolute",
         margin: float = 0.0,
         average: bool = True,
-        tie_break: str = "high",
-        decision: str = "cusum",
+        tie_break: Literal["high", "low"] = "high",
+        decision: Literal["cusum", "count"] = "cusum",
         fit_intercept: bool = True,
         intercept_scaling: float | str = "auto",
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
-        random_state: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.update = update
         self.C = C

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import unchanging
@@ -14,10 +15,15 @@ from rankcore._core.numbers import as_weights, scaled
 from rankcore._core.state import OnlineState
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 
+Learner = TypeVar("Learner", bound=OnlineOrdinalClassifier)
+
 
 def merge(
-    models: Sequence[Any], weights: Any = None, *, base: OnlineOrdinalClassifier | None = None
-) -> Any:
+    models: Sequence[Learner],
+    weights: ArrayLike | None = None,
+    *,
+    base: Learner | None = None,
+) -> Learner:
     """Merge models that learned from different shards into one.
 
     The parameters are averaged; PRank's thresholds are then rounded to their lattice, without which

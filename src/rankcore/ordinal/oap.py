@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads, signals_held
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
@@ -47,7 +49,7 @@ class OAP(ThresholdClassifier):
     tau: float
     sampling: str
     average_members: bool
-    tie: str
+    tie: Literal["crammer", "strict"]
     threshold_scale: float | str
     n_jobs: int | None
     # How members have moved the thresholds in a pass, if they learn elsewhere.
@@ -321,20 +323,20 @@ class OAPBPM(OAP):
         self,
         n_estimators: int = 100,
         tau: float = 0.3,
-        sampling: str = "bernoulli",
+        sampling: Literal["bernoulli", "poisson"] = "bernoulli",
         average_members: bool = True,
-        tie: str = "crammer",
+        tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.tau = tau
@@ -401,21 +403,21 @@ loss_curve_
         self,
         n_estimators: int = 100,
         tau: float = 0.3,
-        sampling: str = "bernoulli",
+        sampling: Literal["bernoulli", "poisson"] = "bernoulli",
         average_members: bool = True,
-        output: str = "round",
-        tie: str = "crammer",
+        output: Literal["round", "mean", "median", "plurality"] = "round",
+        tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.tau = tau
@@ -493,22 +495,22 @@ best_iteration_, t_, history_, loss_curve_
         self,
         n_estimators: int = 100,
         tau: float = 0.3,
-        sampling: str = "bernoulli",
+        sampling: Literal["bernoulli", "poisson"] = "bernoulli",
         average_members: bool = True,
-        output: str = "round",
-        weight: str = "total",
-        tie: str = "crammer",
+        output: Literal["round", "mean", "median", "plurality"] = "round",
+        weight: Literal["total", "survival"] = "total",
+        tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(
             n_estimators=n_estimators,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import check_scores
@@ -188,16 +190,16 @@ class PRank(ThresholdClassifier):
         self,
         max_iter: int = 10,
         average: bool = True,
-        tie: str = "crammer",
+        tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
-        random_state: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.max_iter = max_iter
         self.average = average

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
@@ -122,11 +123,11 @@ class PythonRule(RuleLearner, ThresholdClassifier):
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
-        random_state: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(
             max_iter,
@@ -272,7 +273,7 @@ class PythonScoreRule(RuleLearner):
     """
 
     @abstractmethod
-    def scores(self, x: Floats) -> Any:
+    def scores(self, x: Floats) -> ArrayLike:
         """Score of each rank for a row, by the present arrays.
 
         Parameters

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
@@ -155,20 +157,20 @@ class VotedPRank(VotesRanks):
 
     def __init__(
         self,
-        output: str = "round",
+        output: Literal["round", "mean", "median", "plurality"] = "round",
         count_init: int = 1,
         max_hypotheses: int | str | None = "auto",
-        tie: str = "crammer",
+        tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
-        random_state: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.output = output
         self.count_init = count_init

@@ -13,11 +13,13 @@ from rankcore.plotting._style import BLUE, GREY, ORANGE, bar_height, new_axes, s
 FEW = 40
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from rankcore.metrics.comparison import Comparison
 
 
 @styled
-def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
+def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     """Draw the contrasts of a comparison as a forest plot.
 
     Parameters
@@ -57,7 +59,11 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
         ax.plot([c.low, c.high], [place, place], color=colour, linewidth=2)
         face = colour if c.p_holm < alpha else "white"
         ax.plot([c.difference], [place], "o", color=colour, markerfacecolor=face, markersize=6)
-        beside = {"xycoords": ax.get_yaxis_transform(), "va": "center", "annotation_clip": False}
+        beside: dict[str, Any] = {
+            "xycoords": ax.get_yaxis_transform(),
+            "va": "center",
+            "annotation_clip": False,
+        }
         ax.annotate(p_text(c.p_holm), (1.02, place), **beside)
     ax.annotate("p (Holm)", (1.02, n + 0.75), **beside)
     ax.axvline(0, color="black", linewidth=0.8)
@@ -84,7 +90,9 @@ def short(p_value: float, sign: str = "") -> str:
 
 
 @styled
-def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any = None) -> Any:
+def plot_query_differences(
+    comparison: Comparison, contrast: int = 0, *, ax: Axes | None = None
+) -> Axes:
     """Draw by how much two systems differ in every query, in descending order.
 
     Parameters

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from rankcore._core.numbers import as_vector
 from rankcore._core.queries import Queries, group_rows
@@ -13,19 +16,23 @@ from rankcore.metrics.auc import auc_score
 from rankcore.plotting._style import BLUE, GREY, ORANGE, learner_of, new_axes, styled, whole_ticks
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from rankcore.bounds import MarginCurve
+    from rankcore.ranking.svm._choice import RankSVMCV
+    from rankcore.ranking.svm._path import SVMPath
 
 
 @styled
 def plot_roc(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     rel: float = 1.0,
     name: str = "",
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the ROC curve with the band that ties leave open, or the mean of those of queries.
 
     Parameters
@@ -138,7 +145,9 @@ def _mean_roc(ax: Any, curves: list[tuple[Any, Any]], name: str) -> None:
 
 
 @styled
-def plot_learning_curve(model: Any, *, figures: Any = None, ax: Any = None) -> Any:
+def plot_learning_curve(
+    model: BaseEstimator, *, figures: str | Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw how a model learned: figures of each pass, round or step.
 
     Parameters
@@ -211,7 +220,7 @@ def _figures_of(learner: Any, history: Any) -> list[str]:
 
 
 @styled
-def plot_ranksvm_path(path: Any, *, ax: Any = None) -> Any:
+def plot_ranksvm_path(path: SVMPath | RankSVMCV, *, ax: Axes | None = None) -> Axes:
     """Draw what ranking SVMs reach on held-out queries, as a function of C.
 
     Parameters
@@ -234,16 +243,17 @@ def plot_ranksvm_path(path: Any, *, ax: Any = None) -> Any:
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
-    if hasattr(path, "scores_"):
-        Cs, values = path.Cs_, path.scores_.mean(axis=0)
-        name, best = path.scoring, path.C_
-    elif path.measure is None:
+    found: Any = path
+    if hasattr(found, "scores_"):
+        Cs, values = found.Cs_, found.scores_.mean(axis=0)
+        name, best = found.scoring, found.C_
+    elif found.measure is None:
         raise ValueError("nothing was measured along the path: give ranksvm_path an eval_set")
     else:
-        Cs, values, name, best = path.Cs, path.values, path.measure, path.Cs[path.best]
+        Cs, values, name, best = found.Cs, found.values, found.measure, found.Cs[found.best]
     ax = ax or new_axes()
-    if hasattr(path, "scores_") and len(path.scores_) > 1:
-        error = path.scores_.std(axis=0, ddof=1) / np.sqrt(len(path.scores_))
+    if hasattr(found, "scores_") and len(found.scores_) > 1:
+        error = found.scores_.std(axis=0, ddof=1) / np.sqrt(len(found.scores_))
         ax.fill_between(Cs, values - error, values + error, color=BLUE, alpha=0.2, linewidth=0)
     ax.plot(Cs, values, "o-", color=BLUE, markersize=4)
     ax.axvline(best, color=ORANGE, linewidth=1, linestyle="--", label=f"C = {best:.3g}")
@@ -258,11 +268,11 @@ def plot_ranksvm_path(path: Any, *, ax: Any = None) -> Any:
 def plot_margin_curve(
     curve: MarginCurve,
     *,
-    certificate: Any = None,
+    certificate: ArrayLike | None = None,
     held_out: float | None = None,
     norm: float = 1.0,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the empirical margin loss as a function of the margin, beside what it proves.
 
     Parameters

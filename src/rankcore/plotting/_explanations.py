@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,14 @@ from rankcore.plotting._style import (
     styled,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rankcore.explain import PairExplanation, QueryExplanation, RankExplanation
+
 
 @styled
-def plot_pair(why: Any, *, max_features: int = 10, ax: Any = None) -> Any:
+def plot_pair(why: PairExplanation, *, max_features: int = 10, ax: Axes | None = None) -> Axes:
     """Draw how features lead from the score of one row to that of another, as a waterfall.
 
     Parameters
@@ -94,8 +99,12 @@ def _waterfall(
 
 @styled
 def plot_query(
-    found: Any, *, max_features: int = 8, max_documents: int = 25, ax: Any = None
-) -> Any:
+    found: QueryExplanation,
+    *,
+    max_features: int = 8,
+    max_documents: int = 25,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the documents of a query in ranked order, with what features add to their scores.
 
     Parameters
@@ -145,7 +154,11 @@ def plot_query(
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    beside = {"xycoords": ax.get_yaxis_transform(), "va": "center", "annotation_clip": False}
+    beside: dict[str, Any] = {
+        "xycoords": ax.get_yaxis_transform(),
+        "va": "center",
+        "annotation_clip": False,
+    }
     for i in range(n):
         ax.annotate(f"{found.scores[i]:.3f}", (1.02, i), **beside)
     ax.annotate("score", (1.02, -0.9), **beside)
@@ -166,7 +179,7 @@ def plot_query(
 
 
 @styled
-def plot_rank(why: Any, *, max_features: int = 10, ax: Any = None) -> Any:
+def plot_rank(why: RankExplanation, *, max_features: int = 10, ax: Axes | None = None) -> Axes:
     """Draw how features take a row past thresholds, or not.
 
     Parameters

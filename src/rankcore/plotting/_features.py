@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.front import feature_names as names_of
 from rankcore.plotting._style import (
     BLUE,
@@ -23,9 +26,16 @@ from rankcore.plotting._style import (
     styled,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rankcore.explain import GlobalImportance, PermutationImportance
+
 
 @styled
-def plot_contribution(model: Any, feature: int | str, X: Any = None, *, ax: Any = None) -> Any:
+def plot_contribution(
+    model: BaseEstimator, feature: int | str, X: RowsLike | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Draw what a feature adds to the score of a boosted ranker, as a function of its value.
 
     Parameters
@@ -118,8 +128,13 @@ def _draw_rug(ax: Any, values: Any) -> None:
 
 @styled
 def plot_contributions(
-    model: Any, X: Any, features: Any = None, *, max_features: int = 6, axes: Any = None
-) -> Any:
+    model: BaseEstimator,
+    X: RowsLike,
+    features: Sequence[int | str] | None = None,
+    *,
+    max_features: int = 6,
+    axes: NDArray[Any] | Sequence[Axes] | None = None,
+) -> NDArray[Any]:
     """Draw what several features add to the score, side by side on one scale.
 
     Parameters
@@ -199,7 +214,12 @@ def _slope(column: Any, parts: Any) -> float:
 
 
 @styled
-def plot_importances(found: Any, *, max_features: int = 20, ax: Any = None) -> Any:
+def plot_importances(
+    found: GlobalImportance | PermutationImportance | BaseEstimator,
+    *,
+    max_features: int = 20,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw how much features matter, the one that matters most on top.
 
     Parameters
@@ -292,12 +312,12 @@ def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
 
 @styled
 def plot_weights(
-    model: Any,
+    model: BaseEstimator,
     *,
     feature_names: Sequence[str] | None = None,
     max_features: int = 15,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the largest weights of a linear model: of its direction, or rank by rank.
 
     Parameters

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
+from rankcore._core.arguments import RowsLike
 from rankcore.metrics.labels import ordered
 from rankcore.metrics.ordinal import confusion_by_rank
 from rankcore.metrics.scorers import ranking_scores
 from rankcore.plotting._style import BLUE, GREY, ORANGE, label_text, learner_of, new_axes, styled
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 @styled
-def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
+def plot_scores_by_rank(
+    model: BaseEstimator, X: RowsLike, y: ArrayLike, *, ax: Axes | None = None
+) -> Axes:
     """Draw how the scores of each true rank lie between the thresholds of an ordinal learner.
 
     Parameters
@@ -59,7 +67,7 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
         )
     ax = ax or new_axes()
     places = [i for i, label in enumerate(known) if (labels == label).any()]
-    parts = ax.violinplot(
+    parts: Any = ax.violinplot(
         [scores[labels == known[i]] for i in places],
         positions=places,
         widths=0.8,
@@ -104,14 +112,14 @@ def _label_thresholds(ax: Any, names: list[str], thresholds: Any, span: float) -
 
 @styled
 def plot_reliability(
-    y_true: Any,
-    y_proba: Any,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    labels: Any = None,
-    classes: Any = None,
+    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     n_bins: int = 10,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw how often ranks above each threshold occur, by how probable they were called.
 
     Parameters
@@ -165,13 +173,13 @@ def plot_reliability(
 
 @styled
 def plot_confusion(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    labels: Any = None,
-    normalize: str | None = None,
-    ax: Any = None,
-) -> Any:
+    labels: ArrayLike | None = None,
+    normalize: Literal["true", "pred", "all"] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw how often each rank was predicted as each.
 
     Parameters

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankcore.plotting._style import BLUE, ORANGE, label_text, new_axes, styled
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rankcore.preference import PreferenceRanker, Ratings
+
 
 @styled
 def plot_place_intervals(
-    ratings: Any, *, level: float = 0.9, top: int | None = None, ax: Any = None
-) -> Any:
+    ratings: Ratings, *, level: float = 0.9, top: int | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw the places of items, the best at the top, with intervals of credibility.
 
     Parameters
@@ -51,7 +56,7 @@ def plot_place_intervals(
 
 
 @styled
-def plot_doubt(ranker: Any, *, ax: Any = None) -> Any:
+def plot_doubt(ranker: PreferenceRanker, *, ax: Axes | None = None) -> Axes:
     """Draw the share of pairs that is expected in the wrong order, against calls.
 
     Parameters

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore.preference.several import Choice
 
@@ -139,7 +139,7 @@ class Indexed:
         return as_degrees(self.function(i, j), i.size)
 
 
-def from_scores(scores: Any) -> Indexed:
+def from_scores(scores: ArrayLike) -> Indexed:
     """Preference of the item with the higher score: degree 1, and 1/2 between equal scores.
 
     Parameters
@@ -288,6 +288,12 @@ def in_order(items: Sequence[Any] | NDArray[Any], order: Places) -> Any:
     if isinstance(items, np.ndarray):
         return items[order]
     return [items[k] for k in order.tolist()]
+
+
+# Items to put in order.
+Items: TypeAlias = Sequence[Any] | NDArray[Any]
+# A function of two items, or degrees for each pair of positions.
+Preference: TypeAlias = Callable[[Any, Any], Any] | Batch | Indexed | ArrayLike
 
 
 def as_items(items: Any) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -17,13 +17,13 @@ SCALE = 1.5
 
 
 def rate(
-    winners: Any,
-    losers: Any,
+    winners: ArrayLike,
+    losers: ArrayLike,
     *,
-    degree: Any = None,
-    judge: Any = None,
+    degree: ArrayLike | None = None,
+    judge: ArrayLike | None = None,
     scale: float = SCALE,
-    disconnected: str = "raise",
+    disconnected: Literal["raise", "prior"] = "raise",
 ) -> Ratings:
     """Ratings of items from a table of comparisons, with standard errors.
 

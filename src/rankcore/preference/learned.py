@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.doc_links import Documented
 from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
@@ -88,12 +89,12 @@ class PairwisePreference(Documented, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         features: str | Callable[[Any, Any], Any] = "difference",
-        method: str = "degree",
+        method: Literal["degree", "quicksort"] = "degree",
         max_pairs: int | None = 1000,
-        random_state: Any = None,
+        random_state: int | np.random.Generator | None = None,
     ):
         self.estimator = estimator
         self.features = features
@@ -101,7 +102,14 @@ class PairwisePreference(Documented, BaseEstimator):
         self.max_pairs = max_pairs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> Self:
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Self:
         """Learn from the pairs of rows of one query that have different labels.
 
         Parameters
@@ -159,7 +167,7 @@ class PairwisePreference(Documented, BaseEstimator):
         self.n_pairs_ = int(first.size)
         self.estimator_ = clone(self.estimator).fit(self._pairs(X, *both), classes)
 
-    def degree(self, u: Any, v: Any) -> float:
+    def degree(self, u: ArrayLike, v: ArrayLike) -> float:
         """Degree to which one row should precede another.
 
         Parameters
@@ -174,7 +182,7 @@ class PairwisePreference(Documented, BaseEstimator):
         X = self._more_rows(np.stack([np.asarray(u), np.asarray(v)]))
         return float(self._preference(X)(np.array([0]), np.array([1]))[0])
 
-    def comparator(self, X: Any) -> Indexed:
+    def comparator(self, X: RowsLike) -> Indexed:
         """The preference between the rows of a matrix, for `quicksort_rank` and others.
 
         Parameters
@@ -186,10 +194,12 @@ class PairwisePreference(Documented, BaseEstimator):
         Indexed
             For items 0 .. n - 1, or any others that the rows describe. A ranker scores them once.
         """
-        X = self._more_rows(X)
-        return Indexed(self._preference(X), X.shape[0])
+        rows = self._more_rows(X)
+        return Indexed(self._preference(rows), rows.shape[0])
 
-    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+    def predict(
+        self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
+    ) -> Floats:
         """Scores by the order of the rows in their query; bigger is better.
 
         Parameters
@@ -207,14 +217,14 @@ class PairwisePreference(Documented, BaseEstimator):
             With "quicksort": the share of the others that stand behind it. They are not compared
             with those of other queries. In a query of one row 1/2.
         """
-        X = self._more_rows(X)
-        queries = queries_of(qid, group, X.shape[0])
-        n = X.shape[0]
+        matrix = self._more_rows(X)
+        n = matrix.shape[0]
+        queries = queries_of(qid, group, n)
         sizes = np.diff(queries.bounds)
         rows = np.arange(n) if queries.rows is None else np.asarray(queries.rows)
         scores = np.full(n, 0.5)
         others = np.repeat(sizes - 1, sizes)
-        degrees = self._preference(X)
+        degrees = self._preference(matrix)
         if self.method == "degree":
             for k in range(sizes.size):
                 mine = _rows_of(queries, k)
@@ -236,7 +246,14 @@ class PairwisePreference(Documented, BaseEstimator):
             scores[rows[method.order()]] = share
         return scores
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
+    def score(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> float:
         """NDCG at 10 of the order, averaged over queries; larger is better.
 
         Parameters

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.arguments import PairWeights
 from rankcore.metrics import weighted_ranking_loss
 from rankcore.metrics.weighted_loss import _VALUES, _named_weight
-from rankcore.preference.forms import Places, as_indexed
+from rankcore.preference.forms import Indexed, Places, as_indexed
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +19,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 1 << 20
 
 
-def order_loss(order: Any, y: Any, w: Any = "unit") -> float:
+def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float:
     """Weight of the pairs that an order has the wrong way round, over the number of all pairs.
 
     Parameters
@@ -52,7 +53,7 @@ def order_loss(order: Any, y: Any, w: Any = "unit") -> float:
     0.2
     """
     places = np.asarray(order)
-    n = len(y)
+    n = len(np.asarray(y))
     if places.shape != (n,) or places.dtype.kind not in "iu":
         raise ValueError(f"order must have {n} positions, one for each label; found {order!r}")
     if not (np.sort(places) == np.arange(n)).all():
@@ -63,7 +64,9 @@ def order_loss(order: Any, y: Any, w: Any = "unit") -> float:
     return float(loss)
 
 
-def preference_loss(preference: Any, y: Any, w: Any = "unit") -> float:
+def preference_loss(
+    preference: Indexed | ArrayLike, y: ArrayLike, w: PairWeights = "unit"
+) -> float:
     """Loss of a preference itself: as that of an order, with degrees in the place of 0 and 1.
 
     Parameters
@@ -188,7 +191,7 @@ class WeightAxioms:
         return not self.violations
 
 
-def check_weight(w: Any, n: int) -> WeightAxioms:
+def check_weight(w: PairWeights, n: int) -> WeightAxioms:
     """Check weights of pairs for the axioms under which the bounds of QuickSort and degree hold.
 
     Parameters

@@ -12,7 +12,9 @@ from rankcore.preference.forms import (
     Batch,
     Degrees,
     Indexed,
+    Items,
     Places,
+    Preference,
     as_degrees,
     as_indexed,
     as_items,
@@ -23,7 +25,7 @@ from rankcore.preference.forms import (
 from rankcore.preference.quicksort import QuickSort
 
 
-def sort_by_degree(items: Any, preference: Any) -> Any:
+def sort_by_degree(items: Items, preference: Preference) -> Any:
     """Items in the order of the sums of their degrees against all others.
 
     Parameters
@@ -72,10 +74,10 @@ def sort_by_degree(items: Any, preference: Any) -> Any:
 
 
 def quicksort_rank(
-    items: Any,
-    preference: Any,
+    items: Items,
+    preference: Preference,
     top_k: int | None = None,
-    random_state: Any = None,
+    random_state: int | np.random.Generator | None = None,
 ) -> Any:
     """Items in the order that QuickSort with random pivots finds.
 

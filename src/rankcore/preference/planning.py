@@ -56,7 +56,7 @@ def plan(
     latency: float = 0.0,
     parallel: int = 1,
     simulations: int = 8,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
     **params: Any,
 ) -> Plan:
     """The order to expect for a budget, its cost and its time, by simulation.

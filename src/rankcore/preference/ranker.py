@@ -6,16 +6,26 @@ import asyncio
 import os
 from collections.abc import Callable, Hashable
 from contextlib import closing
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
 from rankcore.preference.asking import AnswerKey, Ledger
 from rankcore.preference.costs import call_plan
-from rankcore.preference.forms import Batch, Places, as_indexed, as_items, in_order, is_async
+from rankcore.preference.forms import (
+    Batch,
+    Items,
+    Judges,
+    Places,
+    Preference,
+    as_indexed,
+    as_items,
+    in_order,
+    is_async,
+)
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
 from rankcore.preference.methods import make_method
 from rankcore.preference.parameters import check_parameters
@@ -161,18 +171,18 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
 
     def __init__(
         self,
-        preference: Any,
+        preference: Preference | Judges | Choice,
         *,
         method: str = "auto",
         top_k: int | None = None,
         max_calls: int | None = None,
         repeats: int | None = None,
         both_orders: bool = False,
-        decide: str = "majority",
+        decide: Literal["majority", "sample"] = "majority",
         opponents: int = 8,
         noise: float | None = None,
         confidence: float | None = None,
-        prior: Any = None,
+        prior: ArrayLike | Callable[[Any], float] | BaseEstimator | None = None,
         batch: int | None = None,
         cache: bool = True,
         key: Callable[[Any], Hashable] | None = None,
@@ -180,7 +190,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         concurrency: int = 1,
         retry: Retry | None = None,
         progress: Callable[..., None] | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.Generator | None = None,
     ):
         self.preference = preference
         self.method = method
@@ -202,7 +212,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         self.progress = progress
         self.random_state = random_state
 
-    def rank(self, items: Any) -> Any:
+    def rank(self, items: Items) -> Any:
         """Put items in order.
 
         Parameters
@@ -230,7 +240,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         items = as_items(items)
         return self._rank(items, *self._method(items))
 
-    async def arank(self, items: Any) -> Any:
+    async def arank(self, items: Items) -> Any:
         """Put items in order, inside of an event loop; as `rank`.
 
         A preference that is not async is called in threads.
@@ -246,7 +256,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         items = as_items(items)
         return await self._arank(items, *self._method(items))
 
-    def extend(self, more: Any) -> Any:
+    def extend(self, more: Items) -> Any:
         """Insert more items into the order found, one after the other by binary search.
 
         Parameters

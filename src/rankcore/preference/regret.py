@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from rankcore.preference.forms import Places, as_indexed
+from rankcore._core.arguments import PairWeights
+from rankcore.preference.forms import Indexed, Places, as_indexed
 from rankcore.preference.losses import label_positions, weight_table
 from rankcore.preference.quicksort import QuickSort
 
@@ -59,14 +60,14 @@ class _Query:
 
 
 def ranking_regret(
-    algorithm: Any,
-    preference: Any,
-    targets: Any,
+    algorithm: str | Callable[..., Any] | ArrayLike,
+    preference: Indexed | ArrayLike | None,
+    targets: ArrayLike,
     *,
-    probability: Any = None,
-    w: Any = "unit",
+    probability: ArrayLike | None = None,
+    w: PairWeights = "unit",
     n_samples: int = 1000,
-    random_state: Any = None,
+    random_state: int | np.random.Generator | None = None,
 ) -> Regret:
     """Regret of what makes an order of a preference.
 
@@ -137,13 +138,13 @@ def ranking_regret(
         if sorted(fixed.tolist()) != list(range(n)):
             raise ValueError(f"an order must have each of 0 .. {n - 1} once; found {algorithm!r}")
     loss = variance = 0.0
-    sampled = callable(algorithm)
+    sampled, way = callable(algorithm), cast(Any, algorithm)
     for query in queries:
         if degrees is None:
             losses = np.array([_cost(query, fixed[np.isin(fixed, query.items)])])
         else:
             h = degrees[np.ix_(query.items, query.items)]
-            losses = _losses(algorithm, query, h, n_samples, rng)
+            losses = _losses(way, query, h, n_samples, rng)
         loss += float(losses.mean())
         if losses.size > 1:
             sampled = True
@@ -156,7 +157,11 @@ def ranking_regret(
 
 
 def preference_regret(
-    preference: Any, targets: Any, *, probability: Any = None, w: Any = "unit"
+    preference: Indexed | ArrayLike,
+    targets: ArrayLike,
+    *,
+    probability: ArrayLike | None = None,
+    w: PairWeights = "unit",
 ) -> Regret:
     """Regret of a preference itself: its expected loss less that of the best preference.
 

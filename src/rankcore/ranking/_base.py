@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.eval_sets import as_eval_sets, as_metrics, measure_names
 from rankcore._core.fitted import as_more_rows, keep_names
@@ -78,7 +79,9 @@ class Ranker(Specified, BaseEstimator):
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True}
 
     @reads
-    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> NDArray[np.float64]:
+    def predict(
+        self, X: RowsLike, *, qid: ArrayLike | str | None = None, group: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
         """Scores; within a query, bigger is better.
 
         Parameters
@@ -99,7 +102,9 @@ class Ranker(Specified, BaseEstimator):
         return self._scores(rows, queries)
 
     @reads
-    def predict_rank(self, X: Any, *, qid: Any = None, group: Any = None) -> NDArray[np.int64]:
+    def predict_rank(
+        self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
+    ) -> NDArray[np.int64]:
         """Places within the query: 1 is the best.
 
         Parameters
@@ -127,7 +132,13 @@ class Ranker(Specified, BaseEstimator):
 
     @reads
     def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        group: ArrayLike | None = None,
     ) -> float:
         """NDCG at 10 of the scores, averaged over queries; higher is better.
 

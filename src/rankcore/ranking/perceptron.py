@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core import params
+from rankcore._core.arguments import EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import changing, learns
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
-from rankcore._core.sources import Window
+from rankcore._core.sources import RowBlocks, Window
 from rankcore._core.training import Trainer
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking._committee import Committee
@@ -176,21 +177,21 @@ class PairwisePerceptron(PerceptronModel):
 
     def __init__(
         self,
-        variant: str = "averaged",
+        variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged",
         committee_size: int = 20,
-        combine: str = "auto",
+        combine: Literal["auto", "score", "rank"] = "auto",
         max_iter: int = 10,
         margin: float = 1.0,
-        balance: str | None = "query",
+        balance: Literal["query"] | None = "query",
         shuffle: bool = True,
-        count: str = "pair",
-        quality: Any = None,
+        count: Literal["pair", "query"] = "pair",
+        quality: str | Callable[..., float] | None = None,
         max_hypotheses: int | str | None = "auto",
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "ndcg@10",
-        solver: str = "auto",
+        eval_metric: Measures = "ndcg@10",
+        solver: Literal["auto", "gram", "packed", "lazy", "plain"] = "auto",
         memory_limit: int = 2**31,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
     ) -> None:
         self.variant = variant
@@ -222,19 +223,19 @@ class PairwisePerceptron(PerceptronModel):
     @learns
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: RowsLike | RowBlocks,
+        y: ArrayLike | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        pairs: Any = None,
-        pairs_weight: Any = None,
-        eval_set: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
+        qid: ArrayLike | str | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        pairs: ArrayLike | None = None,
+        pairs_weight: ArrayLike | None = None,
+        eval_set: EvalSet | None = None,
+        eval_X: RowsLike | Sequence[RowsLike] | None = None,
+        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
+        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
+        eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
@@ -279,7 +280,11 @@ class PairwisePerceptron(PerceptronModel):
             On bad input or parameters, or if no query has two documents with different labels. A
             failed or interrupted fit leaves the estimator as it was.
         """
-        weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
+        weights: dict[str, Any] = {
+            "sample_weight": sample_weight,
+            "pairs": pairs,
+            "pairs_weight": pairs_weight,
+        }
         self._check_params()
         given = as_callbacks(callbacks)
         source = ranking_source(X, y, qid, group, whole=None, **weights)
@@ -301,14 +306,14 @@ class PairwisePerceptron(PerceptronModel):
     @learns
     def partial_fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: RowsLike,
+        y: ArrayLike | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        pairs: Any = None,
-        pairs_weight: Any = None,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        pairs: ArrayLike | None = None,
+        pairs_weight: ArrayLike | None = None,
     ) -> Self:
         """Go on learning from more queries, in the order given, each visited once.
 

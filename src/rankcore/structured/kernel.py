@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import Gamma, KernelLike, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.inputs import as_rows
 from rankcore._core.params import function_or, option
@@ -162,23 +163,25 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     def __init__(
         self,
         task: KernelTask,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        kernel: KernelLike = "rbf",
+        gamma: Gamma = "scale",
         degree: int = 2,
         coef0: float = 1.0,
-        update: str = "perceptron",
+        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
         C: float = 1.0,
         margin: float = 0.0,
         average: bool = False,
         budget: int | None = None,
-        budget_policy: str = "oldest",
+        budget_policy: Literal[
+            "oldest", "random", "smallest", "forgetron", "norma", "projectron"
+        ] = "oldest",
         decay: float = 0.01,
         projection_tol: float = 1e-6,
         max_iter: int = 1,
         shuffle: bool = False,
         tol: float | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
     ) -> None:
         self.task = task

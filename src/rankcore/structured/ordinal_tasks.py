@@ -9,8 +9,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_scalar
 
+from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
 from rankcore._core.params import check_flag, check_option
 from rankcore.structured.task import Array, Pair, Task, check_score
@@ -47,10 +49,10 @@ class _OrdinalTask(Task):
     def __post_init__(self) -> None:
         check_scalar(self.n_ranks, "n_ranks", Integral, min_val=2)
 
-    def gains(self, weights: Array, x: Any) -> Array:
+    def gains(self, weights: Array, x: Pair) -> Array:
         raise NotImplementedError
 
-    def examples(self, X: Any, Y: Any = None) -> tuple[_Rows, list[int] | None]:
+    def examples(self, X: RowsLike, Y: ArrayLike | None = None) -> tuple[_Rows, list[int] | None]:
         if Y is None:
             return _Rows(X), None
         ranks = np.asarray(Y)
@@ -60,10 +62,10 @@ class _OrdinalTask(Task):
             )
         return _Rows(X), ranks.astype(int).tolist()
 
-    def candidates(self, x: Any) -> Iterable[int]:
+    def candidates(self, x: Pair) -> Iterable[int]:
         return range(1, self.n_ranks + 1)
 
-    def argmax(self, weights: Array, x: Any, y: Any = None, margin: float = 0.0) -> int:
+    def argmax(self, weights: Array, x: Pair, y: Any = None, margin: float = 0.0) -> int:
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.append(0.0, np.cumsum(self.gains(weights, x)))
         check_score(scores[-1], x)  # any overflow on the way is still there in the last sum
@@ -74,7 +76,7 @@ class _OrdinalTask(Task):
             return y
         return int(best[0 if self.tie_break == "low" else -1])
 
-    def loss(self, y: Any, z: Any) -> float:
+    def loss(self, y: int, z: int) -> float:
         return abs(y - z)
 
 
@@ -121,11 +123,11 @@ class CuSumTask(_OrdinalTask):
         check_option(self.tie_break, "tie_break", ("high", "low"))
         check_flag(self.fit_intercept, "fit_intercept")
 
-    def n_parameters(self, X: Any) -> int:
+    def n_parameters(self, X: _Rows) -> int:
         """Count a threshold, if there are any, and one weight per feature for each step."""
         return (self.n_ranks - 1) * (self.fit_intercept + X.n_features)
 
-    def features(self, x: Any, y: Any) -> Pair:
+    def features(self, x: Pair, y: int) -> Pair:
         """Repeat the row, and the -1, for each step up to y."""
         columns, values = x
         if self.fit_intercept:
@@ -133,7 +135,7 @@ class CuSumTask(_OrdinalTask):
         steps = np.arange(y - 1)
         return np.add.outer(columns * (self.n_ranks - 1), steps).ravel(), values.repeat(steps.size)
 
-    def gains(self, weights: Array, x: Any) -> Array:
+    def gains(self, weights: Array, x: Pair) -> Array:
         """Score each step."""
         columns, values = x
         rows = weights.reshape(-1, self.n_ranks - 1)
@@ -170,17 +172,17 @@ class PRankTask(_OrdinalTask):
     array([ 0.,  1.,  1., -1.])
     """
 
-    def n_parameters(self, X: Any) -> int:
+    def n_parameters(self, X: _Rows) -> int:
         """Count the thresholds and one weight per feature."""
         return self.n_ranks - 1 + X.n_features
 
-    def features(self, x: Any, y: Any) -> Pair:
+    def features(self, x: Pair, y: int) -> Pair:
         """Take the row as often as there are steps up to y, and -1 for the threshold of each."""
         columns, values = x
         indices = np.append(np.arange(y - 1), self.n_ranks - 1 + columns)
         return indices, np.append(np.full(y - 1, -1.0), (y - 1) * values)
 
-    def gains(self, weights: Array, x: Any) -> Array:
+    def gains(self, weights: Array, x: Pair) -> Array:
         """Project above each threshold."""
         columns, values = x
         thresholds, direction = np.split(weights, [self.n_ranks - 1])

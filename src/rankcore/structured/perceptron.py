@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from rankcore._core.arguments import Seed
 from rankcore.structured._base import (
     Examples,
     StructuredLearner,
@@ -93,14 +94,14 @@ class StructuredPerceptron(StructuredLearner):
     def __init__(
         self,
         task: Task,
-        update: str = "perceptron",
+        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
         C: float = 1.0,
         margin: float = 0.0,
         average: bool = False,
         max_iter: int = 1,
         shuffle: bool = False,
         tol: float | None = None,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
     ) -> None:
         self.task = task

@@ -139,7 +139,7 @@ def train(
     print_facts({**facts, "seconds": seconds, "path": str(output)}, as_json)
 
 
-def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: str | None) -> Any:
+def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: Any) -> Any:
     estimator = choice.make(learner)
     if held_out.valid is not None:
         return choice.make(learner, **held_out.stopping(estimator))

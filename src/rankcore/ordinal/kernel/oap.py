@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator
 from rankcore._core.state import are_counts
@@ -93,28 +95,30 @@ best_iteration_, t_, history_, loss_curve_
         self,
         n_estimators: int = 100,
         tau: float = 0.3,
-        sampling: str = "bernoulli",
+        sampling: Literal["bernoulli", "poisson"] = "bernoulli",
         average_members: bool = True,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        kernel: KernelLike = "rbf",
+        gamma: Gamma = "scale",
         degree: int = 2,
         coef0: float = 1.0,
-        tie: str = "crammer",
+        tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
         budget: int | None = None,
-        budget_policy: str = "oldest",
+        budget_policy: Literal[
+            "oldest", "random", "smallest", "forgetron", "norma", "projectron"
+        ] = "oldest",
         decay: float = 0.01,
         projection_tol: float = 1e-6,
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
-        eval_metric: Any = "rank_loss",
-        class_weight: Any = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.tau = tau

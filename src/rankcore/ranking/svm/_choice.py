@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, check_cv
 
+from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
 from rankcore._core.concurrency import learns
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.ranking._base import ModelState, Ranker
@@ -83,20 +85,20 @@ random_state, verbose
 
     def __init__(
         self,
-        Cs: Any = 12,
-        cv: Any = None,
-        scoring: Any = "ndcg@10",
+        Cs: int | Sequence[float] = 12,
+        cv: Folds | None = None,
+        scoring: str | Callable[..., float] = "ndcg@10",
         loss: str = "squared_hinge",
-        balance: str | None = "query",
-        kernel: Any = None,
-        gamma: Any = "scale",
+        balance: Literal["query"] | None = "query",
+        kernel: KernelLike | None = None,
+        gamma: Gamma = "scale",
         degree: int = 3,
         coef0: float = 1.0,
         tol: float = 1e-4,
         max_iter: int = 200,
         memory_limit: int = 2**31,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
     ) -> None:
         self.Cs = Cs
@@ -117,7 +119,13 @@ random_state, verbose
 
     @learns
     def fit(
-        self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Choose C, and fit it to all queries.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core import params
+from rankcore._core.arguments import EvalSet, Gamma, KernelLike, Measures, RowsLike, Seed
 from rankcore._core.concurrency import learns
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.monitor import Callback, Monitor
@@ -17,6 +18,7 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries, group_rows
 from rankcore._core.scoring import Scoring
+from rankcore._core.sources import RowBlocks
 from rankcore._core.threads import n_threads
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
@@ -165,19 +167,19 @@ class RankSVM(Ranker):
     def __init__(
         self,
         C: float = 1.0,
-        loss: str = "squared_hinge",
-        balance: str | None = "query",
-        kernel: Any = None,
-        gamma: Any = "scale",
+        loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
+        balance: Literal["query"] | None = "query",
+        kernel: KernelLike | None = None,
+        gamma: Gamma = "scale",
         degree: int = 3,
         coef0: float = 1.0,
         tol: float = 1e-4,
         max_iter: int = 200,
         warm_start: bool = False,
-        eval_metric: Any = "ndcg@10",
+        eval_metric: Measures = "ndcg@10",
         memory_limit: int = 2**31,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
     ) -> None:
         self.C = C
@@ -211,19 +213,19 @@ class RankSVM(Ranker):
     @learns
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: RowsLike | RowBlocks,
+        y: ArrayLike | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        pairs: Any = None,
-        pairs_weight: Any = None,
-        eval_set: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
+        qid: ArrayLike | str | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        pairs: ArrayLike | None = None,
+        pairs_weight: ArrayLike | None = None,
+        eval_set: EvalSet | None = None,
+        eval_X: RowsLike | Sequence[RowsLike] | None = None,
+        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
+        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
+        eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Find the minimum.
@@ -269,7 +271,11 @@ class RankSVM(Ranker):
             the estimator as it was.
         """
         self._check_params()
-        weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
+        weights: dict[str, Any] = {
+            "sample_weight": sample_weight,
+            "pairs": pairs,
+            "pairs_weight": pairs_weight,
+        }
         source: Any = ranking_source(X, y, qid, group, as_rows=self._as_rows, **weights)
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
         pairing, fitted, validation = self._begin(source, held_out)

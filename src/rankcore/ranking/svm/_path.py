@@ -8,9 +8,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_scalar
 
+from rankcore._core.arguments import EvalSet, RowsLike
+from rankcore._core.sources import RowBlocks
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
 from rankcore.ranking._base import ModelState
@@ -72,18 +74,18 @@ class SVMPath:
 
 
 def ranksvm_path(
-    X: Any,
-    y: Any = None,
+    X: RowsLike | RowBlocks,
+    y: ArrayLike | None = None,
     *,
-    qid: Any = None,
-    group: Any = None,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
     Cs: int | Sequence[float] = 12,
-    sample_weight: Any = None,
-    pairs: Any = None,
-    pairs_weight: Any = None,
-    eval_set: Any = None,
-    eval_qid: Any = None,
-    eval_group: Any = None,
+    sample_weight: ArrayLike | None = None,
+    pairs: ArrayLike | None = None,
+    pairs_weight: ArrayLike | None = None,
+    eval_set: EvalSet | None = None,
+    eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
+    eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
     early_stopping_rounds: int | None = None,
     **params: Any,
 ) -> SVMPath:
@@ -134,7 +136,11 @@ def ranksvm_path(
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
     model._check_params()
-    weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
+    weights: dict[str, Any] = {
+        "sample_weight": sample_weight,
+        "pairs": pairs,
+        "pairs_weight": pairs_weight,
+    }
     source: Any = ranking_source(X, y, qid, group, as_rows=model._as_rows, **weights)
     rows, held_out = source.window.rows, (eval_set, None, None, eval_qid, eval_group)
     pairing, shadow, sets = model._begin(source, held_out)

@@ -1,0 +1,107 @@
+"""Types in the signatures of public functions, as help() shows them."""
+
+import importlib
+import inspect
+import re
+import typing
+
+import pytest
+
+import rankcore
+
+MODULES = [
+    "rankcore",
+    "rankcore.bounds",
+    "rankcore.callbacks",
+    "rankcore.dask",
+    "rankcore.datasets",
+    "rankcore.explain",
+    "rankcore.exporters",
+    "rankcore.metrics",
+    "rankcore.model_selection",
+    "rankcore.plotting",
+    "rankcore.preference",
+    "rankcore.progress",
+    "rankcore.structured",
+]
+# Parameters that are passed on, or that may be any object.
+ANYTHING = {"args", "params", "options", "_", "answer", "more"}
+# Fields of classes that users are given and do not make.
+RESULTS = {"Iteration", "LetorData", "QueryExplanation"}
+LEARNERS = sorted(
+    name
+    for name in rankcore.__all__
+    if name[0].isupper() and inspect.isclass(getattr(rankcore, name))
+)
+
+
+def functions():
+    """Names and signatures of public functions, constructors and methods."""
+    for module in map(importlib.import_module, MODULES):
+        for name in getattr(module, "__all__", ()):
+            found = getattr(module, name)
+            if inspect.isclass(found):
+                yield f"{module.__name__}.{name}", found, inspect.signature(found)
+                for method, value in inspect.getmembers(found, callable):
+                    home = getattr(value, "__module__", None) or ""
+                    if not method.startswith("_") and home.startswith("rankcore"):
+                        yield f"{module.__name__}.{name}.{method}", value, inspect.signature(value)
+            elif callable(found):
+                yield f"{module.__name__}.{name}", found, inspect.signature(found)
+
+
+def test_parameters_have_types():
+    """Only inputs and outputs of structured tasks, which are the task's own, are of any type."""
+    untyped = [
+        f"{name}({parameter.name})"
+        for name, _, signature in functions()
+        for parameter in signature.parameters.values()
+        if parameter.annotation in (parameter.empty, typing.Any, "Any")
+        and parameter.name not in ANYTHING | {"self", "cls"}
+        and name.rsplit(".")[-1] not in RESULTS
+        and not re.search(r"structured|Structured", name)
+    ]
+    assert untyped == []
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_options_are_those_that_are_accepted(name):
+    learner = getattr(rankcore, name)
+    hints = typing.get_type_hints(learner.__init__)
+    constraints = {}
+    for one in reversed(learner.__mro__):
+        constraints |= vars(one).get("_constraints", {})
+    for parameter, constraint in constraints.items():
+        hint = hints.get(parameter)
+        try:
+            constraint("\0", parameter)
+        except (ValueError, TypeError) as error:
+            listed = re.fullmatch(r"\w+ must be one of ((?:'\w+',? ?)+); found .*", str(error))
+        else:
+            continue
+        if listed is None:
+            continue
+        shown = [
+            value
+            for part in (hint, *typing.get_args(hint))
+            if typing.get_origin(part) is typing.Literal
+            for value in typing.get_args(part)
+        ]
+        assert sorted(shown) == sorted(re.findall(r"'(\w+)'", listed[1])), parameter
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_types_resolve(name):
+    learner = getattr(rankcore, name)
+    for method in ("__init__", "fit", "partial_fit", "predict", "score", "contributions"):
+        if hasattr(learner, method):
+            typing.get_type_hints(getattr(learner, method))
+
+
+def test_help_names_the_types():
+    text = str(inspect.signature(rankcore.PRank.fit))
+    assert "X: 'RowsLike | RowBlocks', y: 'ArrayLike | None' = None" in text
+    text = str(inspect.signature(rankcore.metrics.ndcg_score))
+    assert text.startswith("(y_true: 'ArrayLike', y_score: 'ArrayLike', *, qid: 'ArrayLike | None'")
+    text = str(inspect.signature(rankcore.PRank))
+    assert "tie: \"Literal['crammer', 'strict']\"" in text or "Literal[" in text
