@@ -378,7 +378,7 @@ def test_early_stopping_keeps_the_best_round():
     eval_set = {"eval_set": (X[held], y[held]), "eval_qid": qid[held]}
     model = rc.RankBoost(400, early_stopping_rounds=5, eval_metric="map")
     model.fit(X[train], y[train], qid=qid[train], **eval_set)
-    values = model.history_["map"]
+    values = model.history_["valid_map"]
     assert model.best_iteration_ == np.argmax(values) + 1 == len(model.estimators_)
     assert model.n_iter_ == len(values) == model.best_iteration_ + 5
     measured = rc.metrics.evaluate(y[held], model.predict(X[held]), qid=qid[held], metrics=["map"])[

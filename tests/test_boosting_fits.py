@@ -28,7 +28,7 @@ def test_a_fit_that_has_nothing_to_add_keeps_the_stumps():
     model.fit(X, y, qid=qid, **watched(X, y, qid))
     np.testing.assert_array_equal(model.predict(X), before)
     model.set_params(early_stopping_rounds=3).fit(X, y, qid=qid, **watched(X, y, qid))
-    assert model.best_iteration_ == np.argmax(model.history_["ndcg@10"]) + 1
+    assert model.best_iteration_ == np.argmax(model.history_["valid_ndcg@10"]) + 1
     assert len(model.estimators_) == model.best_iteration_
 
 
@@ -37,7 +37,7 @@ def test_rounds_before_the_validation_set_are_measured_too(tmp_path):
     whole = rc.RankBoost(12).fit(X, y, qid=qid, **watched(X, y, qid))
     model = rc.RankBoost(5, warm_start=True).fit(X, y, qid=qid)
     model.set_params(n_estimators=12).fit(X, y, qid=qid, **watched(X, y, qid))
-    assert model.history_["ndcg@10"] == pytest.approx(whole.history_["ndcg@10"])
+    assert model.history_["valid_ndcg@10"] == pytest.approx(whole.history_["valid_ndcg@10"])
     assert model.best_iteration_ == whole.best_iteration_
     rc.save(model, tmp_path / "model")
     assert rc.load(tmp_path / "model").history_ == model.history_
@@ -269,7 +269,7 @@ def test_the_best_round_by_a_loss_is_that_of_the_least(model):
     if isinstance(model, rc.PairwisePerceptron):
         model.set_params(random_state=0)
     model.fit(X, y, qid=qid, eval_set=(X, noisy), eval_qid=qid)
-    values = model.history_["misranking"]
+    values = model.history_["valid_misranking"]
     assert min(values) < max(values)
     assert model.best_iteration_ == np.argmin(values) + 1
     ranked = model.predict(X)
@@ -336,7 +336,7 @@ def test_a_subclass_with_a_required_parameter_watches_held_out_rows():
 
     X, y, qid = graded()
     model = Named("mine").fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
-    assert len(model.history_["ndcg@10"]) == 3
+    assert len(model.history_["valid_ndcg@10"]) == 3
 
 
 def test_verbose_prints_every_so_many_rounds(capsys):
@@ -347,7 +347,9 @@ def test_verbose_prints_every_so_many_rounds(capsys):
         "[RankBoost] round 2 of 5",
         "[RankBoost] round 4 of 5",
     ]
-    assert all("training error at most 0." in line and ", ndcg@10 0." in line for line in lines)
+    assert all(
+        "training error at most 0." in line and ", valid_ndcg@10 0." in line for line in lines
+    )
 
 
 def test_make_bipartite_has_the_shape_and_the_share_it_says():

@@ -63,14 +63,14 @@ def test_what_is_measured_is_that_of_memory(name, params, n, client, queries, he
     seen, expected_seen = [], []
 
     def noting(numbers):
-        return lambda one: numbers.append((one.number, one.results["ndcg@10"].value))
+        return lambda one: numbers.append((one.number, one.results["valid_ndcg@10"].value))
 
     found = fitted(name, params, n, queries, held_out, callbacks=[noting(seen)])
     expected = in_memory(name, params, queries, held_out, callbacks=[noting(expected_seen)])
     assert set(found.history_) == set(expected.history_)
     # Sums round otherwise than in memory, RankSVM's minimiser within its `tol`; the order of the
     # held-out rows is the same.
-    for key in set(expected.history_) & {"ndcg@10", "map"}:
+    for key in set(expected.history_) & {"valid_ndcg@10", "valid_map"}:
         assert np.allclose(found.history_[key], expected.history_[key], rtol=1e-6)
     assert getattr(found, "best_iteration_", None) == getattr(expected, "best_iteration_", None)
     assert np.allclose(seen, expected_seen, rtol=1e-6)
@@ -119,7 +119,7 @@ def test_the_best_of_several_shards_is_kept(name, client, queries, held_out):
 def test_a_callback_ends_the_fit(name, client, queries, held_out):
     params = {"n_estimators": 20} if name == "RankBoost" else {"random_state": 0}
     model = fitted(name, params, 3, queries, held_out, callbacks=lambda one: bool(one.number == 2))
-    measured = model.history_["ndcg@10"]
+    measured = model.history_["valid_ndcg@10"]
     assert len(measured) == 2
     X, y, qid = held_out
     scores = model.to_local().predict(X)

@@ -142,7 +142,7 @@ def test_columns_of_frames_are_queries():
         np.testing.assert_array_equal(model.predict_rank(frame), plain.predict_rank(X, qid=qid))
         assert model.score(frame, y) == plain.score(X, y, qid=qid)
         held = clone(plain).fit(frame, y, eval_set=(frame, y))
-        assert held.history_["ndcg@10"][-1] == pytest.approx(plain.score(X, y, qid=qid))
+        assert held.history_["valid_ndcg@10"][-1] == pytest.approx(plain.score(X, y, qid=qid))
         stream = clone(plain).partial_fit(frame, y)
         assert stream.n_features_in_ == 3
     renamed = of_pandas.rename(columns={"qid": "session"})

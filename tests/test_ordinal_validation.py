@@ -104,7 +104,7 @@ def test_a_measure_that_grows_stops_when_it_no_longer_does():
     model = rc.CuSumRank(
         max_iter=80, early_stopping_rounds=4, eval_metric="quadratic_weighted_kappa", random_state=0
     ).fit(X, Y, eval_set=(X_HELD, Y_HELD))
-    values = model.history_["quadratic_weighted_kappa"]
+    values = model.history_["valid_quadratic_weighted_kappa"]
     assert model.best_iteration_ == int(np.argmax(values)) + 1 == model.n_iter_ - 4
 
 
@@ -143,12 +143,12 @@ def test_callbacks_compose(tmp_path):
         np.testing.assert_array_equal(predicted, shorter.predict(X_HELD))
         loss = results["valid_rank_loss"]
         assert (loss.value, loss.greater_is_better) == (rank_loss(Y_HELD, predicted), False)
-        assert results["accuracy"].greater_is_better
+        assert results["valid_accuracy"].greater_is_better
     lines = stream.getvalue().splitlines()
     assert [line.split()[0] for line in lines] == ["[3]", "[6]"]
     assert lines[0] == (
         f"[3] valid_rank_loss {model.history_['valid_rank_loss'][2]:.6g}  "
-        f"accuracy {model.history_['accuracy'][2]:.6g}"
+        f"valid_accuracy {model.history_['valid_accuracy'][2]:.6g}"
     )
     saved = rc.load(tmp_path / "now")
     assert saved.n_iter_ == 5
@@ -174,7 +174,11 @@ def test_callbacks_of_rankers():
 
         def look(now, seen=seen):
             seen.append(
-                (now.number, now.results["map"].value, now.results["map"].greater_is_better)
+                (
+                    now.number,
+                    now.results["valid_map"].value,
+                    now.results["valid_map"].greater_is_better,
+                )
             )
 
         learner.set_params(eval_metric=["ndcg@5", "map"])
@@ -184,9 +188,9 @@ def test_callbacks_of_rankers():
             data, labels, qid=qid, eval_set=sets, eval_qid=qids, callbacks=[look, EarlyStopping(4)]
         )
         assert [number for number, _, _ in seen] == list(range(1, len(seen) + 1))
-        assert [value for _, value, _ in seen] == learner.history_["map"]
+        assert [value for _, value, _ in seen] == learner.history_["valid_map"]
         assert all(grows for _, _, grows in seen)
-        values = learner.history_["ndcg@5"]
+        values = learner.history_["valid_ndcg@5"]
         assert learner.best_iteration_ == int(np.argmax(values)) + 1
         assert len(values) == min(30, learner.best_iteration_ + 4)
 

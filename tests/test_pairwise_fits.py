@@ -189,7 +189,7 @@ def test_history_and_early_stopping():
         eval_qid=[qid[held]],
         callbacks=[lambda now: models.append(now.model.coef_)],
     )
-    curve = model.history_["ndcg@10"]
+    curve = model.history_["valid_ndcg@10"]
     expected = [ndcg_score(y[held], X[held] @ coef, qid=qid[held], k=10) for coef in models]
     np.testing.assert_allclose(curve, expected, rtol=1e-12)
     assert model.best_iteration_ == int(np.argmax(curve)) + 1
@@ -208,7 +208,7 @@ def test_what_was_measured_is_kept_and_saved(tmp_path):
     model = perceptron(eval_metric="map", early_stopping_rounds=1).fit(X, y, qid=qid, **held)
     history = model.history_
     assert model.set_params(eval_metric="mrr").history_ == history
-    assert "map" in history
+    assert "valid_map" in history
     rc.save(model, tmp_path / "model")
     loaded = rc.load(tmp_path / "model")
     assert loaded.history_ == history
@@ -249,7 +249,7 @@ def test_metrics_of_ones_own_and_callbacks_that_stop(capsys):
     held = {"eval_set": (X, y), "eval_qid": qid}
     model.fit(X, y, qid=qid, **held, callbacks=[lambda now: now.number == 2])
     assert model.n_iter_ == 2
-    assert len(model.history_["count_pairs"]) == 2
+    assert len(model.history_["valid_count_pairs"]) == 2
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("[PairwisePerceptron] epoch 1 of 9: ")
     assert "count_pairs" in out[0]

@@ -308,7 +308,7 @@ def test_history_certificate_and_progress():
     for objective, gap in zip(history["objective"], history["gap"], strict=True):
         assert objective * (1 - gap) <= lowest * (1 + 1e-12)
     np.testing.assert_array_equal(seen[-1], model.coef_)
-    assert history["ndcg@10"][-1] == pytest.approx(model.score(X, y, qid=qid), rel=1e-12)
+    assert history["valid_ndcg@10"][-1] == pytest.approx(model.score(X, y, qid=qid), rel=1e-12)
 
 
 def test_a_callback_ends_the_fit_and_too_few_steps_warn(capsys):

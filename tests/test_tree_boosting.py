@@ -314,7 +314,7 @@ def test_early_stopping_callbacks_and_what_is_drawn():
     model = rc.RankBoost(60, max_leaf_nodes=8, min_samples_leaf=3, early_stopping_rounds=4)
     model.fit(X[train], y[train], qid=qid[train], **held)
     assert len(model._state.model) == model.best_iteration_ <= model.n_iter_ - 4
-    values = model.history_["ndcg@10"]
+    values = model.history_["valid_ndcg@10"]
     assert (
         values[model.best_iteration_ - 1]
         == max(values)

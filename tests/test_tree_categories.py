@@ -530,7 +530,7 @@ def test_all_parameters_of_trees_together(learner, tmp_path):
         rc.metrics.evaluate(y[held], one[held], qid=qid[held], metrics=["map"])["map"]
         for one in stages
     ]
-    assert values == model.history_["map"][: len(trees)]
+    assert values == model.history_["valid_map"][: len(trees)]
     assert model.feature_importances_.shape == (2,)
     rows = np.column_stack([np.linspace(-3, 3, 50), np.zeros(50)])
     for city in (*range(6), np.nan):

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 
-def measure_names(metrics: Sequence[Any], taken: Iterable[str], n_sets: int) -> list[list[str]]:
+def measure_names(metrics: Sequence[Any], n_sets: int) -> list[list[str]]:
     """Names in ``history_`` of measures, given as names or functions, on each held-out set.
 
     Parameters
     ----------
     metrics : sequence of str or callable
-    taken : iterable of str
-        Names that ``history_`` has already.
     n_sets : int
-        One set has the names of the measures; several have them with a number before each.
+        One set has ``valid_ndcg@10``, several have ``valid_0_ndcg@10``, ``valid_1_ndcg@10``, ...
     """
-    taken, names = set(taken if n_sets == 1 else ()), []
+    names: list[str] = []
     for metric in metrics:
         name = metric if isinstance(metric, str) else getattr(metric, "__name__", "measure")
-        name, number = (f"valid_{name}" if name in taken else name), 1
-        while name in taken:
-            number += 1
-            name = f"{name.rsplit(' ')[0]} {number}"
-        taken.add(name)
-        names.append(name)
-    if n_sets == 1:
-        return [names]
-    return [[f"valid_{number}_{name}" for name in names] for number in range(n_sets)]
+        earlier = sum(name == one.partition(" ")[0] for one in names)
+        names.append(f"{name} {earlier + 1}" if earlier else name)
+    sets = [""] if n_sets == 1 else [f"{number}_" for number in range(n_sets)]
+    return [[f"valid_{one}{name}" for name in names] for one in sets]
 
 
 def as_metrics(eval_metric: Any) -> list[Any]:

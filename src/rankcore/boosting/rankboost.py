@@ -141,9 +141,9 @@ class RankBoost(PairBoosting):
         product of all Z, which bounds the weighted fraction of pairs that are ranked wrongly or
         tied in training; ``cap``, the product of sqrt(1 - r^2) (or, with smoothing,
         sqrt((1 + 2 s)^2 - r^2) - 2 s), which ``bound`` never exceeds; and, with an ``eval_set``,
-        ``eval_metric`` under its name. Of trees, ``alpha`` is the largest difference of the
-        values of two leaves, ``edge`` is that of the tree scaled to [0, 1], and ``cap``
-        the product of 1 - learning_rate * (1 - sqrt(1 - r^2)) where values come from a search, else
+        each ``eval_metric``, as ``valid_ndcg@10``. Of trees, ``alpha`` is the largest difference
+        of the values of two leaves, ``edge`` is that of the tree scaled to [0, 1], and ``cap`` the
+        product of 1 - learning_rate * (1 - sqrt(1 - r^2)) where values come from a search, else
         of ((1 + r) exp(-alpha) + (1 - r) exp(alpha)) / 2.
 
     Notes
@@ -301,7 +301,8 @@ class RankBoost(PairBoosting):
             write to them before the call returns, callbacks included. Or a row cache, from
             `rankcore.datasets.open_rows`, which has its own labels and queries.
         y : array-like of numbers, shape (n_samples,)
-            Labels, higher for more relevant; any real numbers. Not needed with ``pairs``.
+            Labels, higher for more relevant; any real numbers, but from 0 to 60 with a
+            ``pair_weight`` of NDCG. Not needed with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
             The query of each row, of any type and in any order; or the name of a column of a frame
             X. A column named "qid" is taken by itself. None: all rows are of one query.

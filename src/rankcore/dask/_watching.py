@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.monitor import Callback, Monitor
 from rankcore.dask._engine import is_delayed
-from rankcore.ordinal._base import FIGURES
 from rankcore.ordinal._validation import held_out_labels
 
 
@@ -44,7 +43,7 @@ class Watching(NamedTuple):
         self._check()
         sets = as_eval_sets(self.eval_set, None, None, {})
         rows, metrics = fitted._more_rows, model.eval_metric
-        held_out = held_out_labels(sets, rows, classes, metrics, FIGURES)
+        held_out = held_out_labels(sets, rows, classes, metrics)
         return Monitor(fitted, held_out, self.callbacks)
 
     def _check(self) -> None:

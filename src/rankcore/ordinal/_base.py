@@ -48,8 +48,6 @@ PUBLISHED = {
     "max_iter": 1,
     "shuffle": False,
 }
-# The figures of each pass.
-FIGURES = ("examples", "mistakes", "rank_loss", "average_rank_loss")
 
 
 class OnlineOrdinalClassifier(OrdinalModel):
@@ -272,7 +270,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         learner = OnlineLearner(self, source, self._declared(classes), resumed_model(given))
         fitted, known = learner.fitted, learner.classes
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
-        labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, FIGURES)
+        labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric)
         Trainer(learner, source, Monitor(fitted, labels, given)).run()
         fitted._warn_of_fit()
         # In one go, so that Ctrl-C finds the old model or the new one.

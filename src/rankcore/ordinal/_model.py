@@ -141,8 +141,8 @@ class OrdinalModel(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
 
         Keys: ``examples``; ``mistakes``; ``rank_loss``, the mean over the pass;
         ``average_rank_loss``, the mean over all examples up to its end (the time-averaged loss of
-        the papers' figures); and, with held-out rows, each measure on them: by its name
-        (``valid_rank_loss`` where that is taken), or as ``valid_0_accuracy`` with several sets.
+        the papers' figures); and, with held-out rows, each measure on them, as ``valid_accuracy``,
+        or with several sets as ``valid_0_accuracy``, ``valid_1_accuracy``, ...
         """
         state = self._fitted_state()
         log = np.array(state.log, dtype=np.int64).reshape(-1, 3)

@@ -103,11 +103,10 @@ def held_out_labels(
     more_rows: Callable[[Any], Rows],
     classes: np.ndarray,
     eval_metric: Any,
-    taken: Sequence[str],
 ) -> list[HeldOutLabels]:
     """The held-out sets of a fit, see `rankcore._core.monitor.as_eval_sets`."""
     metrics = as_metrics(eval_metric)
-    names = measure_names(metrics, taken, len(sets))
+    names = measure_names(metrics, len(sets))
     return [
         HeldOutLabels(more_rows(X), y, classes, metrics, of_set)
         for (X, y, _), of_set in zip(sets, names, strict=True)

@@ -145,7 +145,7 @@ class PRank(ThresholdClassifier):
         Examples learned from, over all passes.
     history_ : dict of lists
         Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
-        ``eval_set`` also what was measured on it, under the name of the measure.
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
     loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and time-averaged rank loss while learning.
 

@@ -229,7 +229,7 @@ class Ranker(Specified, BaseEstimator):
         keep_names(names, X)
         names.n_features_in_ = n_features
         metrics = as_metrics(self.eval_metric)
-        called = measure_names(metrics, self._figures, len(sets))
+        called = measure_names(metrics, len(sets))
         found = []
         for (one_X, one_y, of), of_set in zip(sets, called, strict=True):
             qid, group = of["eval_qid"], of["eval_group"]
@@ -249,6 +249,7 @@ class Ranker(Specified, BaseEstimator):
                     of_set,
                 )
             )
+            found[-1].check()
         return found
 
     def _shadow(self, X: Any, n_features: int, largest: int, state: LearnerState) -> Self:
@@ -269,5 +270,5 @@ class Ranker(Specified, BaseEstimator):
     @property
     @reads
     def history_(self) -> dict[str, list[Any]]:
-        """Figures of each pass, round or step, and the measure on held-out rows after it."""
+        """Figures of each pass, round or step, and measures on held-out rows: ``valid_ndcg@10``."""
         return self._fitted_state().history(self._figures)

@@ -114,7 +114,7 @@ class PairwisePerceptron(PerceptronModel):
     history_ : dict of lists
         Per pass: ``pairs`` and ``mistakes``; ``hypotheses`` that there have been up to its end;
         ``queries`` visited and ``skipped``, those without two documents of different label; and,
-        with an ``eval_set``, the value of ``eval_metric`` under its name.
+        with an ``eval_set``, each ``eval_metric``, as ``valid_ndcg@10``.
 
     Notes
     -----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.arguments import Gamma, KernelLike, Seed
+from rankcore._core.arguments import Gamma, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.inputs import as_rows
 from rankcore._core.params import function_or, option
@@ -163,7 +163,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     def __init__(
         self,
         task: KernelTask,
-        kernel: KernelLike = "rbf",
+        kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf",
         gamma: Gamma = "scale",
         degree: int = 2,
         coef0: float = 1.0,

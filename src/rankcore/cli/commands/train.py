@@ -159,7 +159,7 @@ def _held_out_facts(estimator: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for name in names:
         at = len(history[name]) if best is None else best
-        facts[f"valid_{name.removeprefix('valid_')}"] = float(history[name][at - 1])
+        facts[name] = float(history[name][at - 1])
     if best is not None:
         facts |= {"best_iteration": int(best), "iterations": len(history[names[0]])}
     return facts

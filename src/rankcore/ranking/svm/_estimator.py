@@ -113,8 +113,8 @@ class RankSVM(Ranker):
         Steps taken.
     history_ : dict of lists
         After each step: ``objective``; ``gap``, as a share of it; ``gradient_norm``; ``products``
-        with second derivatives that the step took; and, with an ``eval_set``, the value of
-        ``eval_metric`` under its name.
+        with second derivatives that the step took; and, with an ``eval_set``, each
+        ``eval_metric``, as ``valid_ndcg@10``.
 
     Raises
     ------
