@@ -62,3 +62,23 @@ def test_without_rich_an_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'rankcore\[cli\]'"), bar():
         pass
+
+
+def test_an_executed_notebook_has_the_bar():
+    nbformat = pytest.importorskip("nbformat", reason="needs nbclient and ipykernel")
+    nbclient = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
+    pytest.importorskip("ipykernel", reason="needs nbclient and ipykernel")
+    pytest.importorskip("rich", reason="needs the cli extra")
+    cell = nbformat.v4.new_code_cell(
+        "import numpy as np, rankcore as rc\n"
+        "with rc.progress.bar():\n"
+        "    model = rc.PRank(max_iter=3).fit(np.eye(4), [1, 2, 3, 1])\n"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    outputs = notebook.cells[0].outputs
+    assert [one.output_type for one in outputs] == ["display_data"]  # one, updated
+    assert "rank loss" in outputs[0].data["text/plain"]
+    assert "100%" in outputs[0].data["text/plain"]
+    assert "100%" in outputs[0].data["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" not in outputs[0].data

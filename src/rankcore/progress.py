@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,7 +75,8 @@ def bar(console: Console | None = None) -> Iterator[None]:
     Parameters
     ----------
     console : rich.console.Console, optional
-        By default standard error; nothing is shown where that is not a terminal.
+        By default a notebook's cell, whose output is updated, or standard error; nothing is shown
+        where that is not a terminal.
 
     Raises
     ------
@@ -95,8 +96,12 @@ def bar(console: Console | None = None) -> Iterator[None]:
         raise ModuleNotFoundError(
             "a progress bar needs rich: pip install 'rankcore[cli]'", name=error.name
         ) from error
-    console = console or Console(stderr=True)
-    bars = Bars(console=console, transient=True, disable=not console.is_terminal)
+    given, console = console, console or Console(stderr=True)
+    notebook = given is None and console.is_jupyter
+    shown = notebook or console.is_terminal
+    bars = Bars(console=console, transient=True, disable=not shown)
+    # Rich's own display in notebooks is a widget, which files of executed notebooks do not hold.
+    cell: Any = None
 
     def show(now: Progress) -> None:
         task = bars.tasks[0].id if bars.tasks else bars.add_task("", total=None)
@@ -107,11 +112,19 @@ def bar(console: Console | None = None) -> Iterator[None]:
             bars.reset(task, total=total)
         figure = f"{now.measure} {now.value:.4g}" if now.n_epochs else f"{now.value:,.0f} rows"
         bars.update(task, completed=done, description=figure)
+        if notebook:
+            nonlocal cell
+            if cell is None:
+                from IPython.display import display
+
+                cell = display(bars, display_id=True)
+            else:
+                cell.update(bars)
 
     if bars.disable:
         yield  # some releases of Rich write an empty line when a disabled bar ends
         return
-    with bars, watch(show):
+    with nullcontext() if notebook else bars, watch(show):
         yield
 
 
