@@ -170,7 +170,7 @@ def test_what_pair_weights_require():
         rc.RankBoost(3, pair_weight="map").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="requires labels; found pairs"):
         rc.RankBoost(3, weak="tree", pair_weight="map").fit(X, pairs=[[0, 1]])
-    with pytest.raises(ValueError, match="takes labels up to 60"):
+    with pytest.raises(ValueError, match="takes labels from 0 to 60"):
         rc.RankBoost(3, weak="tree", pair_weight="ndcg").fit(X, y * 100, qid=qid)
     ones = np.ones(3)
     with pytest.raises(ValueError, match="do not fit together"):

@@ -64,10 +64,11 @@ class Focus:
             found = np.add.reduceat(self._gains, pairing.bounds[:-1])
             self._scales = steps / np.maximum(found, 1)
         elif isinstance(kind, str):
-            if pairing.labels.size and pairing.labels.max() > MAX_LABEL:
+            low, high = pairing.labels.min(initial=0.0), pairing.labels.max(initial=0.0)
+            if low < 0 or high > MAX_LABEL:
                 raise ValueError(
-                    f"pair_weight={kind!r} takes labels up to {MAX_LABEL:.0f}, of gain 2**label - "
-                    f"1; found {pairing.labels.max():g}"
+                    f"pair_weight={kind!r} takes labels from 0 to {MAX_LABEL:.0f}, of gain "
+                    f"2**label - 1; found {low if low < 0 else high:g}: number the levels from 0"
                 )
             longest = int(np.diff(pairing.bounds).max())
             k = min(int(kind[5:] or longest), longest)

@@ -45,6 +45,11 @@ class Validation:
         """Whether higher is better, for each measure."""
         return [merit(metric, 1.0) > 0 for metric in self.metrics]
 
+    def check(self) -> None:
+        """Raise ValueError if a named measure is not defined for the labels."""
+        for metric in self.metrics:
+            check_defined(metric, self.labels, self.queries, "eval_metric")
+
     def measure(self, scores: NDArray[np.float64]) -> list[float]:
         """Values of the metrics for scores of the rows."""
         return [
@@ -100,6 +105,25 @@ def measure(metric: Any, labels: Any, scores: Any, qid: Any, query_weight: Any =
             f"the measure {metric!r} gave {value}: it may not be defined for these labels"
         )
     return value
+
+
+def check_defined(metric: Any, labels: NDArray[np.float64], queries: Any, name: str) -> None:
+    """Raise ValueError before a fit if a named measure is not defined for labels, as of NDCG -1.
+
+    Parameters
+    ----------
+    metric : str or callable
+    labels : ndarray of float64
+    queries : Queries
+    name : str
+        Of the parameter, in the message.
+    """
+    if not callable(metric):
+        in_order = np.arange(labels.size, dtype=np.float64)  # without ties, which some refuse
+        try:
+            evaluate(labels, in_order, qid=queries, metrics=[metric])
+        except ValueError as error:
+            raise ValueError(f"{name}={metric!r} cannot measure these labels: {error}") from error
 
 
 def check_metric(metric: Any, name: str) -> None:

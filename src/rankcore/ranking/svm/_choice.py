@@ -16,7 +16,7 @@ from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import as_relevance, ranking_source
-from rankcore.ranking._validation import check_metric, measure, merit
+from rankcore.ranking._validation import check_defined, check_metric, measure, merit
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._path import along, as_cs
 
@@ -157,6 +157,7 @@ random_state, verbose
             rows.n_rows, labels, queries, sample_weight, balanced=self.balance == "query"
         )
         check_useful(everything, rows.n_rows)
+        check_defined(self.scoring, labels, queries, "scoring")
         largest = 0 if source.window.queries is None else queries.largest
         shadow = model._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
         scores = []

@@ -1,0 +1,65 @@
+"""Relevances below 0: order is learned from them, gains are refused before a fit."""
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+
+X, Y, QID = rc.datasets.make_letor(12, 10, random_state=0)
+X, BELOW = X[:, :6], Y - 2
+
+RANKERS = [
+    rc.PairwisePerceptron(max_iter=2, random_state=0),
+    rc.RankBoost(3),
+    rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2),
+    rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2, pair_weight="map"),
+    rc.RankSVM(max_iter=50),
+]
+NAMES = [f"{type(one).__name__}-{i}" for i, one in enumerate(RANKERS)]
+
+
+@pytest.mark.parametrize("model", RANKERS[:3] + RANKERS[4:], ids=NAMES[:3] + NAMES[4:])
+def test_only_the_order_of_relevances_counts(model):
+    expected = model.fit(X, Y, qid=QID).predict(X)
+    np.testing.assert_array_equal(model.fit(X, BELOW, qid=QID).predict(X), expected)
+
+
+@pytest.mark.parametrize("model", RANKERS, ids=NAMES)
+@pytest.mark.parametrize("measure", ["ndcg@10", "ndcg"])
+def test_measures_of_gain_refuse_them_before_the_fit(model, measure):
+    model = model.set_params(eval_metric=["map", measure])
+    held = {"eval_set": (X, BELOW), "eval_qid": QID}
+    started = []
+    with (
+        pytest.raises(ValueError, match=rf"eval_metric='{measure}' cannot .* shift the labels"),
+        rc.progress.watch(started.append),
+    ):
+        model.fit(X, BELOW, qid=QID, **held, callbacks=[started.append])
+    assert started == []
+
+
+@pytest.mark.parametrize("model", RANKERS, ids=NAMES)
+def test_measures_of_order_take_them(model):
+    model = model.set_params(eval_metric=["misranking", "kendall_tau", "map"])
+    model.fit(X, BELOW, qid=QID, eval_set=(X, BELOW), eval_qid=QID)
+    assert np.isfinite(model.history_["valid_misranking"]).all()
+
+
+@pytest.mark.parametrize("pair_weight", ["ndcg", "ndcg@5"])
+def test_pair_weights_of_gain_refuse_them(pair_weight):
+    model = rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2, pair_weight=pair_weight)
+    with pytest.raises(ValueError, match=r"labels from 0 to 60, .*found -2: number the levels"):
+        model.fit(X, BELOW, qid=QID)
+    model.fit(X, Y, qid=QID)
+
+
+def test_a_search_for_c_refuses_them_before_the_first_fit():
+    started = []
+    with (
+        pytest.raises(ValueError, match="scoring='ndcg@10' cannot measure these labels"),
+        rc.progress.watch(started.append),
+    ):
+        rc.RankSVMCV(Cs=[0.1, 1], cv=2).fit(X, BELOW, qid=QID)
+    assert started == []
+    model = rc.RankSVMCV(Cs=[0.1, 1], cv=2, scoring="misranking").fit(X, BELOW, qid=QID)
+    assert model.C_ in (0.1, 1)
