@@ -20,7 +20,7 @@ from rankcore._core.state import OnlineState
 from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries
+from rankcore.dask._shards import Finding, Shard, check_queries, common_order, join_labels
 from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._labels import ranks_among
@@ -143,8 +143,9 @@ class MixedOrdinal(OnlineLearner):
 
 def classes_of(model: Any, findings: Sequence[Finding], classes: Any) -> NDArray[Any]:
     """Every label, lowest rank first: those given, or all that the shards have."""
-    found = np.unique(np.concatenate([finding.labels for finding in findings]))
-    return ranks_among(found, None, model._declared(classes), type(model).__name__)
+    found = np.unique(join_labels([finding.labels for finding in findings]))
+    declared = model._declared(classes)
+    return ranks_among(found, common_order(findings), declared, type(model).__name__)
 
 
 def weighing_of(

@@ -23,12 +23,13 @@ from rankcore.ordinal._scale import square_lengths
 
 @dataclass(frozen=True)
 class Shard:
-    """Rows that one task learns from."""
+    """Rows that one task learns from; of labels with an order of their own, also that."""
 
     X: Any
     y: NDArray[Any]
     qid: NDArray[Any] | None
     weights: NDArray[np.float64] | None = None
+    order: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Finding:
         The maximum weight of a row, if rows have any.
     lightest : float
         The least that is not 0; inf if none is.
+    order : ndarray or None
+        The categories of an ordered categorical, lowest first.
     """
 
     n_rows: int
@@ -60,6 +63,7 @@ class Finding:
     n_bytes: int
     heaviest: float | None = None
     lightest: float = np.inf
+    order: NDArray[Any] | None = None
 
 
 # Delayed rows, labels, queries and weights of rows; or a delayed part of a file, a `Shard` or None.
@@ -198,14 +202,14 @@ def _as_shard(piece: Any) -> Shard | None:
             f"{type(X).__name__}"
         )
     qid = None if qid is None else np.asarray(qid)
-    y, _ = as_labels(y, X.shape[0])
+    y, order = as_labels(y, X.shape[0])
     if qid is not None and qid.shape != y.shape:
         raise ValueError(f"a block has {y.size} rows and {qid.size} query ids")
     if weights is not None:
         weights = as_vector(weights, "sample_weight")
         if weights.shape != y.shape:
             raise ValueError(f"a block has {y.size} rows and {weights.size} weights")
-    return Shard(X, y, qid, weights) if y.size else None
+    return Shard(X, y, qid, weights, order) if y.size else None
 
 
 def _joined(pieces: Sequence[Any], number: int, given: bool) -> Shard | None:
@@ -250,10 +254,37 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
         raise ValueError("some blocks have weights and others none; expected them in all or none")
     return Shard(
         X,
-        np.concatenate([part.y for part in parts]),
+        join_labels([part.y for part in parts]),
         np.concatenate(queries) if queries else None,
         np.concatenate(weights) if weights else None,
+        common_order(parts),
     )
+
+
+def common_order(parts: Sequence[Shard | Finding]) -> NDArray[Any] | None:
+    """The order that the labels of all parts declare, or None.
+
+    Raises
+    ------
+    ValueError
+        If only some declare one, or they differ.
+    """
+    orders: list[Any] = [part.order for part in parts]
+    if not all(np.array_equal(one, orders[0]) for one in orders):
+        raise ValueError(
+            "the ordered categories of y differ from block to block: give all the same, such as by "
+            "y.astype(pandas.CategoricalDtype([...], ordered=True))"
+        )
+    return parts[0].order
+
+
+def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Labels of several parts; NumPy would make words of numbers that it finds beside words."""
+    if len({isinstance(one[0], str) for one in labels}) > 1:
+        raise ValueError(
+            "labels are numbers in some blocks and words in others; expected one kind in all"
+        )
+    return np.concatenate(labels)
 
 
 def _split_by_query(piece: Any, n_shards: int, number: int) -> list[Shard | None]:
@@ -276,7 +307,9 @@ def _split_by_query(piece: Any, n_shards: int, number: int) -> list[Shard | None
         rows = np.flatnonzero(places == place)
         X = shard.X.iloc[rows] if hasattr(shard.X, "iloc") else shard.X[rows]
         weights = None if shard.weights is None else shard.weights[rows]
-        found.append(Shard(X, shard.y[rows], shard.qid[rows], weights) if rows.size else None)
+        found.append(
+            Shard(X, shard.y[rows], shard.qid[rows], weights, shard.order) if rows.size else None
+        )
     return found
 
 
@@ -310,6 +343,7 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         sum(array.nbytes for array in rows.arrays),
         heaviest,
         lightest,
+        shard.order,
     )
 
 
