@@ -1,6 +1,8 @@
 """Learners on a cluster: one shard is the model of memory, many are the mixing that is defined."""
 
 import gzip
+import importlib
+import sys
 import threading
 import time
 from copy import deepcopy
@@ -333,6 +335,21 @@ def test_bad_input_leaves_the_estimator(change, message, client, rows):
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=message):
         model.fit(*change(dX, dy), n_shards=4)
     assert np.array_equal(model.coef_, before)
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("dask", r"rankcore\.dask needs dask: pip install 'rankcore\[dask\]'"),
+        ("distributed", r"rankcore\.dask needs distributed: pip install 'rankcore\[dask\]'"),
+        ("dask.base", "^import of dask.base halted"),  # a damaged installation
+    ],
+)
+def test_without_the_extra(missing, message, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, "rankcore.dask._engine")
+    with pytest.raises(ModuleNotFoundError, match=message):
+        importlib.import_module("rankcore.dask._engine")
 
 
 def test_bad_arguments(client, rows):
