@@ -7,6 +7,7 @@ import threading
 import time
 from copy import deepcopy
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 import rankcore.dask as rd
-from rankcore.dask import _ranges, _rounds, _run
+from rankcore.dask import _engine, _ranges, _rounds, _run
 
 ORDINAL = ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron"]
 
@@ -350,6 +351,15 @@ def test_without_the_extra(missing, message, monkeypatch):
     monkeypatch.delitem(sys.modules, "rankcore.dask._engine")
     with pytest.raises(ModuleNotFoundError, match=message):
         importlib.import_module("rankcore.dask._engine")
+
+
+@pytest.mark.parametrize(
+    ("threads", "workers", "in_all"),
+    [({}, 1, 1), ({"a": 1}, 1, 1), ({"a": 3}, 1, 3), ({"a": 2, "b": 2, "c": 1}, 3, 5)],
+)
+def test_workers_and_threads_count_at_least_one(threads, workers, in_all):
+    cluster = SimpleNamespace(nthreads=lambda: threads)
+    assert (_engine.n_workers_of(cluster), _engine.n_threads_of(cluster)) == (workers, in_all)
 
 
 def test_bad_arguments(client, rows):
