@@ -292,6 +292,13 @@ def test_predict_into_a_file(model, stars, tmp_path):
     assert (tmp_path / "labels").read_bytes() == b"3\n1\n2\n3\n"
 
 
+def test_names_before_a_hyphen_are_files_too(model, stars, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("+rows").write_bytes(stars.read_bytes())
+    for command in ("predict", "evaluate"):
+        assert succeed(command, model, "+rows") == succeed(command, model, stars)
+
+
 def test_predict_needs_no_known_labels(model):
     assert succeed("predict", model, "-", stdin="0 1:3\n77 2:3\n0\n") == "3\n1\n2\n"
 

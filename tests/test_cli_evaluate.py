@@ -246,6 +246,10 @@ def test_models_rank_queries_too(tmp_path):
     text = run(tmp_path / "model", tmp_path / "data", "-l", "2")
     assert text.exit_code == 1
     assert "require a ranking measure" in text.stderr
+    for of_runs in (["--complete"], ["--depth", "3"]):
+        result = run(tmp_path / "model", tmp_path / "data", *of_runs)
+        assert result.exit_code == 1
+        assert "--complete and --depth require one" in result.stderr
     # JSON has no NaN.
     options = [tmp_path / "model", tmp_path / "data", "-m", "auc", "-l", "9"]
     assert json.loads(succeed(*options, "--json"))["auc"] is None

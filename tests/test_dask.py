@@ -1,10 +1,13 @@
 """Learners on a cluster: one shard is the model of memory, many are the mixing that is defined."""
 
 import gzip
+import importlib
+import sys
 import threading
 import time
 from copy import deepcopy
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +25,7 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 import rankcore.dask as rd
-from rankcore.dask import _ranges, _rounds, _run
+from rankcore.dask import _engine, _ranges, _rounds, _run
 
 ORDINAL = ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron"]
 
@@ -333,6 +336,30 @@ def test_bad_input_leaves_the_estimator(change, message, client, rows):
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=message):
         model.fit(*change(dX, dy), n_shards=4)
     assert np.array_equal(model.coef_, before)
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("dask", r"rankcore\.dask needs dask: pip install 'rankcore\[dask\]'"),
+        ("distributed", r"rankcore\.dask needs distributed: pip install 'rankcore\[dask\]'"),
+        ("dask.base", "^import of dask.base halted"),  # a damaged installation
+    ],
+)
+def test_without_the_extra(missing, message, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, "rankcore.dask._engine")
+    with pytest.raises(ModuleNotFoundError, match=message):
+        importlib.import_module("rankcore.dask._engine")
+
+
+@pytest.mark.parametrize(
+    ("threads", "workers", "in_all"),
+    [({}, 1, 1), ({"a": 1}, 1, 1), ({"a": 3}, 1, 3), ({"a": 2, "b": 2, "c": 1}, 3, 5)],
+)
+def test_workers_and_threads_count_at_least_one(threads, workers, in_all):
+    cluster = SimpleNamespace(nthreads=lambda: threads)
+    assert (_engine.n_workers_of(cluster), _engine.n_threads_of(cluster)) == (workers, in_all)
 
 
 def test_bad_arguments(client, rows):

@@ -115,6 +115,17 @@ def test_large_files_are_mapped(tmp_path, monkeypatch, learner):
     assert path.read_bytes() == content
 
 
+def test_arrays_have_any_names():
+    names = ["", "0", "Z", "__metadata", "__metadata___", "a", "é"]
+    arrays = {name: np.arange(3.0) + place for place, name in enumerate(names)}
+    content = b"".join(model_file.safetensors.pack({"of": "all"}, arrays))
+    metadata, found = model_file.safetensors.unpack(content)
+    assert metadata == {"of": "all"}
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert content[found[name].first : found[name].last] == array.tobytes()
+
+
 def test_large_files_are_verified_on_demand(tmp_path, monkeypatch):
     path = tmp_path / "m"
     rc.save(rc.PRank(average=False, random_state=0).fit(X, Y), path)

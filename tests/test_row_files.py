@@ -85,8 +85,12 @@ def test_an_order_has_each_row_once_and_is_repeatable(kind, queries, small, tmp_
     expected = load_letor(queries)
     passes = [collected(rows, order) for order in [(7, 1), (7, 1), (7, 2)]]
     sums = [[part[0].sum(axis=1) for part in one] for one in passes]
-    for one in sums:
-        assert np.array_equal(np.sort(np.concatenate(one)), np.sort(expected.X.sum(axis=1).A1))
+    changes = np.flatnonzero(np.diff(expected.qid)) + 1
+    sizes = np.diff(changes, prepend=0, append=expected.qid.size)
+    for one, of_rows in zip(passes, sums, strict=True):
+        assert np.array_equal(np.sort(np.concatenate(of_rows)), np.sort(expected.X.sum(axis=1).A1))
+        lengths = np.concatenate([np.bincount(part[2]) for part in one])
+        assert np.array_equal(np.sort(lengths), np.sort(sizes))
     assert all(map(np.array_equal, sums[0], sums[1]))
     if kind == "cache":  # of text, blocks stay in order
         assert not all(map(np.array_equal, sums[0], sums[2]))
