@@ -396,7 +396,9 @@ class TestCommand:
             ("stumps", ["--query", 8, "--metric", "auc"], "request different explanations"),
         ],
     )
-    def test_mistakes_end_in_one_line(self, files, model, arguments, message, tmp_path, monkeypatch):
+    def test_mistakes_end_in_one_line(
+        self, files, model, arguments, message, tmp_path, monkeypatch
+    ):
         monkeypatch.chdir(tmp_path)
         found = self.run(files, model, *arguments)
         assert found.exit_code == 1
