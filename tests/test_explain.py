@@ -391,11 +391,17 @@ class TestCommand:
             ("stumps", ["--query", 99], "has no query 99"),
             ("ranks", ["--row", 999], "there is no row 999"),
             ("ranks", ["--row", 1, "--metric", "auc"], "request different explanations"),
+            ("stumps", ["--plot", "why"], "a file that ends in .png, .svg or .pdf; found why"),
+            ("stumps", ["--plot", "why.bmp"], "a file that ends in .png, .svg or .pdf"),
             ("stumps", ["--query", 8, "--metric", "auc"], "request different explanations"),
         ],
     )
-    def test_mistakes_end_in_one_line(self, files, model, arguments, message):
+    def test_mistakes_end_in_one_line(
+        self, files, model, arguments, message, tmp_path, monkeypatch
+    ):
+        monkeypatch.chdir(tmp_path)
         found = self.run(files, model, *arguments)
         assert found.exit_code == 1
         assert message in found.stderr
         assert found.stderr.count("\n") == 1
+        assert not list(tmp_path.iterdir())

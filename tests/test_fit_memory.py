@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 FIT = """
 import gc, sys
 import numpy as np, rankcore as rc, scipy.sparse as sp
-name, params, form = eval(sys.argv[1])
+name, params, form, _ = eval(sys.argv[1])
 rng = np.random.default_rng(0)
 n, d = 8000, 400
 X = rng.normal(size=(n, d))
@@ -21,35 +21,52 @@ y = rng.integers(0, 4, n)
 def of(what):
     return 1024 * int(open("/proc/self/status").read().split(what + ":")[1].split()[0])
 learner = getattr(rc, name)(random_state=0, **params)
-learner.fit(X[:99], y[:99])
+queries = {}
+if name == "RankSVM":
+    X, y, queries = X[:3000], y[:3000], {"qid": np.arange(3000) // 20}
+    X = X @ X.T if params["kernel"] == "precomputed" else X
+learner.fit(X[:99, :99], y[:99], **{"qid": one[:99] for one in queries.values()})
 gc.collect()
 open("/proc/self/clear_refs", "w").write("5")
 before = of("VmRSS")
-learner.fit(X, y)
+learner.fit(X, y, **queries)
 print(of("VmHWM") - before)
 if name == "VotedPRank":
     print(8 * len(learner.votes_) * (d + 5))
+elif name == "RankSVM":
+    print(8 * len(y) ** 2)
+    print(2**26)
 else:
     support = len(learner.support_)
     print(support * (8 * (d + 6) if form == "dense" else 8 * 6 + 12 * 0.02 * 20 * d))
     if name == "KernelOAPBPM":
         print(12 * learner.member_dual_coef_.nnz)
+    if params.get("budget_policy") in ("forgetron", "projectron"):
+        print(8 * support**2)
 """
 
+# The last number: a fit takes at most that many times what it keeps, as arrays grow by copying.
 CASES = [
-    ("KernelPRank", {"max_iter": 1}, "dense"),
-    ("KernelPRank", {"max_iter": 1}, "csr"),
-    ("KernelCuSumRank", {"max_iter": 1}, "dense"),
-    ("KernelOAPBPM", {"n_estimators": 8, "max_iter": 1}, "dense"),
-    ("VotedPRank", {"max_iter": 1, "max_hypotheses": None}, "dense"),
+    ("KernelPRank", {"max_iter": 1}, "dense", 3),
+    ("KernelPRank", {"max_iter": 1}, "csr", 3),
+    ("KernelPRank", {"budget": 4000, "max_iter": 1}, "dense", 3),
+    ("KernelPRank", {"budget": 1500, "budget_policy": "forgetron", "max_iter": 1}, "dense", 3),
+    ("KernelPRank", {"budget": 1500, "budget_policy": "projectron", "max_iter": 1}, "csr", 3),
+    ("KernelCuSumRank", {"max_iter": 1}, "dense", 3),
+    ("KernelOAPBPM", {"n_estimators": 8, "max_iter": 1}, "dense", 3),
+    ("VotedPRank", {"max_iter": 1, "max_hypotheses": None}, "dense", 3),
+    ("VotedPRank", {"max_iter": 1}, "dense", 1.2),
+    ("RankSVM", {"kernel": "rbf"}, "dense", 1.2),
+    ("RankSVM", {"kernel": "precomputed"}, "dense", 1.2),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_peak_of_a_fit_is_at_most_three_times_what_it_keeps(case):
+def test_the_peak_of_a_fit_is_in_proportion_to_what_it_keeps(case):
     run = [sys.executable, "-W", "ignore", "-c", FIT, repr(case)]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
     peak, *kept = map(float, done.stdout.split())
     assert sum(kept) > 10 * 2**20  # enough to be seen beside what any fit takes
-    assert peak < 3 * sum(kept) + 4 * 2**20, f"{peak / sum(kept):.2f} times {sum(kept)} bytes"
+    room = case[-1] * sum(kept) + 4 * 2**20
+    assert peak < room, f"{peak / sum(kept):.2f} times {sum(kept)} bytes"

@@ -153,8 +153,6 @@ cdef class Voted:
         self.learner.n_ranks = self.m.prank.n_ranks
         self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
 
-    def end_hypothesis(self):
-        """Offer the present hypothesis a place, as a mistake would."""
-        if not self.m.capped and self.m.progress[0] == self.m.capacity:
-            raise ValueError("no room for another hypothesis")
-        _end_hypothesis(&self.m)
+    def place(self):
+        """The place that a mistake would give the present hypothesis; -1 for none."""
+        return _slot(&self.m) if self.m.capped else self.m.progress[0]

@@ -66,14 +66,6 @@ class VotedState(OnlineState):
                 arrays[name] = widened(arrays[name], (2 * n, *rest))
         return True
 
-    def copy(self) -> VotedState:
-        """The same arrays again."""
-        by_feature, others = (
-            {name: array.copy() for name, array in arrays.items()}
-            for arrays in (self.by_feature, self.others)
-        )
-        return VotedState(by_feature, others, settings=self.settings)
-
 
 class VotedPRank(VotesRanks):
     """PRank whose past hypotheses vote, each with as many votes as examples it survived.
@@ -203,32 +195,46 @@ class VotedPRank(VotesRanks):
     @reads
     def votes_(self) -> np.ndarray:
         """Votes of the hypotheses, shape (n_hypotheses,)."""
-        return self._all_hypotheses()[2].copy()
+        return self._lineup(self._fitted_state())[2]
+
+    def _lineup(self, state: VotedState) -> tuple[np.ndarray, bool, np.ndarray]:
+        """Hypotheses that vote, oldest first, with the present one as after a mistake.
+
+        Returns
+        -------
+        past : ndarray of int64
+            The places of past ones.
+        present : bool
+            Whether the present one, which is the youngest, follows them.
+        votes : ndarray of int64
+        """
+        others, place = state.others, self._bind(state).place()
+        past = np.argsort(others["born"][: state.kept])
+        past = past[past != place]  # the present one displaces it
+        present = place >= 0
+        votes = np.append(others["votes"][past], others["progress"][1 : 1 + present])
+        return past, present, votes
 
     def _all_hypotheses(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Hypotheses, thresholds and votes, with the present one among them, oldest first.
-
-        Kept until the next example. With ``max_hypotheses`` the present one competes as after a
-        mistake.
-        """
+        """Hypotheses, thresholds and votes; one copy, kept until the next example."""
         state = self._fitted_state()
 
         def gather() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            n = state.kept
-            if state.settings["max_hypotheses"] is None:
-                past, others = state.by_feature["hypotheses"][:, :, 0], state.others
-                return (
-                    np.vstack([past[:n], state.by_feature["weights"]]),
-                    np.vstack([others["cuts"][:n], others["thresholds"]]),
-                    np.append(others["votes"][:n], others["progress"][1]),
-                )
-            ended = state.copy()
-            self._bind(ended).end_hypothesis()
-            oldest = np.argsort(ended.others["born"][: ended.kept])
+            past, present, votes = self._lineup(state)
+
+            def lined_up(kept: np.ndarray, last: np.ndarray) -> np.ndarray:
+                out = np.empty((votes.size, last.size))
+                # In any other mode, `take` fills a copy of `out` first.
+                kept.take(past, axis=0, out=out[: past.size], mode="clip")
+                if present:
+                    out[-1] = last
+                return out
+
+            hypotheses, others = state.by_feature["hypotheses"][:, :, 0], state.others
             return (
-                ended.by_feature["hypotheses"][oldest, :, 0],
-                ended.others["cuts"][oldest],
-                ended.others["votes"][oldest],
+                lined_up(hypotheses, state.by_feature["weights"]),
+                lined_up(others["cuts"], others["thresholds"]),
+                votes,
             )
 
         return state.averaged(gather)
@@ -236,7 +242,7 @@ class VotedPRank(VotesRanks):
     def _warn_of_fit(self) -> None:
         state = self._state
         if self.max_hypotheses == "auto":
-            votes = self._all_hypotheses()[2]
+            votes = self._lineup(state)[2]
             warn_of_dropped_votes(
                 votes.size, int(state.others["progress"][2]) + 1, votes.sum() / max(state.t, 1)
             )

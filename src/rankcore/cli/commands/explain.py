@@ -68,6 +68,8 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain a model; without options, the importance of each feature."""
+    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf; found {plot}")
     given = {f"--{name}": getattr(subject, name) for name in ("pair", "row", "metric")}
     wanted = [name for name, one in given.items() if one]
     if len(wanted) > 1 or (subject.query is not None and wanted and wanted != ["--pair"]):
@@ -159,5 +161,5 @@ def _draw(found: Any, path: Path) -> None:
 
     ax = found.plot()
     with replacing(path) as stream:
-        ax.figure.savefig(stream, format=path.suffix[1:] or None)
+        ax.figure.savefig(stream, format=path.suffix[1:])
     pyplot.close(ax.figure)

@@ -137,8 +137,8 @@ class RankSVM(Ranker):
     of the hinge itself is small enough.
 
     Memory beyond X: some 100 bytes for each row; a number for each feature in each of up to 32
-    blocks of queries; with a kernel 8 bytes for each pair of rows. Rows of queries without two
-    labels take part in nothing.
+    blocks of queries; with a kernel 8 bytes for each pair of rows, and 64 MiB more while they are
+    computed. Rows of queries without two labels take part in nothing.
 
     Plain form: ``tests/reference/pair_loss.py``, ``objective``.
 

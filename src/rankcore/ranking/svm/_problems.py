@@ -19,6 +19,8 @@ from rankcore.ranking.svm._spaces import FeatureSpace, KernelSpace
 
 Floats = NDArray[np.float64]
 Model = LinearModel | KernelModel
+# Values of a precomputed matrix that are copied and compared at a time.
+PART_VALUES = 2**20
 
 
 class Problem:
@@ -118,20 +120,22 @@ def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: i
             f"memory_limit={limit:,}: raise it, or map the features to a space where the model is "
             "linear, with make_pipeline(sklearn.kernel_approximation.Nystroem(), RankSVM())"
         )
+    values, matrix = as_matrix(rows), np.empty((n, n))
     if kernel.kind == "precomputed":
         if rows.n_rows != rows.n_features:
             raise ValueError(
                 f"a precomputed kernel matrix must be square; found {rows.n_rows} rows and "
                 f"{rows.n_features} columns"
             )
-        chosen = as_matrix(rows)[docs][:, docs]
-        chosen = chosen.toarray() if hasattr(chosen, "toarray") else chosen
-        matrix = np.ascontiguousarray(chosen, dtype=np.float64)
-        if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-6 * np.abs(matrix).max()):
-            raise ValueError("a precomputed kernel matrix must be symmetric")
+        for part in _parts(n):
+            chosen = values[docs[part]][:, docs]
+            matrix[part] = chosen.toarray() if hasattr(chosen, "toarray") else chosen
+        near = 1e-6 * max(matrix.max(), -matrix.min())
+        for part in _parts(n):
+            if not np.allclose(matrix[part], matrix[:, part].T, rtol=1e-6, atol=near):
+                raise ValueError("a precomputed kernel matrix must be symmetric")
     else:
-        values = as_matrix(rows)[docs]
-        matrix = np.empty((n, n))
+        values = values[docs]
         for first, last, block in kernel.blocks(values, values):
             matrix[first:last] = block
     if (np.diagonal(matrix) < 0.0).any():
@@ -139,3 +143,9 @@ def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: i
             "the kernel has negative values on its diagonal, so it is not an inner product"
         )
     return matrix
+
+
+def _parts(n: int) -> Iterator[slice]:
+    """Rows of a matrix of n columns, some at a time."""
+    size = max(1, PART_VALUES // n)
+    return (slice(first, first + size) for first in range(0, n, size))
