@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import cleandoc
-from typing import Any, TypeVar
+from inspect import cleandoc, signature
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import as_cutoff
@@ -58,12 +58,52 @@ m : int, optional
 """
 
 
+class _Options(TypedDict, total=False):
+    """Keywords of every measure; `_measured` has their defaults."""
+
+    qid: Any
+    rel: float | None
+    ties: str | None
+    empty: float | str | None
+    convention: str | Convention | None
+    per_query: bool
+    query_weight: Any
+    docid: Any
+    n_jobs: int | None
+
+
+def _measured(
+    measure: Measure,
+    y_true: Any,
+    y_score: Any,
+    *,
+    qid: Any = None,
+    rel: float | None = None,
+    ties: str | None = None,
+    empty: float | str | None = None,
+    convention: str | Convention | None = None,
+    per_query: bool = False,
+    query_weight: Any = None,
+    docid: Any = None,
+    n_jobs: int | None = None,
+) -> float | PerQuery:
+    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
+
+
+_SHARED = [one for one in signature(_measured).parameters.values() if one.kind is one.KEYWORD_ONLY]
+
+
 def _described(
     own: str, notes: str = _SELECTED, values: str = "Between 0 and 1"
 ) -> Callable[[_F], _F]:
-    """Put the sections that all measures share before the example of a docstring."""
+    """Add the keywords that all measures share to a signature, and their sections to the docs."""
 
     def put(function: _F) -> _F:
+        form = signature(function)
+        *named, _ = form.parameters.values()
+        function.__signature__ = form.replace(parameters=[*named, *_SHARED])  # type: ignore[attr-defined]
         if function.__doc__:  # not under python -OO
             first, prompt, example = cleandoc(function.__doc__).partition(">>>")
             sections = _SECTIONS.format(own=own, notes=notes, values=values)
@@ -75,19 +115,7 @@ def _described(
 
 @_described(_ANY_K, notes=_TIED)
 def average_precision(
-    y_true: Any,
-    y_score: Any,
-    *,
-    qid: Any = None,
-    k: int | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
-    n_jobs: int | None = None,
+    y_true: Any, y_score: Any, *, k: int | None = None, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """Average precision: the mean of the precisions at the relevant documents.
 
@@ -97,27 +125,12 @@ def average_precision(
     >>> round(rc.metrics.average_precision([1, 0, 1], [3, 2, 1]), 4)
     0.8333
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("average_precision", k=as_cutoff(k))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("average_precision", k=as_cutoff(k)), y_true, y_score, **options)
 
 
 @_described(_K)
 def precision_at_k(
-    y_true: Any,
-    y_score: Any,
-    k: int,
-    *,
-    qid: Any = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
-    n_jobs: int | None = None,
+    y_true: Any, y_score: Any, k: int, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """Share of the first k documents that are relevant.
 
@@ -127,56 +140,22 @@ def precision_at_k(
     >>> rc.metrics.precision_at_k([1, 0, 1, 1], [4, 3, 2, 1], k=2)
     0.5
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("precision", k=as_cutoff(k, needed=True))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("precision", k=as_cutoff(k, needed=True)), y_true, y_score, **options)
 
 
 @_described(_K)
-def recall_at_k(
-    y_true: Any,
-    y_score: Any,
-    k: int,
-    *,
-    qid: Any = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
-    n_jobs: int | None = None,
-) -> float | PerQuery:
+def recall_at_k(y_true: Any, y_score: Any, k: int, **options: Unpack[_Options]) -> float | PerQuery:
     """Share of the relevant documents that are among the first k.
 
     >>> import rankcore as rc
     >>> round(rc.metrics.recall_at_k([1, 0, 1, 1], [4, 3, 2, 1], k=2), 4)
     0.3333
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("recall", k=as_cutoff(k, needed=True))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("recall", k=as_cutoff(k, needed=True)), y_true, y_score, **options)
 
 
 @_described(_K)
-def hit_rate(
-    y_true: Any,
-    y_score: Any,
-    k: int,
-    *,
-    qid: Any = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
-    n_jobs: int | None = None,
-) -> float | PerQuery:
+def hit_rate(y_true: Any, y_score: Any, k: int, **options: Unpack[_Options]) -> float | PerQuery:
     """Share of the queries that have a relevant document among the first k.
 
     Also called success at k. Of a query with ties at the edge, the probability.
@@ -185,54 +164,23 @@ def hit_rate(
     >>> rc.metrics.hit_rate([0, 1, 1, 0], [2, 1, 2, 1], k=1, qid=[1, 1, 2, 2])
     0.5
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("hit", k=as_cutoff(k, needed=True))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("hit", k=as_cutoff(k, needed=True)), y_true, y_score, **options)
 
 
 @_described("", notes=_SORTED)
-def r_precision(
-    y_true: Any,
-    y_score: Any,
-    *,
-    qid: Any = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
-    n_jobs: int | None = None,
-) -> float | PerQuery:
+def r_precision(y_true: Any, y_score: Any, **options: Unpack[_Options]) -> float | PerQuery:
     """Precision among as many documents as are relevant.
 
     >>> import rankcore as rc
     >>> round(rc.metrics.r_precision([0, 1, 0, 1, 1], [5, 4, 3, 2, 1]), 4)
     0.3333
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("r_precision")
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("r_precision"), y_true, y_score, **options)
 
 
 @_described(_ANY_K)
 def reciprocal_rank(
-    y_true: Any,
-    y_score: Any,
-    *,
-    qid: Any = None,
-    k: int | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
-    n_jobs: int | None = None,
+    y_true: Any, y_score: Any, *, k: int | None = None, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """One over the position of the first relevant document.
 
@@ -242,10 +190,7 @@ def reciprocal_rank(
     >>> rc.metrics.reciprocal_rank([0, 1, 0, 1, 1], [5, 4, 3, 2, 1])
     0.5
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("reciprocal_rank", k=as_cutoff(k))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("reciprocal_rank", k=as_cutoff(k)), y_true, y_score, **options)
 
 
 @_described(_Z_AND_M, notes=_PHI_COST, values="At least 0")
@@ -254,16 +199,7 @@ def phi_measure(
     y_score: Any,
     Z: int | None = None,
     m: int | None = None,
-    *,
-    qid: Any = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: Any = None,
-    docid: Any = None,
-    n_jobs: int | None = None,
+    **options: Unpack[_Options],
 ) -> float | PerQuery:
     """The family of Elsas, Carvalho and Carbonell (2008): the sum of i over r_i, over Z.
 
@@ -276,7 +212,6 @@ def phi_measure(
     >>> round(rc.metrics.phi_measure([1, 0, 1], [3, 2, 1], Z=3, m=2), 4)
     0.5556
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("phi", Z=as_cutoff(Z, "Z"), m=as_cutoff(m, "m"))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(
+        Measure("phi", Z=as_cutoff(Z, "Z"), m=as_cutoff(m, "m")), y_true, y_score, **options
+    )
