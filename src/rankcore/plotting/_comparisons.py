@@ -24,8 +24,6 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
     ----------
     comparison : Comparison
         Result of `rankcore.metrics.compare`.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -33,11 +31,6 @@ def plot_comparison(comparison: Comparison, *, ax: Any = None) -> Any:
         One line per contrast, the first on top: the difference of the means with its interval,
         filled and coloured by the system that is better if the p-value after Holm's correction is
         below one minus the confidence level, and that p-value.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If Matplotlib is not installed.
 
     Examples
     --------
@@ -93,8 +86,6 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
         Result of `rankcore.metrics.compare`.
     contrast : int
         Index of a contrast.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -106,8 +97,6 @@ def plot_query_differences(comparison: Comparison, contrast: int = 0, *, ax: Any
     ------
     IndexError
         If there is no such contrast.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     c = comparison[contrast]
     differences = comparison.differences(contrast)

@@ -24,8 +24,6 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
     X : array-like or sparse, shape (n, n_features)
     y : array-like, shape (n,)
         True labels.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -38,8 +36,6 @@ def plot_scores_by_rank(model: Any, X: Any, y: Any, *, ax: Any = None) -> Any:
         For a model without thresholds, or with several scores a row.
     ValueError
         If ``X`` and ``y`` do not match, or ``y`` has a label that the model does not know.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     learner = learner_of(model)
     scores = np.asarray(ranking_scores(model, X, None)) if hasattr(learner, "thresholds_") else None
@@ -125,8 +121,6 @@ def plot_reliability(
         `rankcore.metrics.ranked_probability_score`.
     n_bins : int
         Rows are cut into as many bins of equal size by their probability.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -137,8 +131,6 @@ def plot_reliability(
     ------
     ValueError, TypeError
         As `rankcore.metrics.ranked_probability_score`.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     from matplotlib import colormaps
     from sklearn.calibration import calibration_curve
@@ -182,8 +174,6 @@ def plot_confusion(
         All labels, lowest first. None: the order of a categorical, or the numbers that occur.
     normalize : {"true", "pred", "all"}, optional
         Draw shares of each row, each column, or of everything, instead of counts.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -195,8 +185,6 @@ def plot_confusion(
     ------
     ValueError, TypeError
         As `rankcore.metrics.confusion_by_rank`.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     labels = ordered(labels, y_true, y_pred)
     table = confusion_by_rank(y_true, y_pred, labels=labels, normalize=normalize)

@@ -23,8 +23,6 @@ def plot_place_intervals(
         Probability of an interval.
     top : int, optional
         How many items to draw. None: all.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -35,8 +33,6 @@ def plot_place_intervals(
     ------
     ValueError
         If ``level`` is not between 0 and 1.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     intervals = ratings.place_interval(level)
     shown = ratings.ranking[:top]
@@ -58,8 +54,6 @@ def plot_doubt(ranker: Any, *, ax: Any = None) -> Any:
     ----------
     ranker : PreferenceRanker
         With ``doubt_``: after a ranking by ratings.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -69,8 +63,6 @@ def plot_doubt(ranker: Any, *, ax: Any = None) -> Any:
     ------
     TypeError
         For a ranker without ``doubt_``.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     doubt = getattr(ranker, "doubt_", None)
     if doubt is None:
