@@ -11,8 +11,9 @@ import numpy as np
 
 from rankcore._core.concurrency import raise_signals
 from rankcore._core.queries import group_rows
-from rankcore.explain._subject import Floats, Shown, Subject, largest, n_rows_of, take
+from rankcore.explain._subject import Floats, Shown, Subject, n_rows_of, take
 from rankcore.metrics.tables import Table
+from rankcore.plotting._style import largest
 from rankcore.ranking._queries import take_queries
 
 # Rows of a background where trees join features: each row is compared with each of them.
@@ -41,6 +42,7 @@ class GlobalImportance(Shown):
     per_query: bool
 
     _listed = 20
+    _plot = "plot_importances"
 
     def __repr__(self) -> str:
         used = np.count_nonzero(self.importances)
@@ -70,22 +72,6 @@ class GlobalImportance(Shown):
         compared = "the others of its query" if self.per_query else "the background"
         caption = f"mean absolute contribution; each row is compared with {compared}"
         return [Table(("feature", "importance", "share"), rows, caption)]
-
-    def plot(self, *, ax: Any = None, max_features: int = 20) -> Any:
-        """Draw bars, see `rankcore.plotting.plot_importances`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features : int
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_importances
-
-        return plot_importances(self, max_features=max_features, ax=ax)
 
 
 def global_importance(

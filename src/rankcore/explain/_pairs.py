@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rankcore.explain._subject import Floats, Shown, Subject, largest, number, signed
+from rankcore.explain._subject import Floats, Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
+from rankcore.plotting._style import largest
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +43,8 @@ class PairExplanation(Shown):
     score_a: float
     score_b: float
     decisive: list[int] | None
+
+    _plot = "plot_pair"
 
     @property
     def difference(self) -> float:
@@ -81,23 +84,6 @@ class PairExplanation(Shown):
             more = " and others" if len(self.decisive) > self._listed else ""
             caption += f"; decided by {names}{more}"
         return [Table(("feature", self.a, self.b, "adds"), rows, caption)]
-
-    def plot(self, *, ax: Any = None, max_features: int = 10) -> Any:
-        """Draw a waterfall, see `rankcore.plotting.plot_pair`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features : int
-            The others are drawn as one.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_pair
-
-        return plot_pair(self, max_features=max_features, ax=ax)
 
 
 def pair(

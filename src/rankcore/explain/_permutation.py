@@ -60,6 +60,7 @@ class PermutationImportance(Shown):
     confidence_level: float
 
     _listed = 20
+    _plot = "plot_importances"
 
     def __repr__(self) -> str:
         return f"<PermutationImportance: {self.measure}, {self.changes.size} features>"
@@ -93,22 +94,6 @@ class PermutationImportance(Shown):
         caption = f"intervals over {self.per_query.shape[1]} queries"
         caption += f"; {left} features that matter less are not listed" if left else ""
         return [Table(("feature", "change", level), rows, caption)]
-
-    def plot(self, *, ax: Any = None, max_features: int = 20) -> Any:
-        """Draw changes with intervals, see `rankcore.plotting.plot_importances`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features : int
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_importances
-
-        return plot_importances(self, max_features=max_features, ax=ax)
 
 
 def permutation_importance(

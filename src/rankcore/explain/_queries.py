@@ -16,13 +16,13 @@ from rankcore.explain._subject import (
     Floats,
     Shown,
     Subject,
-    largest,
     n_rows_of,
     number,
     signed,
     take,
 )
 from rankcore.metrics.tables import Table
+from rankcore.plotting._style import largest
 from rankcore.ranking._queries import take_queries
 
 
@@ -62,6 +62,7 @@ class QueryExplanation(Shown):
     top_k: int
     decided: Floats
 
+    _plot = "plot_query"
     _strongest = 3  # features that are named beside a document
 
     def __repr__(self) -> str:
@@ -119,22 +120,6 @@ class QueryExplanation(Shown):
                 n_names=2,
             ),
         ]
-
-    def plot(self, *, ax: Any = None, max_features: int = 8, max_documents: int = 25) -> Any:
-        """Draw documents by features, see `rankcore.plotting.plot_query`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features, max_documents : int
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_query
-
-        return plot_query(self, max_features=max_features, max_documents=max_documents, ax=ax)
 
 
 def query(

@@ -55,6 +55,8 @@ class RankExplanation(Shown):
     up: Floats
     down: Floats
 
+    _plot = "plot_rank"
+
     def __repr__(self) -> str:
         return f"<RankExplanation: {self.label!r} of {self.labels!r}>"
 
@@ -115,22 +117,6 @@ class RankExplanation(Shown):
             distances,
             Table(("feature", "value", "adds", "higher rank at", "lower rank at"), rows, caption),
         ]
-
-    def plot(self, *, ax: Any = None, max_features: int = 10) -> Any:
-        """Draw features and thresholds, see `rankcore.plotting.plot_rank`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features : int
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_rank
-
-        return plot_rank(self, max_features=max_features, ax=ax)
 
 
 def rank(
