@@ -146,7 +146,7 @@ def translated(translate: Callable[[Progress], Progress]) -> Iterator[None]:
 
 
 def report(progress: Progress) -> None:
-    """Tell the watcher of this context, if there is one."""
+    """Call the watcher of this context, if there is one."""
     callback = _watcher.get()
     if callback is not None:
         callback(progress)

@@ -39,13 +39,7 @@ def checkpoint_of(model: Path) -> Path:
 class Checkpoint:
     """A directory that a fit can be resumed from: a model, and where it stands.
 
-    Parameters
-    ----------
-    folder : Path
-    source : Source
-        Nothing is saved if it cannot be read again.
-    resume : bool
-        Whether the fit goes on from it.
+    Nothing is saved if the source cannot be read again.
     """
 
     def __init__(self, folder: Path, source: Source, resume: bool) -> None:

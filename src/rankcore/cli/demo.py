@@ -31,85 +31,42 @@ TERMINAL_CURVES = 4
 
 @dataclass(frozen=True)
 class Row:
-    """One method's line of the table: means over the folds.
-
-    Attributes
-    ----------
-    method : str
-        Name of the learner or baseline.
-    rank_loss, spread : float
-        Mean rank loss on the held-out folds, and its standard deviation from fold to fold.
-    accuracy, within_1 : float
-        Share of patients ranked exactly, and at most one rank off.
-    fit_seconds : float
-        Time of one fit, standardising included.
-    """
+    """One method's line of the table: means over the folds."""
 
     method: str
-    rank_loss: float
-    spread: float
-    accuracy: float
-    within_1: float
-    fit_seconds: float
+    rank_loss: float  # on the held-out folds
+    spread: float  # its standard deviation from fold to fold
+    accuracy: float  # share of patients ranked exactly
+    within_1: float  # share of patients at most one rank off
+    fit_seconds: float  # standardising included
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """One method's line of the second table: patients put in order, means over the folds.
-
-    Attributes
-    ----------
-    method : str
-        Name of the learner or baseline.
-    pairs_right : float
-        Share of the pairs of held-out patients of different rank that are in the right order; a
-        tie is half right.
-    spread : float
-        Standard deviation from fold to fold.
-    fit_seconds : float
-        Time of one fit, standardising included.
-    """
+    """One method's line of the second table: patients put in order, means over the folds."""
 
     method: str
+    # share of the held-out pairs of different rank in order; a tie is half right
     pairs_right: float
-    spread: float
-    fit_seconds: float
+    spread: float  # its standard deviation from fold to fold
+    fit_seconds: float  # standardising included
 
 
 @dataclass(frozen=True)
 class Result:
-    """Results that the demo shows.
-
-    Attributes
-    ----------
-    n_examples, n_features : int
-        Size of the data.
-    rows : list of Row
-        The baselines, then every learner.
-    curves : dict of ndarray
-        Per online learner, shape (n_points, 2): examples seen, time-averaged rank loss.
-    constant_rank_loss : float
-        Loss of the best constant on the same stream.
-    rankings : list of Ranking
-        Learners that only put patients in order, beside least squares.
-    """
+    """Results that the demo shows."""
 
     n_examples: int
     n_features: int
-    rows: list[Row]
+    rows: list[Row]  # the baselines, then every learner
+    # of online learners, shape (n_points, 2): examples seen, time-averaged rank loss
     curves: dict[str, np.ndarray]
-    constant_rank_loss: float
-    rankings: list[Ranking]
+    constant_rank_loss: float  # of the best constant on the same stream
+    rankings: list[Ranking]  # of learners that only put patients in order, beside least squares
 
 
 def load_ranked_diabetes() -> tuple[np.ndarray, np.ndarray]:
-    """Scikit-learn's diabetes patients, disease progression as ranks 1 to 5, about equally often.
-
-    Returns
-    -------
-    X : ndarray of float64, shape (442, 10)
-    ranks : ndarray of int64, shape (442,)
-    """
+    """Scikit-learn's diabetes patients; disease progression as ranks 1 to 5 of about equal size."""
     from sklearn.datasets import load_diabetes
 
     X, progression = load_diabetes(return_X_y=True)
@@ -146,10 +103,7 @@ def order_figures(ranks: np.ndarray, scores: np.ndarray) -> list[float]:
 def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: Any) -> list[float]:
     """Figures of predictions for the folds left out; features are standardised within each fold.
 
-    Returns
-    -------
-    list of float
-        Mean and standard deviation of the first figure, means of the others, and seconds of a fit.
+    Mean and standard deviation of the first figure, means of the others, and seconds of a fit.
     """
     from sklearn.base import clone
     from sklearn.model_selection import KFold
@@ -178,13 +132,7 @@ def make_seeded(learner: Learner) -> Any:
 def loss_curves(
     X: np.ndarray, ranks: np.ndarray, learners: Sequence[Learner]
 ) -> dict[str, np.ndarray]:
-    """Online loss of the learners that have one, over one stream of shuffled passes.
-
-    Returns
-    -------
-    dict of ndarray
-        By name, shape (n_points, 2): examples seen, time-averaged rank loss.
-    """
+    """Examples seen and time-averaged loss of learners that learn online, over shuffled passes."""
     from sklearn.preprocessing import StandardScaler
 
     X = StandardScaler().fit_transform(X)
@@ -263,13 +211,7 @@ def terminal_curves(result: Result) -> dict[str, np.ndarray]:
 
 
 def terminal_plot(result: Result, width: int, height: int) -> str:
-    """Draw the online loss with plotext, in lines of so many characters with terminal colours.
-
-    Raises
-    ------
-    ImportError
-        If plotext 6 or newer is not installed.
-    """
+    """Draw the online loss with plotext 6 or newer, in ``height`` lines with terminal colours."""
     from plotext import figure, terminal
 
     terminal.limit(False, False)  # the requested size, also where the output is no terminal
@@ -298,15 +240,7 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
 
 
 def write_png(result: Result, path: Path) -> None:
-    """Draw the online loss with matplotlib, into a PNG file.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    OSError, ValueError
-        If the file cannot be written.
-    """
+    """Draw the online loss with matplotlib, into a PNG file."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")

@@ -18,22 +18,12 @@ from rankcore.ordinal._held_out import thawed
 
 @dataclass(frozen=True)
 class Model:
-    """A model file.
+    """A model file."""
 
-    Attributes
-    ----------
-    whole : estimator
-        The learner, or a pipeline of a scaler and the learner.
-    scaler : StandardScaler, MaxAbsScaler or None
-    learned : estimator
-        The learner.
-    names : list of str or None
-        Names of its features, which the estimators no longer have: `read` takes columns by them.
-    """
-
-    whole: Any
+    whole: Any  # the learner, or a pipeline of a scaler and the learner
     scaler: Any
-    learned: Any
+    learned: Any  # the learner
+    # of its features, which the estimators no longer have: `read` takes columns by them
     names: list[str] | None
 
     @classmethod

@@ -66,19 +66,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 
 @dataclass(frozen=True)
 class Layout:
-    """Where files hold labels, queries and features; the options, then choices of the commands.
-
-    Attributes
-    ----------
-    feature_names : list of str, optional
-        Columns of features in Parquet files, in place of ``columns``.
-    expected : str
-        The source of ``features``, for errors.
-    labelled : bool
-        Whether Parquet files must have labels.
-    docid : bool
-        Whether to read document ids.
-    """
+    """Where files hold labels, queries and features; the options, then choices of the commands."""
 
     zero_based: ZeroBasedOption = False
     features: Annotated[
@@ -94,10 +82,11 @@ class Layout:
             help="Columns of features in Parquet files, as in age,price; by default all others.",
         ),
     ] = None
+    # columns of features in Parquet files, in place of ``columns``
     feature_names: list[str] | None = None
-    expected: str = "--features"
-    labelled: bool = True
-    docid: bool = False
+    expected: str = "--features"  # the source of ``features``, for errors
+    labelled: bool = True  # whether Parquet files must have labels
+    docid: bool = False  # whether to read document ids
 
     @property
     def named(self) -> tuple[str | None, str | None, list[str] | None]:

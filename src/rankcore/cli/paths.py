@@ -21,27 +21,18 @@ class Reads:
 
 @dataclass(frozen=True)
 class Writes:
-    """Marks a parameter, in its ``Annotated``: a path that is written.
+    """Marks a parameter, in its ``Annotated``: a path that is written."""
 
-    Attributes
-    ----------
-    folder : bool
-        Whether it is a directory, which may be there.
-    beside : callable
-        Takes the path and all arguments, and returns what else is written.
-    """
-
-    folder: bool = False
+    folder: bool = False  # whether it is a directory, which may be there
+    # other files written, from the path and all arguments
     beside: Callable[[Path, dict[str, Any]], list[Path]] = lambda path, given: []
 
 
 def declared(command: Callable[..., Any]) -> dict[str, Reads | Writes]:
     """The parameters of a command that name files, by their declaration.
 
-    Raises
-    ------
-    TypeError
-        If a parameter is a path, and its declaration does not say whether it is read or written.
+    TypeError if a parameter is a path, and its declaration does not say whether it is read or
+    written.
     """
     found: dict[str, Reads | Writes] = {}
     for name, hint in get_type_hints(command, include_extras=True).items():
@@ -70,14 +61,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def check_paths(marks: dict[str, Reads | Writes], given: dict[str, Any]) -> None:
-    """Raise ValueError before work that could not be saved, or would replace its input.
-
-    Parameters
-    ----------
-    marks : dict of str to Reads or Writes
-    given : dict
-        Values of all parameters.
-    """
+    """Raise ValueError before work that could not be saved, or would replace its input."""
     read: list[str] = []
     written: list[Path] = []
     for name, mark in marks.items():

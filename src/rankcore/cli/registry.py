@@ -11,26 +11,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Learner:
-    """An estimator with preset parameters, under one name.
-
-    Attributes
-    ----------
-    name : str
-        Its name on the command line and in the demo.
-    estimator : str
-        Name of the class in `rankcore`, or module:Class of a learner of one's own.
-    summary : str
-        One line for the help.
-    params : mapping
-        Parameters that differ from the estimator's defaults.
-    ranks_queries : bool
-        Whether it scores documents of queries, rather than predicting labels.
-    """
+    """An estimator with preset parameters, under one name."""
 
     name: str
-    estimator: str
-    summary: str
+    estimator: str  # name of a class in `rankcore`, or module:Class of one's own
+    summary: str  # one line for the help
+    # that differ from the estimator's defaults
     params: Mapping[str, Any] = field(default_factory=dict)
+    # whether it scores documents of queries, rather than predicting labels
     ranks_queries: bool = False
 
     def accepts(self) -> list[str]:
@@ -38,13 +26,7 @@ class Learner:
         return sorted(signature(self._kind()).parameters)
 
     def make(self, **params: Any) -> Any:
-        """Build a new estimator from the presets and ``params``, which win.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not one of `accepts`; suggests the nearest.
-        """
+        """Build a new estimator from the presets and ``params``, which win; all must be known."""
         accepted = self.accepts()
         for name in params:
             if name not in accepted:
@@ -119,15 +101,8 @@ FOR_LABELS, FOR_QUERIES = "prank", "pairwise"
 
 
 def find_learner(name: str, own: bool = False) -> Learner:
-    """Look up a learner; with ``own`` also module:Class.
+    """Look up a learner by its name; with ``own`` also module:Class.
 
-    Raises
-    ------
-    ValueError
-        If there is none of that name; suggests the nearest and lists all.
-
-    Examples
-    --------
     >>> find_learner("pa-cusum").make(max_iter=5)
     CuSumRank(max_iter=5, update='pa1')
     """
@@ -146,13 +121,7 @@ def find_learner(name: str, own: bool = False) -> Learner:
 
 
 def own_class(name: str) -> Any:
-    """Import module:Class, from the current directory or what is installed.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be imported, or is no learner of ordered labels.
-    """
+    """Import module:Class, a learner of ordered labels, from the current directory or installed."""
     import sys
     from importlib import import_module
 

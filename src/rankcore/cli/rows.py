@@ -21,24 +21,12 @@ from rankcore.datasets.parquet_rows import ParquetRows, is_parquet
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows with their labels.
+    """Rows with their labels."""
 
-    Attributes
-    ----------
-    X : scipy sparse CSR, ndarray, or RowBlocks
-        The last have their own labels and queries.
-    y : ndarray, shape (n_rows,)
-        int64 where all labels are whole numbers, otherwise float64.
-    qid : ndarray, shape (n_rows,), or None
-        None if the file has no queries.
-    ids : ndarray of str, shape (n_rows,), or None
-        Document ids; None unless they were requested and some row has one.
-    """
-
-    X: Any
-    y: Any = None
-    qid: Any = None
-    ids: Any = None
+    X: Any  # CSR, an array, or RowBlocks, which have their own labels and queries
+    y: Any = None  # int64 where all labels are whole numbers, otherwise float64
+    qid: Any = None  # None if the file has no queries
+    ids: Any = None  # document ids; None unless they were requested and some row has one
 
     @property
     def on_disk(self) -> bool:
@@ -129,15 +117,6 @@ def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
 def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
     """Read a file, or standard input for ``-``, into memory.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    ValueError
-        If it is malformed (says in which line), empty, or has more features than expected.
-
-    Notes
-    -----
     Comments are skipped. NaN and infinity pass: the learners say whether they accept them.
     """
     width = layout.features

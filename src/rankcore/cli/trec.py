@@ -50,25 +50,10 @@ def evaluate_runs(
     complete: bool = False,
     depth: int | None = None,
 ) -> Report:
-    """Measure runs on the same judgments.
+    """Measure TREC runs on the same judgments, a path, or ``-`` for standard input.
 
-    Parameters
-    ----------
-    runs : sequence of Path
-        TREC runs.
-    qrels : str
-        Path of the judgments, or ``-`` for standard input.
-    convention : Convention
-    metrics : sequence of str
-    complete : bool
-        Whether judged queries that a run lacks count (0), or are left out.
-    depth : int, optional
-        The maximum number of documents of a query that count; None: all.
-
-    Returns
-    -------
-    Report
-        Runs by the names of the files, or by their paths if names repeat.
+    ``complete`` counts judged queries that a run lacks as 0; ``depth`` is the maximum number of
+    documents of a query that count. Runs are named by their files, or by paths if names repeat.
     """
     from rankcore.datasets import join_run, read_qrels, read_run
 
@@ -88,7 +73,9 @@ def evaluate_runs(
     titles = [
         title
         for one in members
-        for title in ([_title(one)] if _is_string(one) else [title for title, _ in parse(one)])
+        for title in (
+            [one.replace(".", "_", 1)] if _is_string(one) else [title for title, _ in parse(one)]
+        )
     ]
     evaluations, tags, strings = {}, {}, {}
     for name, path in zip(names, runs, strict=True):
@@ -115,22 +102,12 @@ def evaluate_runs(
 
 @dataclass(frozen=True)
 class Report:
-    """Runs, measured.
-
-    Attributes
-    ----------
-    evaluations : dict of str to Evaluation
-    titles : list of str
-        Measures to print, in this order.
-    tags : dict of str to str
-        Tags of the runs; empty unless requested.
-    strings : dict of str to dict of str to str
-        By run and query: the relevance of the first documents as letters; empty likewise.
-    """
+    """Runs, measured."""
 
     evaluations: dict[str, Evaluation]
-    titles: list[str]
-    tags: dict[str, str]
+    titles: list[str]  # measures to print, in this order
+    tags: dict[str, str]  # of the runs; empty unless requested
+    # by run and query, the relevance of the first documents as letters; empty likewise
     strings: dict[str, dict[str, str]]
 
     def lines(self, name: str, per_query: bool) -> Iterator[str]:
@@ -142,7 +119,8 @@ class Report:
         found = self.evaluations[name]
         queries = found.qid.tolist()
         if per_query:
-            for i in sorted(range(len(queries)), key=lambda i: _as_bytes(queries[i])):
+            keys = [query.encode("utf-8", "surrogateescape") for query in queries]
+            for i in sorted(range(len(queries)), key=keys.__getitem__):
                 for title in self.titles:
                     if _is_string(title):
                         value = f"'{self.strings[name][queries[i]]}'"
@@ -163,16 +141,8 @@ def _number(evaluation: Evaluation, name: str, value: float) -> str:
     return f"{value:.0f}" if whole else f"{value:6.4f}"
 
 
-def _as_bytes(query: str) -> bytes:
-    return query.encode("utf-8", "surrogateescape")
-
-
 def _is_string(name: str) -> bool:
     return name == STRING or name.startswith((f"{STRING}.", f"{STRING}_"))
-
-
-def _title(name: str) -> str:
-    return name.replace(".", "_", 1)
 
 
 def _length(name: str) -> int:

@@ -15,12 +15,13 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import raise_signals
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.queries import group_rows
-from rankcore.explain._subject import Floats, Shown, Subject, largest, take
+from rankcore.explain._subject import Floats, Shown, Subject, take
 from rankcore.metrics.tables import Table
+from rankcore.plotting._style import largest
 from rankcore.ranking._queries import take_queries
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 # Rows of a background where trees join features: each row is compared with each of them.
 _BACKGROUND = 100
@@ -48,6 +49,7 @@ class GlobalImportance(Shown):
     per_query: bool
 
     _listed = 20
+    _plot = "plot_importances"
 
     def __repr__(self) -> str:
         used = np.count_nonzero(self.importances)
@@ -77,22 +79,6 @@ class GlobalImportance(Shown):
         compared = "the others of its query" if self.per_query else "the background"
         caption = f"mean absolute contribution; each row is compared with {compared}"
         return [Table(("feature", "importance", "share"), rows, caption)]
-
-    def plot(self, *, ax: Axes | None = None, max_features: int = 20) -> Axes:
-        """Draw bars, see `rankcore.plotting.plot_importances`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features : int
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_importances
-
-        return plot_importances(self, max_features=max_features, ax=ax)
 
 
 def global_importance(

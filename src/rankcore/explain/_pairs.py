@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from rankcore.explain._subject import Floats, Shown, Subject, largest, number, signed
+from rankcore.explain._subject import Floats, Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
+from rankcore.plotting._style import largest
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +48,8 @@ class PairExplanation(Shown):
     score_a: float
     score_b: float
     decisive: list[int] | None
+
+    _plot = "plot_pair"
 
     @property
     def difference(self) -> float:
@@ -86,23 +89,6 @@ class PairExplanation(Shown):
             more = " and others" if len(self.decisive) > self._listed else ""
             caption += f"; decided by {names}{more}"
         return [Table(("feature", self.a, self.b, "adds"), rows, caption)]
-
-    def plot(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
-        """Draw a waterfall, see `rankcore.plotting.plot_pair`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features : int
-            The others are drawn as one.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_pair
-
-        return plot_pair(self, max_features=max_features, ax=ax)
 
 
 def pair(

@@ -27,7 +27,7 @@ from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 SCOPES = ("within", "among")
 
@@ -66,6 +66,7 @@ class PermutationImportance(Shown):
     confidence_level: float
 
     _listed = 20
+    _plot = "plot_importances"
 
     def __repr__(self) -> str:
         return f"<PermutationImportance: {self.measure}, {self.changes.size} features>"
@@ -99,22 +100,6 @@ class PermutationImportance(Shown):
         caption = f"intervals over {self.per_query.shape[1]} queries"
         caption += f"; {left} features that matter less are not listed" if left else ""
         return [Table(("feature", "change", level), rows, caption)]
-
-    def plot(self, *, ax: Axes | None = None, max_features: int = 20) -> Axes:
-        """Draw changes with intervals, see `rankcore.plotting.plot_importances`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features : int
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_importances
-
-        return plot_importances(self, max_features=max_features, ax=ax)
 
 
 def permutation_importance(

@@ -19,16 +19,16 @@ from rankcore.explain._subject import (
     Floats,
     Shown,
     Subject,
-    largest,
     number,
     signed,
     take,
 )
 from rankcore.metrics.tables import Table
+from rankcore.plotting._style import largest
 from rankcore.ranking._queries import take_queries
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,6 +67,7 @@ class QueryExplanation(Shown):
     top_k: int
     decided: Floats
 
+    _plot = "plot_query"
     _strongest = 3  # features that are named beside a document
 
     def __repr__(self) -> str:
@@ -124,24 +125,6 @@ class QueryExplanation(Shown):
                 n_names=2,
             ),
         ]
-
-    def plot(
-        self, *, ax: Axes | None = None, max_features: int = 8, max_documents: int = 25
-    ) -> Axes:
-        """Draw documents by features, see `rankcore.plotting.plot_query`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features, max_documents : int
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_query
-
-        return plot_query(self, max_features=max_features, max_documents=max_documents, ax=ax)
 
 
 def query(

@@ -18,7 +18,7 @@ from rankcore.explain._subject import Floats, Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 # A rank changes where scores cross, or just beyond: this much further they have.
 _BEYOND = 1e-9
@@ -59,6 +59,8 @@ class RankExplanation(Shown):
     values: Floats
     up: Floats
     down: Floats
+
+    _plot = "plot_rank"
 
     def __repr__(self) -> str:
         return f"<RankExplanation: {self.label!r} of {self.labels!r}>"
@@ -120,22 +122,6 @@ class RankExplanation(Shown):
             distances,
             Table(("feature", "value", "adds", "higher rank at", "lower rank at"), rows, caption),
         ]
-
-    def plot(self, *, ax: Axes | None = None, max_features: int = 10) -> Axes:
-        """Draw features and thresholds, see `rankcore.plotting.plot_rank`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        max_features : int
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from rankcore.plotting import plot_rank
-
-        return plot_rank(self, max_features=max_features, ax=ax)
 
 
 def rank(

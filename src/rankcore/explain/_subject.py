@@ -25,21 +25,9 @@ Floats = NDArray[np.float64]
 class Subject:
     """A fitted model: a learner alone, at the end of a pipeline, or the best of a search.
 
-    Parameters
-    ----------
-    model : estimator
-    feature_names : sequence of str, optional
-        Names of the learner's features. None: its own, those of the steps in front, or numbers.
-
-    Attributes
-    ----------
-    learner : estimator
-    inner : estimator
-        What the steps in front transform rows for: the learner, or that of a calibrated one.
-    front : list of transformers
-    display : Display
-        What is shown of rows: people know values before they are scaled, not after.
-    names : list of str
+    ``inner`` is the learner that the steps in ``front`` transform rows for (inside a calibrated one
+    too), ``display`` what is shown of rows: people know values before they are scaled, not after.
+    The ``names`` of features are the learner's own, those of the steps in front, or numbers.
     """
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
@@ -121,13 +109,7 @@ def take(X: Any, rows: Any) -> Any:
 def as_one_row(x: Any, name: str, front: Sequence[Any]) -> Any:
     """A single row, as a matrix, frame or list of one row.
 
-    Parameters
-    ----------
-    x : array-like
-    name : str
-        In messages.
-    front : sequence of transformers
-        Where a row may be one text, or have columns that are no numbers.
+    With a ``front`` it may be one text, or have columns that are no numbers.
     """
     if isinstance(x, str | bytes):
         x = [x]
@@ -165,13 +147,10 @@ def signed(value: float) -> str:
 
 
 class Shown:
-    """Base of results for display: text, HTML in notebooks, tables of Rich. Not public.
+    """Base of results for display: text, HTML in notebooks, tables of Rich, figures."""
 
-    A subclass provides ``tables`` and ``headline``.
-    """
-
-    # Features in text and figures; the others are summed in one line.
-    _listed = 10
+    _listed = 10  # features in text; the others are summed in one line
+    _plot: str  # name of its function in `rankcore.plotting`
 
     def headline(self) -> str:
         """One-sentence summary."""
@@ -180,6 +159,23 @@ class Shown:
     def tables(self) -> list[Table]:
         """Result as tables."""
         raise NotImplementedError
+
+    def plot(self, *, ax: Any = None, **options: int) -> Any:
+        """Draw by the function of `rankcore.plotting` for this kind of result.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        **options : int
+            ``max_features`` and, of a query, ``max_documents``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from rankcore import plotting
+
+        return getattr(plotting, self._plot)(self, ax=ax, **options)
 
     def __str__(self) -> str:
         return "\n\n".join([self.headline(), *map(str, self.tables())])
@@ -197,9 +193,3 @@ class Shown:
 
         tables = "".join(table.html() for table in self.tables())
         return f"<div><p>{escape(self.headline())}</p>{tables}</div>"
-
-
-def largest(sizes: Floats, most: int) -> list[int]:
-    """Indices of the largest sizes in descending order, zeros left out; ties in input order."""
-    order = np.argsort(-np.abs(sizes), kind="stable")[:most]
-    return [j for j in order.tolist() if sizes[j] != 0]

@@ -20,15 +20,7 @@ VERSION = [2, 0, 0]
 def export_xgboost(described: Described, path: Path) -> list[Path]:
     """Write JSON that ``xgboost.Booster(model_file=path)`` loads: gbtree, or gblinear.
 
-    Parameters
-    ----------
-    described : Described
-    path : Path
-        Should end in .json, by which XGBoost recognises the format.
-
-    Returns
-    -------
-    list of Path
+    XGBoost recognises the format by an ending in .json.
     """
     if path.suffix != ".json":
         raise ValueError(
@@ -154,18 +146,7 @@ def _dumped(tree: Tree, depths: Floats | Any, node: int, names: list[str]) -> di
 
 
 def export_xgboost_dump(described: Described, path: Path) -> list[Path]:
-    """Write trees as ``Booster.get_dump(dump_format="json")`` has them, for Vespa among others.
-
-    Parameters
-    ----------
-    described : Described
-        Stumps or trees.
-    path : Path
-
-    Returns
-    -------
-    list of Path
-    """
+    """Write trees as ``Booster.get_dump(dump_format="json")`` has them, for Vespa among others."""
     document = dump(_of_trees(described, "xgboost_dump"), described.named("xgboost_dump"))
     path.write_text(json.dumps(document, allow_nan=False, indent=1), encoding="utf-8")
     return [path]

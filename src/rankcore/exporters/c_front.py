@@ -14,16 +14,7 @@ from rankcore.exporters.front import Step
 def front_function(
     steps: Sequence[Step], n_features: int, table: Callable[[str, NDArray[Any]], str]
 ) -> str:
-    """C function that applies the steps to a row.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-    n_features : int
-        Of the row.
-    table : callable
-        Writes an array down under a name.
-    """
+    """C function that applies the steps to a row; ``table`` writes an array down under a name."""
     lines = [f"    for (j = 0; j < {n_features}; j++)\n        y[j] = x[j];\n"]
     n, norm = n_features, False
     for number, step in enumerate(steps):

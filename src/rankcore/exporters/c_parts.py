@@ -40,24 +40,9 @@ def _pieces() -> list[tuple[frozenset[str], str]]:
 
 
 def parts(names: Iterable[str], own: Mapping[str, str]) -> str:
-    """Text of functions, and of all definitions they need.
+    """Text of functions and structs of the headers and of all they need, each after what it needs.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Functions and structs of the headers.
-    own : mapping of str to str
-        Structs that take the place of those of the headers.
-
-    Returns
-    -------
-    str
-        In an order in which each piece comes after those it needs.
-
-    Raises
-    ------
-    KeyError
-        If there is no piece of a name: the headers were changed.
+    The structs of ``own`` replace those of the headers. KeyError if a name is in no header.
     """
     pieces = _pieces()
     known = {name: at for at, (defines, _) in enumerate(pieces) for name in defines}

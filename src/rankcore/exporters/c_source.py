@@ -45,20 +45,7 @@ _KERNEL = """typedef struct rc_model {
 
 
 def export_c(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """Write ``path`` and the header beside it.
-
-    Parameters
-    ----------
-    described : Described
-    path : Path
-        Of the source, as ``model.c``.
-    name : str, optional
-        Prefix of all names; by default the name of the file.
-
-    Returns
-    -------
-    list of Path
-    """
+    """Write ``path`` and the header beside it; all names begin with ``name``, or the file's."""
     if path.suffix != ".c":
         raise ValueError(f"path must end in .c; found {path.name!r}")
     prefix = re.sub(r"\W", "_", path.stem, flags=re.ASCII) if name is None else name

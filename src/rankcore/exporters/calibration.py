@@ -13,27 +13,15 @@ from rankcore._ext import calibration
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities and a rank from a score: ``rc_calibration`` of the C headers.
+    """Probabilities and a rank from a score: ``rc_calibration`` of the C headers."""
 
-    Attributes
-    ----------
-    curves : ndarray of float64, shape (m, k - 1)
-        Without knots the thresholds of cumulative logits, m = 1; otherwise the probability of
-        more than each rank at each knot.
-    knots : ndarray of float64, shape (m,) or (0,)
-        Ascending.
-    slope, center, scale : float
-        Of cumulative logits; and what scores are reduced by, and divided by.
-    costs : ndarray of float64, shape (k, k)
-        Of a prediction (column) where a rank (row) is true.
-    """
-
+    # (m, k - 1): P(above each rank) at each knot; without knots, thresholds of cumulative logits
     curves: Floats
-    knots: Floats
-    slope: float
-    center: float
+    knots: Floats  # (m,), ascending, or (0,)
+    slope: float  # of cumulative logits
+    center: float  # scores are reduced by it, then divided by the scale
     scale: float
-    costs: Floats
+    costs: Floats  # (k, k): of a prediction (column) where a rank (row) is true
 
     def probabilities(self, scores: Floats) -> Floats:
         """Probability of each rank, shape (n, k), as Python computes it."""

@@ -76,24 +76,10 @@ def missing_engine(target: str) -> str | None:
 def check_export(
     described: Described, files: list[Path], target: str, X: Any, options: dict[str, Any]
 ) -> Check:
-    """Score rows with an exported file, and compare.
+    """Score rows with an exported file by the engine of its format, and compare.
 
-    Parameters
-    ----------
-    described : Described
-    files : list of Path
-    target : str
-        A format with an engine.
-    X : array-like or scipy sparse, shape (n_rows, n_features)
-    options : dict
-        Of the export.
-
-    Raises
-    ------
-    ValueError
-        If a score is further off than by rounding, or a rank or a probability is another one.
-    RuntimeError, ModuleNotFoundError
-        If the engine is not there, or refuses the file.
+    ValueError if a score differs by more than rounding, or a rank or a probability at all;
+    RuntimeError or ModuleNotFoundError if the engine is missing or refuses the file.
     """
     rows = _dense(X, described.n_features)
     engine, single_input, eps = _ENGINES[target]

@@ -19,14 +19,7 @@ from rankcore.ordinal.calibrated import CalibratedOrdinal
 
 
 class Answers(NamedTuple):
-    """Results for rows; None for those that a model does not have.
-
-    Attributes
-    ----------
-    scores : ndarray of float64, shape (n,), or None
-    ranks : ndarray of int64, shape (n,), or None
-    probabilities : ndarray of float64, shape (n, n_ranks), or None
-    """
+    """Results for rows; None for those that a model does not have."""
 
     scores: Floats | None
     ranks: NDArray[np.int64] | None = None
@@ -35,35 +28,15 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class Described:
-    """Description of a model to export.
-
-    Attributes
-    ----------
-    model : estimator
-        As it was given.
-    learner : str
-        Name of the class.
-    scoring : Scoring
-        Scoring form of the learner; of a calibrated one, of the learner inside.
-    steps : list of Step
-        Transformations of a row, before a calibrated learner and inside it.
-    n_features : int
-        Of a row that reaches the first step.
-    names : list of str, or None
-        Of these features.
-    classes : ndarray, or None
-        Of an ordinal learner, lowest rank first.
-    calibration : Calibration, or None
-        Probabilities and rank from the score of a calibrated learner.
-    """
+    """Description of a model to export."""
 
     model: Any
-    learner: str
-    scoring: Scoring
-    steps: list[Step]
-    n_features: int
-    names: list[str] | None
-    classes: NDArray[Any] | None
+    learner: str  # name of the class
+    scoring: Scoring  # of a calibrated learner, that of the learner inside
+    steps: list[Step]  # in front of the learner, those inside a calibrated one too
+    n_features: int  # of a row that reaches the first step
+    names: list[str] | None  # of these features
+    classes: NDArray[Any] | None  # of an ordinal learner, lowest rank first
     calibration: Calibration | None = None
 
     @property
@@ -100,20 +73,11 @@ class Described:
 
 
 def describe(model: Any, feature_names: Sequence[str] | None = None) -> Described:
-    """Read a fitted model.
+    """Read a fitted learner, or a pipeline that ends in one.
 
-    Parameters
-    ----------
-    model : fitted learner, or a pipeline that ends in one
-    feature_names : sequence of str, shape (n_features,), optional
-        By default those of the table that the first step was fitted to.
-
-    Raises
-    ------
-    TypeError
-        If the model, or a step of its pipeline, is none that can be exported.
-    ValueError
-        If rows have no score of their own, or names do not fit.
+    Names of features are by default those of the table that the first step was fitted to. TypeError
+    for a model or a step that cannot be exported, ValueError if rows have no score of their own, or
+    names do not fit.
     """
     from sklearn.utils.validation import check_is_fitted
 

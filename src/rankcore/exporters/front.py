@@ -11,23 +11,14 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 
-# Of a step on each value; "select" and "normalize" are the others.
-ELEMENTWISE = ("impute", "subtract", "divide", "multiply", "add", "clip")
-
 
 @dataclass(frozen=True)
 class Step:
     """One operation on rows, in the order and the rounding of scikit-learn.
 
-    Attributes
-    ----------
-    kind : str
-        "select" (columns: which are kept, in order), "impute" (NaN becomes `values`), "subtract",
-        "divide", "multiply", "add" (`values`), "clip" (to `values[0]` and `values[1]` of all
-        columns), "normalize" (each row is divided by its norm, `norm`).
-    values : ndarray of float64, or of int64 for "select"
-    norm : str
-        "l1", "l2" or "max".
+    Kinds are "select" (``values``: which columns are kept, in order), "impute" (NaN becomes
+    ``values``), "subtract", "divide", "multiply", "add" (``values``), "clip" (to ``values[0]`` and
+    ``values[1]`` of all columns) and "normalize" (each row by its ``norm``: "l1", "l2" or "max").
     """
 
     kind: str
@@ -36,17 +27,7 @@ class Step:
 
 
 def steps_of(transformer: Any) -> list[Step]:
-    """Steps of a fitted transformer.
-
-    Parameters
-    ----------
-    transformer : estimator or "passthrough"
-
-    Raises
-    ------
-    TypeError
-        If it is not one of those that are known.
-    """
+    """Steps of a fitted transformer or "passthrough"; TypeError if its class is not known."""
     name = type(transformer).__name__
     known = _KNOWN.get(name)
     if known is not None and type(transformer).__module__.startswith("sklearn."):
@@ -167,18 +148,10 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Steps on single columns: source of each column, and its operations.
+    """Steps on single columns: source of each column, and its operations."""
 
-    Attributes
-    ----------
-    source : ndarray of int64, shape (n_out,)
-        Column of the row that reaches the first step.
-    steps : list of Step
-        Of all but "select" and "normalize", with one value for each of the n_out columns.
-    """
-
-    source: NDArray[np.int64]
-    steps: list[Step]
+    source: NDArray[np.int64]  # column of the row that reaches the first step
+    steps: list[Step]  # all but "select" and "normalize", with one value for each column
 
     def apply(self, values: Floats, columns: NDArray[Any]) -> Floats:
         """Transform values of some of the n_out columns; monotone non-decreasing in each value."""
@@ -238,24 +211,10 @@ def by_column(steps: Sequence[Step], n_columns: int) -> Columns | None:
 def last_not_above(
     columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
 ) -> Floats:
-    """The largest number whose scaled value is not above a bound, exactly, by bisection.
+    """Largest number of the dtype whose scaled value is not above a bound, exactly, by bisection.
 
-    Scaling never decreases, so that ``value <= found`` is ``scaled(value) <= bound`` for all
-    values of the dtype.
-
-    Parameters
-    ----------
-    columns : Columns
-    which : ndarray of int, shape (n,)
-        The column of each bound.
-    bounds : ndarray of float64, shape (n,)
-    dtype : numpy.float32 or numpy.float64
-        Of the values that will be compared.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Of numbers of this dtype; -inf if even the lowest is above.
+    Scaling never decreases, so that ``value <= found`` is ``scaled(value) <= bound`` for all values
+    of the dtype. ``which`` has the column of each bound; -inf if even the lowest number is above.
     """
     integer = np.int32 if dtype is np.float32 else np.int64
     top = int(np.array(np.finfo(dtype).max, dtype=dtype).view(integer))

@@ -7,19 +7,7 @@ from typing import Any
 
 
 def library(module: str, package: str) -> Any:
-    """Import a module of an optional library.
-
-    Parameters
-    ----------
-    module : str
-    package : str
-        Name of the package for pip.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If it is not there; says what to install.
-    """
+    """Import a module of an optional library, or raise an error that says what to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -16,22 +16,10 @@ from rankcore.exporters.reduced import as_forest, dense_coefs, support_matrix
 
 
 def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dict[str, str]]:
-    """The operators of a model.
+    """The operators of a model, from an input ``rows`` of shape (n, n_features), and its outputs.
 
-    Parameters
-    ----------
-    described : Described
-    rows : str
-        Name of the input, (n, n_features) of float32 or float64.
-    prefix : str
-        Of all names.
-
-    Returns
-    -------
-    graph : Graph
-    outputs : dict of str to str
-        "score", double (n), "scores", double (n, n_ranks), of classes, "rank", int64 (n), "label"
-        (n), "probabilities", double (n, n_ranks), where there are any.
+    These are "score", double (n), "scores", double (n, n_ranks), of classes, "rank", int64 (n),
+    "label" (n) and "probabilities", double (n, n_ranks), where there are any.
     """
     graph = Graph(prefix=prefix)
     x = graph.double(rows)

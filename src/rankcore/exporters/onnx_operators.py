@@ -16,19 +16,12 @@ ML = "ai.onnx.ml"
 
 @dataclass
 class Graph:
-    """Operators in order, and the arrays they read.
+    """Operators in order, and the arrays they read."""
 
-    Attributes
-    ----------
-    nodes : list of (operator, inputs, output, domain, attributes)
-    arrays : dict of str to ndarray
-    prefix : str
-        Of the names of all that is between input and outputs.
-    """
-
+    # operator, inputs, output, domain, attributes
     nodes: list[tuple[str, list[str], str, str, dict[str, Any]]] = field(default_factory=list)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-    prefix: str = ""
+    prefix: str = ""  # of all names between input and outputs
 
     def array(self, values: Any, dtype: Any = np.float64) -> str:
         """A constant."""

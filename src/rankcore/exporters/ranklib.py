@@ -13,17 +13,7 @@ from rankcore.exporters.reduced import Tree, as_forest, as_linear
 
 
 def export_ranklib(described: Described, path: Path) -> list[Path]:
-    """Write "Linear Regression" or "LambdaMART"; features are numbered from 1.
-
-    Parameters
-    ----------
-    described : Described
-    path : Path
-
-    Returns
-    -------
-    list of Path
-    """
+    """Write "Linear Regression" or "LambdaMART"; features are numbered from 1."""
     linear = as_linear(described, "ranklib")
     if linear is not None:
         weights, intercept = linear.folded(described.n_features)

@@ -21,19 +21,11 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Linear:
-    """A score ``weights . x' + intercept``, where ``x'`` is a row after the steps in front.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_columns,)
-    intercept : float
-    columns : Columns
-        The steps, and the feature each weight belongs to.
-    """
+    """A score ``weights . x' + intercept``, where ``x'`` is a row after the steps in front."""
 
     weights: Floats
     intercept: float
-    columns: Columns
+    columns: Columns  # the steps, and the feature each weight belongs to
 
     def folded(self, n_features: int) -> tuple[Floats, float]:
         """Weights of the features themselves, and the intercept."""
@@ -45,27 +37,13 @@ class Linear:
 
 @dataclass(frozen=True)
 class Tree:
-    """A regression tree whose nodes, leaves among them, are numbered from the root, 0.
+    """A regression tree whose nodes, leaves among them, are numbered from the root, 0."""
 
-    Attributes
-    ----------
-    features : ndarray of int64, shape (n,)
-        Feature of each node; -1 of a leaf.
-    thresholds : ndarray of float64, shape (n,)
-        A value up to it goes left; -inf where only a NaN does.
-    children : ndarray of int64, shape (n, 2)
-        Left and right; higher than the node.
-    missing : ndarray of int64, shape (n,)
-        Child that NaN follows.
-    values : ndarray of float64, shape (n,)
-        Of leaves.
-    """
-
-    features: NDArray[np.int64]
-    thresholds: Floats
-    children: NDArray[np.int64]
-    missing: NDArray[np.int64]
-    values: Floats
+    features: NDArray[np.int64]  # -1 of a leaf
+    thresholds: Floats  # a value up to it goes left; -inf where only NaN does
+    children: NDArray[np.int64]  # (n, 2), left and right: higher numbers than the node's
+    missing: NDArray[np.int64]  # child that NaN follows
+    values: Floats  # of leaves
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
@@ -96,26 +74,13 @@ class Tree:
 
 @dataclass(frozen=True)
 class Forest:
-    """A sum of trees.
-
-    Attributes
-    ----------
-    trees : list of Tree
-    zero_missing : bool
-        Whether a zero is missing, as a NaN is.
-    """
+    """A sum of trees."""
 
     trees: list[Tree]
-    zero_missing: bool
+    zero_missing: bool  # whether a zero is missing, as a NaN is
 
     def without_missing_zeros(self, target: str) -> list[Tree]:
-        """The trees for targets in which zero is an ordinary number.
-
-        Raises
-        ------
-        Refused
-            If a zero would take another child there.
-        """
+        """The trees for targets without missing zeros; Refused if zero goes another way there."""
         if self.zero_missing:
             for tree in self.trees:
                 inner = ~tree.is_leaf
@@ -171,18 +136,8 @@ def dense_coefs(scoring: Scoring) -> Floats:
 def as_linear(described: Described, target: str, clips: bool = False) -> Linear | None:
     """The score as a weighted sum; None of stumps and trees.
 
-    Parameters
-    ----------
-    described : Described
-    target : str
-        Its name in error messages.
-    clips : bool
-        Whether the target can clip values and replace missing ones.
-
-    Raises
-    ------
-    Refused
-        If the model has no such score, or a step in front is none of single values.
+    Refused if the model has no such score, or a step in front is none of single values; targets
+    with ``clips`` can clip values and replace missing ones.
     """
     scoring = described.scoring
     if scoring.form in ("stumps", "trees"):
@@ -233,21 +188,7 @@ def as_forest(
     """Stumps and trees as trees whose thresholds are those of the features themselves.
 
     Steps in front are folded into the thresholds, exactly: a value of `dtype` goes where Python
-    sends it.
-
-    Parameters
-    ----------
-    described : Described
-        Of the form "stumps" or "trees".
-    target : str
-        Its name in error messages.
-    dtype : numpy.float32 or numpy.float64
-        Comparison of the target.
-
-    Raises
-    ------
-    Refused
-        For categories, or a step in front that is none of single values.
+    sends it. Refused for categories, or a step that is none of single values.
     """
     columns = _by_column(described, target)
     if described.scoring.form == "stumps":

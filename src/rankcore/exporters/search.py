@@ -36,19 +36,8 @@ class Term:
 def terms(linear: Linear, described: Described, target: str) -> list[Term]:
     """A weighted sum for targets that normalise features but have no intercept.
 
-    The intercept is added to the feature of the largest weight, through its mean.
-
-    Parameters
-    ----------
-    linear : Linear
-    described : Described
-    target : str
-        Its name in error messages.
-
-    Returns
-    -------
-    list of Term
-        In single precision, of the features whose weight is not 0; of all if there are none.
+    In single precision, it has the features whose weight is not 0, or all if there are none. The
+    intercept is added to the feature of the largest weight, through its mean.
     """
     names = described.named(target)
     factor, summand = linear.columns.affine()
@@ -91,16 +80,7 @@ def export_elasticsearch(
 ) -> list[Path]:
     """Write the body of ``POST _ltr/_featureset/FEATURES/_createmodel``.
 
-    Parameters
-    ----------
-    described : Described
-    path : Path
-    name : str, optional
-        Of the model there; by default the file's.
-
-    Returns
-    -------
-    list of Path
+    The model's ``name`` is by default the file's.
     """
     return _create_model(described, path, name, "elasticsearch")
 
@@ -144,18 +124,7 @@ def export_solr(
 ) -> list[Path]:
     """Write a LinearModel or a MultipleAdditiveTreesModel, as Solr's model store takes it.
 
-    Parameters
-    ----------
-    described : Described
-    path : Path
-    name : str, optional
-        Of the model there; by default the file's.
-    store : str, optional
-        Name of the feature store; by default Solr's own.
-
-    Returns
-    -------
-    list of Path
+    The model's ``name`` is by default the file's, ``store``, its feature store, Solr's own.
     """
     linear = as_linear(described, "solr")
     names = described.named("solr")

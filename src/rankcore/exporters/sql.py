@@ -22,15 +22,6 @@ def export_sql(described: Described, path: Path) -> list[Path]:
 
     NULL is a missing value: stumps and trees send it where Python sends NaN; a weighted sum with
     one is NULL.
-
-    Parameters
-    ----------
-    described : Described
-    path : Path
-
-    Returns
-    -------
-    list of Path
     """
     columns = [_quoted(name) for name in described.named("sql")]
     linear = as_linear(described, "sql", clips=True)

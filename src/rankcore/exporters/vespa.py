@@ -12,19 +12,9 @@ from rankcore.exporters.reduced import Tree, as_forest, as_linear
 
 
 def export_vespa(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """Write a rank profile whose first phase is the score.
+    """Write a rank profile whose first phase is the score; its name is by default the file's.
 
-    Parameters
-    ----------
-    described : Described
-        Whose features are named as rank features, ``bm25(title)``.
-    path : Path
-    name : str, optional
-        Of the profile; by default the file's.
-
-    Returns
-    -------
-    list of Path
+    Features of the model are named as rank features, ``bm25(title)``.
     """
     profile = path.stem if name is None else name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", profile):

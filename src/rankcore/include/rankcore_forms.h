@@ -23,7 +23,7 @@ enum {
     RC_MODEL_NEWER = 3,       /* it was written by a newer version */
     RC_MODEL_UNSUPPORTED = 4, /* this model does not answer that question */
     RC_MODEL_ROWS = 5,        /* the rows are not those of this model */
-    RC_MODEL_MEMORY = 6       /* memory ended */
+    RC_MODEL_MEMORY = 6       /* out of memory */
 };
 
 /* How a model answers: the forms of docs/model_file.md. */
@@ -108,6 +108,14 @@ static inline int32_t rc_model_has_(rc_model_array array, int64_t a, int64_t b, 
            (array.n_axes < 3 || array.shape[2] == c);
 }
 
+/* The doubles of an array of shape (a) or, if b is not 0, (a, b); NULL of another shape. */
+static inline const double *rc_model_doubles_(const rc_model_file_ *file, const char *key,
+                                              int64_t a, int64_t b)
+{
+    const rc_model_array array = rc_model_part_(file, key, RC_MODEL_F64, b ? 2 : 1);
+    return rc_model_has_(array, a, b, 0) ? (const double *)array.data : NULL;
+}
+
 static inline int32_t rc_model_finite_(const double *values, int64_t n)
 {
     int64_t i;
@@ -123,25 +131,22 @@ static inline int32_t rc_model_finite_(const double *values, int64_t n)
 
 static inline int32_t rc_model_read_linear_(rc_model *model, const rc_model_file_ *file)
 {
-    const int64_t d = model->n_features;
-    const rc_model_array weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 1);
-    model->linear.weights = (const double *)weights.data;
-    model->linear.n_features = d;
+    model->linear.weights = rc_model_doubles_(file, "scoring.weights", model->n_features, 0);
+    model->linear.n_features = model->n_features;
     if (model->form == RC_MODEL_ROUNDED) {
-        const rc_model_array intercept = rc_model_part_(file, "scoring.intercept", RC_MODEL_F64, 1);
-        if (!rc_model_has_(intercept, 1, 0, 0) || model->n_ranks < 2)
+        const double *intercept = rc_model_doubles_(file, "scoring.intercept", 1, 0);
+        if (!intercept || model->n_ranks < 2)
             return 0;
-        model->linear.intercept = *(const double *)intercept.data;
+        model->linear.intercept = *intercept;
     }
-    return rc_model_has_(weights, d, 0, 0);
+    return model->linear.weights != NULL;
 }
 
 static inline int32_t rc_model_read_cuts_(rc_model *model, const rc_model_file_ *file,
                                           const double **thresholds)
 {
-    const rc_model_array cuts = rc_model_part_(file, "scoring.thresholds", RC_MODEL_F64, 1);
-    *thresholds = (const double *)cuts.data;
-    return model->n_ranks >= 2 && rc_model_has_(cuts, model->n_ranks - 1, 0, 0);
+    *thresholds = rc_model_doubles_(file, "scoring.thresholds", model->n_ranks - 1, 0);
+    return model->n_ranks >= 2 && *thresholds;
 }
 
 static inline int32_t rc_model_read_rule_(rc_model *model, const rc_model_file_ *file)
@@ -185,24 +190,19 @@ static inline int32_t rc_model_read_stumps_(rc_model *model, const rc_model_file
 {
     const rc_model_array offsets = rc_model_part_(file, "scoring.offsets", RC_MODEL_I64, 1);
     const rc_model_array thresholds = rc_model_part_(file, "scoring.thresholds", RC_MODEL_F64, 1);
-    const rc_model_array values = rc_model_part_(file, "scoring.values", RC_MODEL_F64, 1);
-    const rc_model_array missing = rc_model_part_(file, "scoring.missing", RC_MODEL_F64, 1);
-    const rc_model_array at_zero = rc_model_part_(file, "scoring.at_zero", RC_MODEL_F64, 1);
-    const rc_model_array base = rc_model_part_(file, "scoring.base", RC_MODEL_F64, 1);
+    const double *base = rc_model_doubles_(file, "scoring.base", 1, 0);
     const int64_t d = model->n_features;
-    if (!rc_model_has_(offsets, d + 1, 0, 0) || !thresholds.data ||
-        !rc_model_has_(values, thresholds.size + d, 0, 0) || !rc_model_has_(missing, d, 0, 0) ||
-        !rc_model_has_(at_zero, d, 0, 0) || !rc_model_has_(base, 1, 0, 0) ||
-        !rc_model_offsets_((const int64_t *)offsets.data, d, thresholds.size))
-        return 0;
-    model->stumps.offsets = (const int64_t *)offsets.data;
-    model->stumps.thresholds = (const double *)thresholds.data;
-    model->stumps.values = (const double *)values.data;
-    model->stumps.missing = (const double *)missing.data;
-    model->stumps.at_zero = (const double *)at_zero.data;
-    model->stumps.base = *(const double *)base.data;
-    model->stumps.n_features = d;
-    return 1;
+    rc_stumps *stumps = &model->stumps;
+    stumps->offsets = (const int64_t *)offsets.data;
+    stumps->thresholds = (const double *)thresholds.data;
+    stumps->values = rc_model_doubles_(file, "scoring.values", thresholds.size + d, 0);
+    stumps->missing = rc_model_doubles_(file, "scoring.missing", d, 0);
+    stumps->at_zero = rc_model_doubles_(file, "scoring.at_zero", d, 0);
+    stumps->base = base ? *base : 0.0;
+    stumps->n_features = d;
+    return base && stumps->thresholds && stumps->values && stumps->missing && stumps->at_zero &&
+           rc_model_has_(offsets, d + 1, 0, 0) &&
+           rc_model_offsets_(stumps->offsets, d, thresholds.size);
 }
 
 /* Each node but the first of a tree comes after the node that leads to it: walks end. */
@@ -228,25 +228,22 @@ static inline int32_t rc_model_read_trees_(rc_model *model, const rc_model_file_
     const rc_model_array features = rc_model_part_(file, "scoring.features", RC_MODEL_I32, 1);
     const rc_model_array children = rc_model_part_(file, "scoring.children", RC_MODEL_I32, 2);
     const rc_model_array sides = rc_model_part_(file, "scoring.sides", RC_MODEL_U8, 1);
-    const rc_model_array thresholds = rc_model_part_(file, "scoring.thresholds", RC_MODEL_F64, 1);
-    const rc_model_array values = rc_model_part_(file, "scoring.values", RC_MODEL_F64, 1);
     const rc_model_array sets = rc_model_part_(file, "scoring.sets", RC_MODEL_I64, 1);
     const rc_model_array words = rc_model_part_(file, "scoring.words", RC_MODEL_U32, 1);
     const int64_t zero_missing = rc_model_integer_(rc_model_fact_(file, "scoring.zero_missing"));
     const int64_t n = features.size, n_trees = offsets.size - 1;
     rc_trees *trees = &model->trees;
+    trees->thresholds = rc_model_doubles_(file, "scoring.thresholds", n, 0);
+    trees->values = rc_model_doubles_(file, "scoring.values", n + n_trees, 0);
     if (!offsets.data || n_trees < 0 || !features.data || !rc_model_has_(children, n, 2, 0) ||
-        !rc_model_has_(sides, n, 0, 0) || !rc_model_has_(thresholds, n, 0, 0) ||
-        !rc_model_has_(values, n + n_trees, 0, 0) || !sets.data || !words.data ||
-        zero_missing < 0 || zero_missing > 1 ||
+        !rc_model_has_(sides, n, 0, 0) || !trees->thresholds || !trees->values || !sets.data ||
+        !words.data || zero_missing < 0 || zero_missing > 1 ||
         !rc_model_offsets_((const int64_t *)offsets.data, n_trees, n))
         return 0;
     trees->offsets = (const int64_t *)offsets.data;
     trees->features = (const int32_t *)features.data;
     trees->children = (const int32_t *)children.data;
     trees->missing = (const uint8_t *)sides.data;
-    trees->thresholds = (const double *)thresholds.data;
-    trees->values = (const double *)values.data;
     trees->n_trees = n_trees;
     trees->n_features = model->n_features;
     trees->zero_missing = (int32_t)zero_missing;
@@ -313,14 +310,14 @@ static inline int32_t rc_model_read_kernel_(rc_model *model, const rc_model_file
     const rc_model_array coefs = rc_model_part_(file, "scoring.coefs", RC_MODEL_F64, 2);
     const rc_model_array slots = rc_model_part_(file, "scoring.slots", RC_MODEL_I32, 2);
     const rc_model_array sizes = rc_model_part_(file, "scoring.sizes", RC_MODEL_I64, 1);
-    const rc_model_array constants = rc_model_part_(file, "scoring.constants", RC_MODEL_F64, 1);
+    const double *constants = rc_model_doubles_(file, "scoring.constants", 2, 0);
     const rc_model_text kind = rc_model_fact_(file, "scoring.kernel");
     const rc_model_text rule = rc_model_fact_(file, "scoring.rule");
     const int64_t degree = rc_model_integer_(rc_model_fact_(file, "scoring.degree"));
     const int64_t m = coefs.shape[0];
     if (!rc_model_read_support_(model, file) || !coefs.data || m < 1 || m >= INT32_MAX ||
         !rc_model_has_(slots, m, coefs.shape[1], 0) || !rc_model_has_(sizes, m, 0, 0) ||
-        !rc_model_has_(constants, 2, 0, 0) || degree < 1 || degree > INT32_MAX)
+        !constants || degree < 1 || degree > INT32_MAX)
         return 0;
     model->weights = (const double *)coefs.data;
     model->slots = (const int32_t *)slots.data;
@@ -329,8 +326,8 @@ static inline int32_t rc_model_read_kernel_(rc_model *model, const rc_model_file
     model->n_outputs = (int32_t)m;
     if (!rc_model_check_lists_(model))
         return 0;
-    model->kernel.gamma = ((const double *)constants.data)[0];
-    model->kernel.coef0 = ((const double *)constants.data)[1];
+    model->kernel.gamma = constants[0];
+    model->kernel.coef0 = constants[1];
     model->kernel.degree = (int32_t)degree;
     model->kernel.kind = rc_model_is_(kind, "rbf")    ? RC_KERNEL_RBF
                          : rc_model_is_(kind, "poly") ? RC_KERNEL_POLY
@@ -356,7 +353,6 @@ static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ 
                                      "classes", "votes",  "stumps",     "trees",   "kernel"};
     rc_model_text form = rc_model_fact_(file, "scoring");
     const int64_t d = model->n_features;
-    rc_model_array weights;
     model->calibrated = rc_model_is_(form, "calibrated");
     if (model->calibrated)
         form = rc_model_fact_(file, "scoring.of");
@@ -370,25 +366,19 @@ static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ 
     case RC_MODEL_THRESHOLDS:
         model->prank.n_features = d;
         model->prank.n_ranks = model->n_ranks;
-        weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 1);
-        model->prank.weights = (const double *)weights.data;
-        return rc_model_has_(weights, d, 0, 0) &&
-               rc_model_read_cuts_(model, file, &model->prank.thresholds);
+        model->prank.weights = rc_model_doubles_(file, "scoring.weights", d, 0);
+        return model->prank.weights && rc_model_read_cuts_(model, file, &model->prank.thresholds);
     case RC_MODEL_TASKS:
-        weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 2);
-        model->tasks.weights = (const double *)weights.data;
-        return rc_model_has_(weights, d, model->n_ranks - 1, 0) &&
-               rc_model_read_cuts_(model, file, &model->tasks.thresholds) &&
-               rc_model_read_rule_(model, file);
-    case RC_MODEL_CLASSES: {
-        const rc_model_array intercepts =
-            rc_model_part_(file, "scoring.intercepts", RC_MODEL_F64, 1);
-        weights = rc_model_part_(file, "scoring.weights", RC_MODEL_F64, 2);
-        model->weights = (const double *)weights.data;
-        model->others = (const double *)intercepts.data;
-        return model->n_ranks >= 2 && rc_model_has_(weights, d, model->n_ranks, 0) &&
-               rc_model_has_(intercepts, model->n_ranks, 0, 0);
-    }
+        if (!rc_model_read_cuts_(model, file, &model->tasks.thresholds))
+            return 0;
+        model->tasks.weights = rc_model_doubles_(file, "scoring.weights", d, model->n_ranks - 1);
+        return model->tasks.weights && rc_model_read_rule_(model, file);
+    case RC_MODEL_CLASSES:
+        if (model->n_ranks < 2)
+            return 0;
+        model->weights = rc_model_doubles_(file, "scoring.weights", d, model->n_ranks);
+        model->others = rc_model_doubles_(file, "scoring.intercepts", model->n_ranks, 0);
+        return model->weights && model->others;
     case RC_MODEL_VOTES:
         return rc_model_read_votes_(model, file);
     case RC_MODEL_STUMPS:
@@ -408,29 +398,27 @@ static inline int32_t rc_model_read_calibration_(rc_model *model, const rc_model
 {
     const rc_model_array curves = rc_model_part_(file, "scoring.curves", RC_MODEL_F64, 2);
     const rc_model_array knots = rc_model_part_(file, "scoring.knots", RC_MODEL_F64, 1);
-    const rc_model_array moments = rc_model_part_(file, "scoring.moments", RC_MODEL_F64, 1);
-    const rc_model_array costs = rc_model_part_(file, "scoring.costs", RC_MODEL_F64, 2);
+    const double *moments = rc_model_doubles_(file, "scoring.moments", 3, 0);
     const int64_t n_knots = knots.data ? knots.size : 0, k = model->n_ranks;
     rc_calibration *c = &model->calibration;
     int64_t j;
     if (!model->calibrated)
         return 1;
     if (model->form == RC_MODEL_NONE || model->form == RC_MODEL_CLASSES || k < 2 ||
-        !rc_model_has_(curves, n_knots ? n_knots : 1, k - 1, 0) ||
-        !rc_model_has_(moments, 3, 0, 0) || !rc_model_has_(costs, k, k, 0))
+        !rc_model_has_(curves, n_knots ? n_knots : 1, k - 1, 0) || !moments)
         return 0;
     c->n_ranks = model->n_ranks;
     c->n_knots = n_knots;
     c->curves = (const double *)curves.data;
     c->knots = (const double *)knots.data;
-    c->slope = ((const double *)moments.data)[0];
-    c->center = ((const double *)moments.data)[1];
-    c->scale = ((const double *)moments.data)[2];
-    c->costs = (const double *)costs.data;
+    c->slope = moments[0];
+    c->center = moments[1];
+    c->scale = moments[2];
+    c->costs = rc_model_doubles_(file, "scoring.costs", k, k);
     for (j = 1; j < n_knots; j++)
         if (!(c->knots[j - 1] < c->knots[j]))
             return 0;
-    return c->scale > 0.0;
+    return c->scale > 0.0 && c->costs;
 }
 
 static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file_ *file)
@@ -440,22 +428,18 @@ static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file
     const int32_t divides = rc_model_fact_(file, "scoring.scale").first != NULL;
     const int32_t shifts = rc_model_fact_(file, "scoring.shift").first != NULL;
     const int32_t bounded = rc_model_fact_(file, "scoring.bounds").first != NULL;
-    const rc_model_array center = rc_model_part_(file, "scoring.center", RC_MODEL_F64, 1);
-    const rc_model_array scale = rc_model_part_(file, "scoring.scale", RC_MODEL_F64, 1);
-    const rc_model_array shift = rc_model_part_(file, "scoring.shift", RC_MODEL_F64, 1);
-    const rc_model_array bounds = rc_model_part_(file, "scoring.bounds", RC_MODEL_F64, 1);
+    const double *bounds = rc_model_doubles_(file, "scoring.bounds", 2, 0);
+    const int64_t d = model->n_features;
     if (!scaler.first)
         return !centers && !divides && !shifts && !bounded;
     if (rc_model_is_(scaler, "min_max") || rc_model_is_(scaler, "min_max_clipped")) {
         model->scales = 3;
         model->clips = rc_model_is_(scaler, "min_max_clipped");
-        if (centers || !divides || !shifts || bounded != model->clips ||
-            (bounded && !rc_model_has_(bounds, 2, 0, 0)) ||
-            !rc_model_has_(shift, model->n_features, 0, 0))
+        model->shift = rc_model_doubles_(file, "scoring.shift", d, 0);
+        if (centers || !divides || !model->shift || bounded != model->clips || (bounded && !bounds))
             return 0;
-        model->low = bounded ? ((const double *)bounds.data)[0] : 0.0;
-        model->high = bounded ? ((const double *)bounds.data)[1] : 0.0;
-        model->shift = (const double *)shift.data;
+        model->low = bounded ? bounds[0] : 0.0;
+        model->high = bounded ? bounds[1] : 0.0;
     } else {
         model->clips = rc_model_is_(scaler, "max_abs_clipped");
         model->low = -1.0;
@@ -465,10 +449,9 @@ static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file
             (model->scales == 2 ? centers || !divides : !rc_model_is_(scaler, "standard")))
             return 0;
     }
-    model->center = (const double *)center.data;
-    model->scale = (const double *)scale.data;
-    return (!centers || rc_model_has_(center, model->n_features, 0, 0)) &&
-           (!divides || rc_model_has_(scale, model->n_features, 0, 0));
+    model->center = rc_model_doubles_(file, "scoring.center", d, 0);
+    model->scale = rc_model_doubles_(file, "scoring.scale", d, 0);
+    return (!centers || model->center) && (!divides || model->scale);
 }
 
 static inline int32_t rc_model_read_names_(rc_model *model, const rc_model_file_ *file)
@@ -504,8 +487,6 @@ static inline int32_t rc_model_read_names_(rc_model *model, const rc_model_file_
     model->n_ranks = (int32_t)(ends.data ? ends.size : model->classes.size);
     return model->classes.n_axes == 1 && model->n_ranks >= 2;
 }
-
-/* ------------------------------------------------------------------------ opening */
 
 #ifdef __cplusplus
 }

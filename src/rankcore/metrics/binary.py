@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import cleandoc
-from typing import Any, TypeVar
+from inspect import cleandoc, signature
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -60,12 +60,52 @@ m : int, optional
 """
 
 
+class _Options(TypedDict, total=False):
+    """Keywords of every measure; `_measured` has their defaults."""
+
+    qid: ArrayLike | None
+    rel: float | None
+    ties: str | None
+    empty: float | str | None
+    convention: str | Convention | None
+    per_query: bool
+    query_weight: ArrayLike | None
+    docid: ArrayLike | None
+    n_jobs: int | None
+
+
+def _measured(
+    measure: Measure,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: ArrayLike | None = None,
+    rel: float | None = None,
+    ties: str | None = None,
+    empty: float | str | None = None,
+    convention: str | Convention | None = None,
+    per_query: bool = False,
+    query_weight: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> float | PerQuery:
+    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
+    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
+    return mean_or_values(values, per_query, query_weight)
+
+
+_SHARED = [one for one in signature(_measured).parameters.values() if one.kind is one.KEYWORD_ONLY]
+
+
 def _described(
     own: str, notes: str = _SELECTED, values: str = "Between 0 and 1"
 ) -> Callable[[_F], _F]:
-    """Put the sections that all measures share before the example of a docstring."""
+    """Add the keywords that all measures share to a signature, and their sections to the docs."""
 
     def put(function: _F) -> _F:
+        form = signature(function)
+        *named, _ = form.parameters.values()
+        function.__signature__ = form.replace(parameters=[*named, *_SHARED])  # type: ignore[attr-defined]
         if function.__doc__:  # not under python -OO
             first, prompt, example = cleandoc(function.__doc__).partition(">>>")
             sections = _SECTIONS.format(own=own, notes=notes, values=values)
@@ -77,19 +117,7 @@ def _described(
 
 @_described(_ANY_K, notes=_TIED)
 def average_precision(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    qid: ArrayLike | None = None,
-    k: int | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: ArrayLike | None = None,
-    docid: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, *, k: int | None = None, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """Average precision: the mean of the precisions at the relevant documents.
 
@@ -99,27 +127,12 @@ def average_precision(
     >>> round(rc.metrics.average_precision([1, 0, 1], [3, 2, 1]), 4)
     0.8333
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("average_precision", k=as_cutoff(k))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("average_precision", k=as_cutoff(k)), y_true, y_score, **options)
 
 
 @_described(_K)
 def precision_at_k(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    k: int,
-    *,
-    qid: ArrayLike | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: ArrayLike | None = None,
-    docid: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """Share of the first k documents that are relevant.
 
@@ -129,27 +142,12 @@ def precision_at_k(
     >>> rc.metrics.precision_at_k([1, 0, 1, 1], [4, 3, 2, 1], k=2)
     0.5
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("precision", k=as_cutoff(k, needed=True))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("precision", k=as_cutoff(k, needed=True)), y_true, y_score, **options)
 
 
 @_described(_K)
 def recall_at_k(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    k: int,
-    *,
-    qid: ArrayLike | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: ArrayLike | None = None,
-    docid: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """Share of the relevant documents that are among the first k.
 
@@ -157,27 +155,12 @@ def recall_at_k(
     >>> round(rc.metrics.recall_at_k([1, 0, 1, 1], [4, 3, 2, 1], k=2), 4)
     0.3333
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("recall", k=as_cutoff(k, needed=True))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("recall", k=as_cutoff(k, needed=True)), y_true, y_score, **options)
 
 
 @_described(_K)
 def hit_rate(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    k: int,
-    *,
-    qid: ArrayLike | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: ArrayLike | None = None,
-    docid: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """Share of the queries that have a relevant document among the first k.
 
@@ -187,26 +170,12 @@ def hit_rate(
     >>> rc.metrics.hit_rate([0, 1, 1, 0], [2, 1, 2, 1], k=1, qid=[1, 1, 2, 2])
     0.5
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("hit", k=as_cutoff(k, needed=True))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("hit", k=as_cutoff(k, needed=True)), y_true, y_score, **options)
 
 
 @_described("", notes=_SORTED)
 def r_precision(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    qid: ArrayLike | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: ArrayLike | None = None,
-    docid: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """Precision among as many documents as are relevant.
 
@@ -214,27 +183,12 @@ def r_precision(
     >>> round(rc.metrics.r_precision([0, 1, 0, 1, 1], [5, 4, 3, 2, 1]), 4)
     0.3333
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("r_precision")
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("r_precision"), y_true, y_score, **options)
 
 
 @_described(_ANY_K)
 def reciprocal_rank(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    qid: ArrayLike | None = None,
-    k: int | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: ArrayLike | None = None,
-    docid: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, *, k: int | None = None, **options: Unpack[_Options]
 ) -> float | PerQuery:
     """One over the position of the first relevant document.
 
@@ -244,10 +198,7 @@ def reciprocal_rank(
     >>> rc.metrics.reciprocal_rank([0, 1, 0, 1, 1], [5, 4, 3, 2, 1])
     0.5
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("reciprocal_rank", k=as_cutoff(k))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(Measure("reciprocal_rank", k=as_cutoff(k)), y_true, y_score, **options)
 
 
 @_described(_Z_AND_M, notes=_PHI_COST, values="At least 0")
@@ -256,16 +207,7 @@ def phi_measure(
     y_score: ArrayLike,
     Z: int | None = None,
     m: int | None = None,
-    *,
-    qid: ArrayLike | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: ArrayLike | None = None,
-    docid: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    **options: Unpack[_Options],
 ) -> float | PerQuery:
     """The family of Elsas, Carvalho and Carbonell (2008): the sum of i over r_i, over Z.
 
@@ -278,7 +220,6 @@ def phi_measure(
     >>> round(rc.metrics.phi_measure([1, 0, 1], [3, 2, 1], Z=3, m=2), 4)
     0.5556
     """
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    measure = Measure("phi", Z=as_cutoff(Z, "Z"), m=as_cutoff(m, "m"))
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
+    return _measured(
+        Measure("phi", Z=as_cutoff(Z, "Z"), m=as_cutoff(m, "m")), y_true, y_score, **options
+    )

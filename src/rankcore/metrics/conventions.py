@@ -197,24 +197,7 @@ CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
 
 
 def resolve(convention: str | Convention | None, **choices: Any) -> Convention:
-    """Copy of a convention with some choices replaced.
-
-    Parameters
-    ----------
-    convention : str, Convention or None
-        The name of a tool, a convention, or None for the default one.
-    **choices : object
-        Fields of `Convention`; None leaves them as they are.
-
-    Returns
-    -------
-    Convention
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an unknown name (the nearest is suggested) or choice.
-    """
+    """A named or given convention (None: the default) with the choices that are not None."""
     if convention is None:
         convention = Convention()
     elif isinstance(convention, str):

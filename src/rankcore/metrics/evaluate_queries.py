@@ -64,26 +64,10 @@ def measure_queries(
     unjudged: Any = None,
     n_jobs: int | None = None,
 ) -> Floats:
-    """Values of measures for every query; each query is sorted once.
+    """Values of measures for every query, shape (n_measures, n_queries); NaN where one is left out.
 
-    Twice if only some of the measures distinguish unjudged documents.
-
-    Parameters
-    ----------
-    data : Judged
-    measures : sequence of Measure
-        Measures to compute.
-    convention : Convention
-        Defaults that a measure may override.
-    rows : ndarray of int64, shape (n,), optional
-        The rows query by query, those of each in the order that breaks ties (`rows_by_id`).
-    retrieved, unjudged, n_jobs
-        As `rankcore.metrics.evaluate`.
-
-    Returns
-    -------
-    ndarray, shape (n_measures, n_queries)
-        NaN where the convention leaves a query out.
+    Each query is sorted once, or twice if only some of the measures distinguish unjudged documents.
+    ``rows`` has the rows query by query, in the order that breaks ties (`rows_by_id`).
     """
     labels, scores, queries = data.labels, data.scores, data.queries
     if convention.single_precision:
@@ -185,25 +169,7 @@ def _named_gains(gains: Sequence[tuple[float, float]], labels: Floats) -> Floats
 
 
 def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
-    """Check a number of positions.
-
-    Parameters
-    ----------
-    k : int or None
-    name : str
-        Of the argument, for the messages.
-    needed : bool
-        Whether None is refused.
-
-    Returns
-    -------
-    int or None
-
-    Raises
-    ------
-    ValueError
-        For anything but an integer from 1 to 2**63 - 1.
-    """
+    """Check a number of positions: from 1 to 2**63 - 1, or None if not ``needed``."""
     if k is None and not needed:
         return None
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:

@@ -15,14 +15,7 @@ from rankcore._ext.concordance import sort_queries
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows that were judged and scored.
-
-    Attributes
-    ----------
-    labels, scores : ndarray of float64, shape (n,)
-        Whether they are finite is found out by the kernels.
-    queries : Queries
-    """
+    """Rows that were judged and scored; the kernels check that the numbers are finite."""
 
     labels: Floats
     scores: Floats
@@ -31,11 +24,7 @@ class Judged:
     def sorted(self, rows: NDArray[np.int64] | None, n_jobs: int | None) -> Judged:
         """Copy with each query sorted by descending score, so that no later kernel sorts.
 
-        Parameters
-        ----------
-        rows : ndarray of int64, or None
-            The rows query by query, in the order that equal scores keep. None: that of ``queries``.
-        n_jobs : int or None
+        Equal scores keep the order of ``rows``, which has them query by query; None: as they are.
         """
         rows = self.queries.rows if rows is None else rows
         order = np.empty(self.scores.size, dtype=np.int64)
@@ -49,24 +38,7 @@ class Judged:
 
 
 def judged(y_true: Any, y_score: Any, qid: Any) -> Judged:
-    """Check labels and scores, and group them by query.
-
-    Parameters
-    ----------
-    y_true, y_score : array-like of numbers, shape (n,)
-    qid : array-like, shape (n,), Queries, or None
-
-    Returns
-    -------
-    Judged
-
-    Raises
-    ------
-    ValueError
-        For different lengths, no rows, or ids that do not fit them.
-    TypeError
-        For labels or scores that are not real numbers.
-    """
+    """Check labels and scores, and group them by query."""
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
     check_lengths(labels, scores)
     return Judged(labels, scores, group_rows(qid, labels.size))

@@ -14,21 +14,7 @@ from rankcore._core.numbers import Floats, refuse_mask
 def ordered(labels: Any, *columns: Any) -> Any:
     """Labels, lowest first: those given, or the categories of an ordered categorical of words.
 
-    Parameters
-    ----------
-    labels : array-like or None
-    *columns : array-like
-        True and predicted labels.
-
-    Returns
-    -------
-    array-like or None
-        Of numbers what was given: they rank by themselves.
-
-    Raises
-    ------
-    ValueError
-        If a categorical has another order than ``labels``, or than one before it.
+    Columns of numbers rank by themselves. ValueError for categoricals of contradictory orders.
     """
     for column in columns:
         order = order_of(column)

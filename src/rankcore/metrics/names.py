@@ -132,71 +132,27 @@ _FORM = re.compile(
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure, and its deviations from the convention.
-
-    Parameters
-    ----------
-    kind : str
-        Its kind, such as ``"ndcg"``.
-    k : int, optional
-        Positions it looks at; None for all.
-    rel : float, optional
-        The smallest label that is relevant.
-    gain : str, optional
-        Gain of a label in DCG.
-    empty : float, optional
-        Its value for a query in which nothing is relevant.
-    Z, m : int, optional
-        The parameters of the Phi family.
-    x : float, optional
-        The parameter of RBP (persistence), ERR (maximum label), F (weight of recall), of
-        interpolated precision (recall) and of precision at a multiple of R.
-    levels : tuple of float, optional
-        Several of them, over which the measure is averaged.
-    weights : tuple of four floats, optional
-        Terms of utility.
-    gains : tuple of (float, float), optional
-        Gains of some labels in DCG; others are their own gains.
-    over : {"mean", "geometric", "sum"}
-        Aggregate over queries.
-    """
+    """A measure, and its deviations from the convention."""
 
     kind: str
-    k: int | None = None
-    rel: float | None = None
-    gain: str | None = None
-    empty: float | None = None
-    Z: int | None = None
+    k: int | None = None  # positions it looks at; None: all
+    rel: float | None = None  # the smallest label that is relevant
+    gain: str | None = None  # of a label in DCG
+    empty: float | None = None  # its value for a query in which nothing is relevant
+    Z: int | None = None  # of the Phi family, as m
     m: int | None = None
+    # RBP's persistence, ERR's maximum label, F's weight of recall, a recall, or a multiple of R
     x: float | None = None
-    levels: tuple[float, ...] | None = None
-    weights: tuple[float, ...] | None = None
+    levels: tuple[float, ...] | None = None  # averaged over
+    weights: tuple[float, ...] | None = None  # of the four terms of utility
+    # gains of some labels in DCG; others are their own gains
     gains: tuple[tuple[float, float], ...] | None = None
-    over: str = "mean"
+    over: str = "mean"  # aggregate over queries: "mean", "geometric" or "sum"
 
 
 def parse(name: str) -> list[tuple[str, Measure]]:
-    """Parse the name of a measure.
+    """Parse a name; a list of cut-offs, or a set of trec_eval, gives several measures.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``"ndcg@10"``, ``"ndcg_cut_10"``, ``"nDCG(dcg='exp-log2')@10"``,
-        ``"P(rel=2)@5"``, ``"P.5,10"`` (two measures) or ``"map@5-"``.
-
-    Returns
-    -------
-    list of (str, Measure)
-        One pair, named as given; for a list of cut-offs one pair each, named as
-        trec_eval names them; of a set of measures of trec_eval, such as ``"official"``, all.
-
-    Raises
-    ------
-    ValueError
-        If there is no such measure, with the nearest name there is.
-
-    Examples
-    --------
     >>> from rankcore.metrics.names import parse
     >>> [(name, measure.kind, measure.k) for name, measure in parse("P.5,10")]
     [('P_5', 'precision', 5), ('P_10', 'precision', 10)]
@@ -269,17 +225,7 @@ def _with_number(measure: Measure, name: str, key: str, value: Any) -> Measure:
 
 
 def greater_is_better(name: str) -> bool:
-    """Whether higher values of a measure are better.
-
-    Parameters
-    ----------
-    name : str
-        As `parse` takes it; other strings count as measures for which higher is better.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether higher values of a measure are better; True for strings that name none."""
     if name in _RANK_LOSSES:
         return False
     try:

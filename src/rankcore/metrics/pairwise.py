@@ -253,20 +253,12 @@ def _complaint(trouble: str, query: str) -> Exception:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Pairs of the rows of each query.
+    """Numbers of pairs of the rows of each query."""
 
-    Attributes
-    ----------
-    pairs, discordant, tied : ndarray of int64, shape (n_queries,)
-        With different labels, and how many of these are in the wrong order or of one score.
-    apart : ndarray of int64, shape (n_queries,)
-        With different scores.
-    """
-
-    pairs: NDArray[np.int64]
-    discordant: NDArray[np.int64]
-    tied: NDArray[np.int64]
-    apart: NDArray[np.int64]
+    pairs: NDArray[np.int64]  # with different labels
+    discordant: NDArray[np.int64]  # of these: in the wrong order
+    tied: NDArray[np.int64]  # of these: with equal scores
+    apart: NDArray[np.int64]  # with different scores
 
     def errors(self, ties: str) -> Floats:
         """Pairs in the wrong order, plus the credit for pairs of equal scores."""
@@ -286,17 +278,7 @@ class PairCounts:
 
 
 def count_pairs(data: Judged, n_jobs: int | None) -> PairCounts:
-    """Count the pairs of every query.
-
-    Parameters
-    ----------
-    data : Judged
-    n_jobs : int or None
-
-    Returns
-    -------
-    PairCounts
-    """
+    """Count the pairs of every query."""
     counts = np.empty((data.queries.ids.size, kernels.N_COLUMNS), dtype=np.int64)
     run_kernel(kernels.count_pairs, data, n_jobs, counts)
     return PairCounts(*counts.T)

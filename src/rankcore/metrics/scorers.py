@@ -36,12 +36,7 @@ class RankingScorer:
     convention: str | Convention | None = None
 
     def get_metadata_routing(self) -> Any:
-        """Routing request for ``qid``.
-
-        Returns
-        -------
-        sklearn.utils.metadata_routing.MetadataRequest
-        """
+        """Routing request for ``qid``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
@@ -111,25 +106,11 @@ class OrdinalScorer:
     sample_weight: bool | str | None = None
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> OrdinalScorer:
-        """Copy with a routing request for ``sample_weight``, as of scikit-learn's scorers.
-
-        Parameters
-        ----------
-        sample_weight : bool, str or None
-
-        Returns
-        -------
-        OrdinalScorer
-        """
+        """Copy with a routing request for ``sample_weight``, as of scikit-learn's scorers."""
         return replace(self, sample_weight=sample_weight)
 
     def get_metadata_routing(self) -> Any:
-        """Routing request for ``sample_weight``.
-
-        Returns
-        -------
-        sklearn.utils.metadata_routing.MetadataRequest
-        """
+        """Routing request for ``sample_weight``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
@@ -186,17 +167,8 @@ def _ranks_of_words(estimator: Any) -> Any:
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
     """One number per row to rank by: of ``project``, or of ``decision_function`` if it is one.
 
-    Parameters
-    ----------
-    estimator : object
-        Fitted. A ranker's ``predict``, or one that requests ``qid`` (of a pipeline that ends in a
-        ranker), is given the queries.
-    X : array-like, shape (n, n_features)
-    qid : array-like, shape (n,)
-
-    Returns
-    -------
-    array-like, shape (n,)
+    A ranker's ``predict``, or one that requests ``qid`` (of a pipeline that ends in a ranker), is
+    called with the queries.
     """
     if hasattr(estimator, "best_estimator_"):  # a search, which hands on few methods
         estimator = estimator.best_estimator_

@@ -246,20 +246,9 @@ def _contrast(
 
 
 def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) -> float:
-    """Two-sided p-value of paired differences under random signs.
+    """Two-sided p-value of paired differences: share of sign patterns with a mean as far from 0.
 
-    Parameters
-    ----------
-    d : ndarray, shape (n,)
-        Differences.
-    n_resamples : int
-        Sign patterns; all 2^n are tried if they are no more.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    float
-        Share of the patterns, the observed one included, whose mean is as far from 0.
+    All 2^n patterns are tried if they are no more than ``n_resamples``; the observed one counts.
     """
     d = d[d != 0]  # these have no sign to change
     n = d.size
@@ -307,15 +296,7 @@ def _batches(n_resamples: int, n: int) -> Iterator[int]:
 def holm(p_values: list[float]) -> list[float]:
     """Correct p-values for there being several (Holm, 1979).
 
-    Parameters
-    ----------
-    p_values : list of float
-
-    Returns
-    -------
-    list of float
-        In the same order; rejecting those up to a level keeps the chance of any false rejection
-        below it.
+    Rejecting those up to a level keeps the chance of any false rejection below it.
     """
     order = np.argsort(p_values, kind="stable")
     ascending = np.asarray(p_values)[order] * np.arange(len(p_values), 0, -1)

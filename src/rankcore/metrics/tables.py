@@ -9,16 +9,7 @@ from typing import Any
 
 
 def p_text(p_value: float) -> str:
-    """Format a p-value with four digits, or as below the smallest such.
-
-    Parameters
-    ----------
-    p_value : float
-
-    Returns
-    -------
-    str
-    """
+    """Format a p-value with four digits, or as below the smallest such."""
     return f"{p_value:.4f}" if p_value >= 0.00005 else "<0.0001"
 
 
@@ -26,15 +17,7 @@ def p_text(p_value: float) -> str:
 class Table:
     """Rows of text under headings, over a caption.
 
-    Parameters
-    ----------
-    headings : sequence of str
-        The first ``n_names`` columns are names, to the left; the others numbers, to the right.
-    rows : sequence of sequence of str
-        As many entries each as there are headings.
-    caption : str
-        Explanation of the numbers.
-    n_names : int
+    The first ``n_names`` columns are names, to the left; the others numbers, to the right.
     """
 
     headings: Sequence[str]
@@ -55,12 +38,7 @@ class Table:
         return "\n".join([*padded, self.caption])
 
     def rich(self) -> Any:
-        """Table for Rich consoles; names wrap where space is short, numbers do not.
-
-        Returns
-        -------
-        rich.table.Table
-        """
+        """Table for Rich consoles; names wrap where space is short, numbers do not."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
@@ -76,12 +54,7 @@ class Table:
         return table
 
     def html(self) -> str:
-        """Table as HTML, for notebooks.
-
-        Returns
-        -------
-        str
-        """
+        """Table as HTML, for notebooks."""
         head = "".join(f"<th>{escape(heading)}</th>" for heading in self.headings)
         body = "".join(
             "<tr>"
@@ -97,18 +70,7 @@ class Table:
 
 
 def fold_table(names: Sequence[str], values: Any, caption: str) -> Table:
-    """Measures of a cross-validation: a row for each fold, their mean and their deviation.
-
-    Parameters
-    ----------
-    names : sequence of str
-    values : ndarray of float64, shape (n_folds, n_names)
-    caption : str
-
-    Returns
-    -------
-    Table
-    """
+    """Measures of a cross-validation: a row for each fold, their mean and their deviation."""
     named = [*((str(i), row) for i, row in enumerate(values, 1)), ("mean", values.mean(axis=0))]
     named.append(("deviation", values.std(axis=0, ddof=1)))
     rows = [[name, *map("{:.4f}".format, row)] for name, row in named]

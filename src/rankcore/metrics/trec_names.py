@@ -73,25 +73,8 @@ Parsed = list[tuple[str, str, dict[str, Any]]]
 
 
 def parse(name: str) -> Parsed | None:
-    """Parse a name that only trec_eval uses.
+    """Title, kind and parameters of the measures in a name that only trec_eval uses, else None.
 
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    list of (str, str, dict), or None
-        Name that trec_eval prints, kind of the measure, and its parameters; None for a name
-        that is not one of these.
-
-    Raises
-    ------
-    ValueError
-        If the parameters are not such as it takes.
-
-    Examples
-    --------
     >>> from rankcore.metrics.trec_names import parse
     >>> parse("P.10,5")
     [('P_5', 'precision', {'k': 5}), ('P_10', 'precision', {'k': 10})]

@@ -240,8 +240,9 @@ class VotedPRank(VotesRanks):
         return state.averaged(gather)
 
     def _warn_of_fit(self) -> None:
-        state = self._state
         if self.max_hypotheses == "auto":
+            state = self._state
+            assert isinstance(state, VotedState)
             votes = self._lineup(state)[2]
             warn_of_dropped_votes(
                 votes.size, int(state.others["progress"][2]) + 1, votes.sum() / max(state.t, 1)

@@ -26,8 +26,6 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     ----------
     comparison : Comparison
         Result of `rankcore.metrics.compare`.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -35,11 +33,6 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
         One line per contrast, the first on top: the difference of the means with its interval,
         filled and coloured by the system that is better if the p-value after Holm's correction is
         below one minus the confidence level, and that p-value.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If Matplotlib is not installed.
 
     Examples
     --------
@@ -101,8 +94,6 @@ def plot_query_differences(
         Result of `rankcore.metrics.compare`.
     contrast : int
         Index of a contrast.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -114,8 +105,6 @@ def plot_query_differences(
     ------
     IndexError
         If there is no such contrast.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     c = comparison[contrast]
     differences = comparison.differences(contrast)

@@ -48,8 +48,6 @@ def plot_roc(
         The smallest positive label.
     name : str
         For the legend.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -62,8 +60,6 @@ def plot_roc(
     ------
     ValueError
         If one class is missing (of queries: in all of them), and as `rankcore.metrics.auc_score`.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
     if qid is None:
@@ -158,8 +154,6 @@ def plot_learning_curve(
         Keys of ``history_``. None: the measures on held-out rows; without any, the figure of the
         training rows: the rank loss, the bound on the training error, the share of mistakes among
         pairs or the objective.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -172,8 +166,6 @@ def plot_learning_curve(
         For a model without history.
     ValueError
         If there is no such figure, or nothing was learned.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     learner = learner_of(model)
     if not hasattr(learner, "history_"):
@@ -227,8 +219,6 @@ def plot_ranksvm_path(path: SVMPath | RankSVMCV, *, ax: Axes | None = None) -> A
     ----------
     path : SVMPath or RankSVMCV
         Measured on held-out rows; fitted.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -240,8 +230,6 @@ def plot_ranksvm_path(path: SVMPath | RankSVMCV, *, ax: Axes | None = None) -> A
     ------
     ValueError
         If a path was not measured.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     found: Any = path
     if hasattr(found, "scores_"):
@@ -284,18 +272,11 @@ def plot_margin_curve(
         Misranking of held-out pairs.
     norm : float, default=1.0
         By which margins are divided: |w| for geometric ones.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
     matplotlib.axes.Axes
         On a logarithmic scale of margins; the least bound is marked.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     ax = ax or new_axes()
     rhos = curve.rhos / norm

@@ -34,19 +34,12 @@ def plot_pair(why: PairExplanation, *, max_features: int = 10, ax: Axes | None =
         Result of `rankcore.explain.pair`.
     max_features : int
         Number of features with the largest contributions to draw; the others are summed.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
     matplotlib.axes.Axes
         From the score of the second row, on top, down to that of the first; each bar begins where
         the one above it ends, and names the feature's values in both rows.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     listed = largest(why.contributions, max_features)
     names = [
@@ -115,19 +108,12 @@ def plot_query(
         Number of features to draw, by their effect on the top.
     max_documents : int
         The first ones are drawn.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
     matplotlib.axes.Axes
         One line per document, the best on top: place, name, label, then what each feature adds
         beyond the mean of the query, and the score. A line is under the top.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     listed = largest(found.decided, max_features)
     n = min(found.rows.size, max_documents)
@@ -188,19 +174,12 @@ def plot_rank(why: RankExplanation, *, max_features: int = 10, ax: Axes | None =
         Result of `rankcore.explain.rank`.
     max_features : int
         Number of features with the largest contributions to draw; the others are summed.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
     matplotlib.axes.Axes
         A waterfall from the score of the background to that of the row, measured from the nearest
         threshold; the other thresholds as lines, too, if all cut the same score.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     near = why.nearest()
     parts = why.contributions[:, near]

@@ -47,8 +47,6 @@ def plot_contribution(
         Number of the column, or its name where the model was fitted to named ones.
     X : array-like or scipy sparse, shape (n, n_features), optional
         Rows as the learner takes them, whose values are drawn as a rug.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -62,8 +60,6 @@ def plot_contribution(
         For a model without stumps.
     ValueError
         If there is no such feature.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     learner = _boosted(model)
     ax = ax or new_axes()
@@ -160,8 +156,6 @@ def plot_contributions(
     ------
     TypeError, ValueError
         As ``contributions`` of the model, and if trees join a feature with others.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     from matplotlib import pyplot
 
@@ -229,8 +223,6 @@ def plot_importances(
         model with ``feature_importances_``.
     max_features : int
         Number of features drawn; unused ones are left out.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -243,8 +235,6 @@ def plot_importances(
         For anything else.
     ValueError
         If no feature is used.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     if hasattr(found, "changes"):
         return _draw_changes(found, max_features, ax)
@@ -328,8 +318,6 @@ def plot_weights(
         None: the names that the model, or the steps in front of its learner, know.
     max_features : int
         Features are chosen by their maximum absolute weight.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -342,8 +330,6 @@ def plot_weights(
         For a model without weights of features.
     ValueError
         If all weights are 0, or names are not one for each feature.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     learner = learner_of(model)
     if not hasattr(learner, "coef_"):

@@ -32,8 +32,6 @@ def plot_scores_by_rank(
     X : array-like or sparse, shape (n, n_features)
     y : array-like, shape (n,)
         True labels.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -46,8 +44,6 @@ def plot_scores_by_rank(
         For a model without thresholds, or with several scores a row.
     ValueError
         If ``X`` and ``y`` do not match, or ``y`` has a label that the model does not know.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     learner = learner_of(model)
     scores = np.asarray(ranking_scores(model, X, None)) if hasattr(learner, "thresholds_") else None
@@ -133,8 +129,6 @@ def plot_reliability(
         `rankcore.metrics.ranked_probability_score`.
     n_bins : int
         Rows are cut into as many bins of equal size by their probability.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -145,8 +139,6 @@ def plot_reliability(
     ------
     ValueError, TypeError
         As `rankcore.metrics.ranked_probability_score`.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     from matplotlib import colormaps
     from sklearn.calibration import calibration_curve
@@ -190,8 +182,6 @@ def plot_confusion(
         All labels, lowest first. None: the order of a categorical, or the numbers that occur.
     normalize : {"true", "pred", "all"}, optional
         Draw shares of each row, each column, or of everything, instead of counts.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -203,8 +193,6 @@ def plot_confusion(
     ------
     ValueError, TypeError
         As `rankcore.metrics.confusion_by_rank`.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     labels = ordered(labels, y_true, y_pred)
     table = confusion_by_rank(y_true, y_pred, labels=labels, normalize=normalize)

@@ -28,8 +28,6 @@ def plot_place_intervals(
         Probability of an interval.
     top : int, optional
         How many items to draw. None: all.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -40,8 +38,6 @@ def plot_place_intervals(
     ------
     ValueError
         If ``level`` is not between 0 and 1.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     intervals = ratings.place_interval(level)
     shown = ratings.ranking[:top]
@@ -63,8 +59,6 @@ def plot_doubt(ranker: PreferenceRanker, *, ax: Axes | None = None) -> Axes:
     ----------
     ranker : PreferenceRanker
         With ``doubt_``: after a ranking by ratings.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; None: new axes.
 
     Returns
     -------
@@ -74,8 +68,6 @@ def plot_doubt(ranker: PreferenceRanker, *, ax: Axes | None = None) -> Axes:
     ------
     TypeError
         For a ranker without ``doubt_``.
-    ModuleNotFoundError
-        If Matplotlib is not installed.
     """
     doubt = getattr(ranker, "doubt_", None)
     if doubt is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import cleandoc, signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +21,24 @@ STYLE = Path(__file__).with_name("rankcore.mplstyle")
 Plot = TypeVar("Plot", bound=Callable[..., Any])
 
 
+_AX = """
+ax : matplotlib.axes.Axes, optional
+    Where to draw; None: new axes."""
+_RAISES = """
+ModuleNotFoundError
+    If Matplotlib is not installed."""
+
+
 def styled(plot: Plot) -> Plot:
-    """Draw in the style of this package, into the axes that are given or into new ones."""
+    """Draw in the style of this package; document ``ax`` and the error without Matplotlib."""
+    if plot.__doc__:  # not under python -OO
+        parts = re.split(r"\n\n(?=[A-Z][a-z]+\n---)", cleandoc(plot.__doc__))
+        sections = {part.partition("\n")[0]: part for part in parts[1:]}
+        if "ax" in signature(plot).parameters:
+            sections["Parameters"] += _AX
+        after = {name: sections.pop(name) for name in ("Notes", "Examples") if name in sections}
+        sections["Raises"] = sections.get("Raises", "Raises\n------") + _RAISES
+        plot.__doc__ = "\n\n".join([parts[0], *(sections | after).values()]) + "\n"
 
     @wraps(plot)
     def draw(*args: Any, **kwargs: Any) -> Any:

@@ -23,14 +23,14 @@ class CallPlan:
     ----------
     method : str
     calls : float
-        Pairs that are asked; times the repeats, and twice in both orders, these are the calls.
+        Pairs to compare; times the repeats, and twice in both orders, these are the calls.
     calls_are : {"exact", "expected", "at most"}
         What that number is. Expected for a transitive preference and, but for QuickSort, items in
         random order; other preferences take QuickSort at most as many.
     rounds : float
         Batches that have to wait for the one before: exact for "degree", "halving" and "sliding",
-        as `calls` for the methods that ask one pair at a time, and at most that many in expectation
-        for QuickSort.
+        as `calls` for the methods that compare one pair at a time, and at most that many in
+        expectation for QuickSort.
     guarantee : str
         What is known of the loss of the order, to that of the preference.
     """

@@ -54,7 +54,7 @@ class Judges:
     """Several judges of pairs, each call going to one of them.
 
     With ``method="rating"`` the reliability of each is learned (`Ratings.reliability`); with other
-    methods, ``repeats`` of their number asks each of them about a pair.
+    methods, ``repeats`` of their number calls each of them for a pair.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class Judges:
 class Indexed:
     """A preference that is computed from the positions of the items, many pairs at once.
 
-    It costs no Python per comparison, and is not asked but computed: answers are neither kept nor
-    tried again.
+    It costs no Python per comparison, and no calls: answers are neither kept nor tried
+    again.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Indexed:
         Takes two arrays of positions in the items, i and j, dtype intp and shape (m,), and returns
         the m degrees in [0, 1], or booleans, to which item i should precede item j.
     n_items : int, optional
-        How many items it can be asked about; more are an error. None: not known.
+        How many items it knows; more are an error. None: not known.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
 
 
 def as_indexed(preference: Any, n: int) -> Indexed | None:
-    """A preference that is computed from positions; None for one that has to be asked."""
+    """A preference that is computed from positions; None for one that has to be called."""
     if isinstance(preference, Indexed):
         if preference.n_items is not None and n > preference.n_items:
             raise ValueError(
@@ -219,22 +219,7 @@ def is_async(preference: Any) -> bool:
 
 
 def as_degrees(values: Any, n_pairs: int) -> Degrees:
-    """Check what a preference answered.
-
-    Parameters
-    ----------
-    values : array-like of bool or number
-    n_pairs : int
-
-    Returns
-    -------
-    ndarray of bool or float64, shape (n_pairs,)
-
-    Raises
-    ------
-    ValueError, TypeError
-        If they are not n_pairs numbers in [0, 1].
-    """
+    """Check that a preference answered with n_pairs numbers in [0, 1]."""
     degrees = np.asarray(values)
     if degrees.dtype.kind not in "biuf":
         raise TypeError(
@@ -258,17 +243,8 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
 def decide(degrees: Degrees, rng: np.random.Generator, sample: bool) -> NDArray[np.bool_]:
     """Turn degrees into answers: by drawing with these probabilities, or by the larger half.
 
-    Parameters
-    ----------
-    degrees : ndarray of bool or float64, shape (m,)
-    rng : numpy.random.Generator
-        Asked for a number only where one is needed: for degrees in between if ``sample``, for 1/2
-        otherwise.
-    sample : bool
-
-    Returns
-    -------
-    ndarray of bool, shape (m,)
+    Numbers are drawn only where they are needed: for degrees in between if ``sample``, for 1/2
+    otherwise.
     """
     if degrees.dtype.kind == "b":
         return degrees
@@ -297,13 +273,7 @@ Preference: TypeAlias = Callable[[Any, Any], Any] | Batch | Indexed | ArrayLike
 
 
 def as_items(items: Any) -> Any:
-    """Items that can be taken by position: an array as it is, a list of anything else.
-
-    Raises
-    ------
-    TypeError
-        If they have no order, or no number.
-    """
+    """Items that can be taken by position: an array as it is, a list of anything else."""
     if isinstance(items, np.ndarray):
         return items
     unordered = isinstance(items, Set | Mapping) or hasattr(items, "columns")

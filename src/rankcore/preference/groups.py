@@ -17,16 +17,8 @@ from rankcore.preference.several import Choice, Order
 class Groups(Rating):
     """Groups of near items by a draw from the ratings; for the top the worse half is dropped.
 
-    Parameters
-    ----------
-    judge : Choice or Order
-    opponents : int
-        For the top: about how many others an item meets before the worse half is dropped; three
-        times that if only the best of a group is named.
-    finalists : int
-        For each item to be found, how many are left at the end.
-    **params
-        As for `Rating`.
+    It is dropped when each item has met about ``opponents`` others (three times that if a judge
+    names only the best of a group), until ``finalists`` are left for each item to be found.
     """
 
     def __init__(

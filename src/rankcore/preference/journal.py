@@ -52,17 +52,17 @@ class Journal:
     --------
     >>> import os, tempfile
     >>> from rankcore.preference import Journal, PreferenceRanker
-    >>> asked = []
+    >>> calls = []
     >>> def shorter(u, v):
-    ...     asked.append((u, v))
+    ...     calls.append((u, v))
     ...     return len(u) < len(v)
     >>> path = os.path.join(tempfile.mkdtemp(), "answers.sqlite")
     >>> ranker = PreferenceRanker(shorter, journal=Journal(path, run="words"))
     >>> ranker.rank(["ccc", "a", "bb"])
     ['a', 'bb', 'ccc']
-    >>> before = len(asked)
+    >>> before = len(calls)
     >>> again = PreferenceRanker(shorter, journal=Journal(path, run="words"))
-    >>> again.rank(["ccc", "a", "bb"]), len(asked) - before
+    >>> again.rank(["ccc", "a", "bb"]), len(calls) - before
     (['a', 'bb', 'ccc'], 0)
     """
 
@@ -75,14 +75,10 @@ class Journal:
 
 
 class OpenJournal:
-    """A journal that is being read and written, by one thread. Not public.
+    """A journal that is being read and written, by one thread.
 
-    Raises
-    ------
-    OSError
-        From all methods: if SQLite cannot read or write the file.
-    ValueError
-        From what reads: for contents that no `PreferenceRanker` has written.
+    OSError from all methods if SQLite cannot read or write the file; ValueError from what reads,
+    for contents that no `PreferenceRanker` has written.
     """
 
     def __init__(self, journal: Journal):
@@ -147,12 +143,7 @@ class OpenJournal:
     def record(self, answers: Mapping[Answered, Any], calls: int) -> None:
         """Write what calls have brought, all or nothing: answers, or none from calls that failed.
 
-        Parameters
-        ----------
-        answers : mapping
-            Degrees or orders by keys of the items and number of the repeat.
-        calls : int
-            How many they were.
+        Answers are degrees or orders by keys of the items and number of the repeat.
         """
         degrees = [(self._run, *key, d) for key, d in answers.items() if isinstance(d, float)]
         orders = [
@@ -222,17 +213,8 @@ def open_journal(
 ) -> OpenJournal:
     """Open a journal that then knows what a ranker knows, and the other way round.
 
-    Parameters
-    ----------
-    journal : Journal
-    keys : list
-        Of the items that are ranked.
-    known : dict
-        Answers of this process, to which those of the journal are added.
-    several : bool
-        Whether answers are orders of several items.
-    seed : str
-        Of a new run.
+    ``known`` has the answers of this process, ``several`` says that they are orders of several
+    items, ``seed`` is that of a new run.
     """
     check_keys(keys)
     opened = OpenJournal(journal)
@@ -259,10 +241,7 @@ def open_journal(
 def lasting_key(item: Any) -> str:
     """Key of an item that is the same in every process.
 
-    Raises
-    ------
-    TypeError
-        For items that are not strings, numbers, bytes, None, or tuples of these.
+    TypeError for items that are not strings, numbers, bytes, None, or tuples of these.
     """
     if not _is_plain(item):
         raise TypeError(

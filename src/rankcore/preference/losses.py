@@ -129,13 +129,7 @@ def label_positions(labels: Floats) -> Places:
 
 
 def weight_table(w: Any, n: int) -> Floats:
-    """Weights of the pairs of positions 1 .. n, in a table from 0; 0 on its diagonal.
-
-    Raises
-    ------
-    ValueError
-        For unknown or negative weights, or a table that is too small.
-    """
+    """Weights of the pairs of positions 1 .. n, in a table from 0; 0 on its diagonal."""
     table: Floats
     i, j = np.indices((n, n)) + 1
     named = _named_weight(w)

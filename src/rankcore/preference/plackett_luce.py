@@ -28,44 +28,24 @@ BIAS_SCALE, RELIABILITY_SCALE = 0.5, 0.5
 
 @dataclass
 class Choices:
-    """Choices, each of the first item of a row from all items of the row.
+    """Choices, each of the first item of a row from all items of the row."""
 
-    Attributes
-    ----------
-    items : ndarray of intp, shape (m, k)
-        The item that was named first; -1 behind the last item of a smaller set.
-    weights : ndarray of float64, shape (m,)
-        A degree d is a choice of weight d, and one of the other item with 1 - d.
-    shown_first : ndarray of intp, shape (m,), or None
-        Column of the item that was shown first, -1 if it is no longer there.
-    judges : ndarray of intp, shape (m,), or None
-        Numbers of judges. None: all of one.
-    """
-
-    items: Places
+    items: Places  # (m, k): the item that was named first; -1 behind the last item of a smaller set
+    # (m,): a degree d is a choice of weight d, and one of the other item with 1 - d
     weights: Floats
+    # (m,): column of the item that was shown first, -1 if it is no longer there
     shown_first: Places | None = None
-    judges: Places | None = None
+    judges: Places | None = None  # (m,): numbers of judges; None: all of one
 
 
 @dataclass
 class Posterior:
-    """The maximum, and what is needed of the second derivative.
-
-    Attributes
-    ----------
-    theta : ndarray of float64, shape (n,)
-    bias : float
-        What a judge adds for the first position.
-    slope : float
-        What the prior scores are multiplied by.
-    reliability : ndarray of float64, shape (n_judges,)
-    """
+    """The maximum, and what is needed of the second derivative."""
 
     theta: Floats
-    bias: float
-    slope: float
-    reliability: Floats
+    bias: float  # what a judge adds for the first position
+    slope: float  # what the prior scores are multiplied by
+    reliability: Floats  # of each judge
     _problem: _Problem
     _parameters: Floats
 
@@ -82,10 +62,7 @@ class Posterior:
     def variances(self, probes: int) -> Floats:
         """Diagonal of the covariance, about the mean, where n^2 numbers are too many.
 
-        Parameters
-        ----------
-        probes : int
-            Random vectors of signs, of which each estimates it.
+        Each of the ``probes``, random vectors of signs, estimates it.
         """
         problem, n = self._problem, self.theta.size
         second = problem.second(problem.probabilities(self._parameters))
@@ -108,27 +85,11 @@ def fit_choices(
     start: Posterior | None = None,
     tolerance: float = 1e-9,
 ) -> Posterior:
-    """Most probable strengths, theta ~ N(slope * prior, scale^2).
+    """Most probable strengths of n items, theta ~ N(slope * prior, scale^2).
 
-    Parameters
-    ----------
-    n : int
-        Items.
-    choices : Choices
-    scale : float
-        Standard deviation of the prior.
-    prior : ndarray of float64, shape (n,), optional
-        Scores known before; their slope is learned, 1 +- 1 before the first answer. None: 0.
-    n_judges : int
-        With more than one, the reliability of each is learned, by turns with the strengths.
-    start : Posterior, optional
-        Where to begin: the maximum for fewer choices.
-    tolerance : float
-        Largest element of the last step.
-
-    Returns
-    -------
-    Posterior
+    The slope of the ``prior``, scores known before, is learned, 1 +- 1 before the first answer.
+    With several judges the reliability of each is learned, by turns with the strengths. ``start``
+    is the maximum for fewer choices, ``tolerance`` the largest element of the last step.
     """
     reliability = np.ones(n_judges) if start is None else start.reliability
     problem = _Problem(n, choices, scale, prior, reliability)
@@ -327,13 +288,9 @@ class _Second:
         self._matrix, self._beside, self.diagonal = matrix, beside, diagonal
 
     def solve(self, right: Floats, tolerance: float) -> Floats:
-        """Solve for one right side or several, by conjugate gradients that the diagonal speeds up.
+        """Solve for right sides (size,) or (size, m) by preconditioned conjugate gradients.
 
-        Parameters
-        ----------
-        right : ndarray of float64, shape (size,) or (size, m)
-        tolerance : float
-            Of the residual, to the right side.
+        The preconditioner is the diagonal; ``tolerance`` is of the residual, to the right side.
         """
         diagonal = self.diagonal if right.ndim == 1 else self.diagonal[:, None]
         x = np.zeros_like(right)

@@ -146,7 +146,7 @@ def plan(
 
 
 class _Judge:
-    """A simulated judge; ``sizes`` are those of the rounds it was asked."""
+    """A simulated judge; ``sizes`` are those of its rounds."""
 
     def __init__(
         self, places: Places, noise: float, repeats_itself: bool, rng: np.random.Generator

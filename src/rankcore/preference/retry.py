@@ -78,7 +78,7 @@ class Retry:
     def __post_init__(self) -> None:
         if not isinstance(self.attempts, Integral) or self.attempts < 1:
             raise ValueError(f"attempts must be an integer from 1 on; found {self.attempts!r}")
-        # Asked so that NaN fails.
+        # In a form that NaN fails.
         waits = self.wait >= 0 and self.factor >= 1 and self.longest >= 0
         if not (waits and 0 <= self.jitter <= 1):
             raise ValueError(

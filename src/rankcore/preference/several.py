@@ -27,7 +27,7 @@ class Choice:
 
     Notes
     -----
-    Another answer than a position is asked for again, as a call that failed; if it stays so, the
+    The call of an answer that is no position is repeated, as one that failed; if it stays so, the
     call counts for nothing.
 
     Examples
@@ -81,8 +81,8 @@ class Order(Choice):
 
     Notes
     -----
-    An answer that leaves positions out, has one twice or invents some is asked for again, as a call
-    that failed; if it stays so, the positions that are right count, in their order.
+    The call of an answer that leaves positions out, has one twice or invents some is repeated, as
+    one that failed; if it stays so, the positions that are right count, in their order.
 
     Examples
     --------

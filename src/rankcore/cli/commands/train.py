@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -25,9 +25,6 @@ from rankcore.cli.registry import Learner
 from rankcore.cli.scaling import Scale, ScaleOption, on_scale, scale_fact
 from rankcore.cli.source import Source, Streaming
 from rankcore.cli.terminal import print_facts, progress_bar
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -107,8 +106,8 @@ def tune(
         metric = metric or ("ndcg@10" if learners[0].ranks_queries else "rank_loss")
         start = perf_counter()
         task = _Task(choice, rows, held_out, metric, scale, folds)
-        with _table(trials) as write:
-            best = task.search(learners, minutes, bar, write)
+        with _Trials(trials) as table:
+            best = task.search(learners, minutes, bar, table.add)
         scaler, estimator = best.fitted or task.on_all(best.learner, best.drawn)[:2]
         rankcore.save(with_scaler(scaler, estimator), output)
     facts = {
@@ -150,16 +149,6 @@ def _generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-@contextmanager
-def _table(path: Path | None) -> Iterator[Callable[[list[Any]], None]]:
-    """Write rows to a CSV file; None: nowhere."""
-    if path is None:
-        yield lambda row: None
-        return
-    with _Trials(path) as table:
-        yield table.add
-
-
 @dataclass
 class _Trial:
     """The best trial so far, and the number of trials."""
@@ -172,14 +161,9 @@ class _Trial:
 
 
 class _Trials:
-    """A CSV file of trials, replaced as a whole every few seconds and at the end.
+    """A CSV file of trials, if any, replaced as a whole every few seconds and at the end."""
 
-    Parameters
-    ----------
-    path : Path
-    """
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._path, self._text = path, io.StringIO(newline="")
         self._writer = csv.writer(self._text)
         self._writer.writerow(COLUMNS)
@@ -200,6 +184,8 @@ class _Trials:
             self._write()
 
     def _write(self) -> None:
+        if self._path is None:
+            return
         with replacing(self._path) as stream:
             stream.write(self._text.getvalue().encode())
         self._written, self._changed = perf_counter(), False
