@@ -169,8 +169,11 @@ class OnlineState(LearnerState):
         return self.by_feature[name] if name in self.by_feature else self.others[name]
 
     def mean(self, name: str) -> NDArray[Any]:
-        """The average of an array over all examples, from its lazy sums."""
-        return np.asarray(self.array(name) - self.array(name + "_sums") / max(self.t, 1))
+        """The average of an array over all examples; without ``average``, the array."""
+        last = self.array(name)
+        return (
+            averages(last, self.array(name + "_sums"), self.t) if self.settings["average"] else last
+        )
 
     def averaged(self, compute: Callable[[], Any]) -> Any:
         """Result of ``compute``, kept until the next change."""
@@ -259,6 +262,15 @@ class OnlineState(LearnerState):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "averaged_at": None}
+
+
+def averages(last: NDArray[Any], sums: NDArray[Any], t: Any) -> NDArray[Any]:
+    """Averages of arrays over t examples, from their lazy sums."""
+    t = np.maximum(t, 1)
+    if last.dtype.kind == "i":
+        # One division of exact integers, so that equal averages come out equal and order survives.
+        return np.asarray((last * t - sums) / t)
+    return np.asarray(last - sums / t)
 
 
 def feature_axis(n_dimensions: int) -> int:

@@ -41,6 +41,7 @@ from rankcore.dask._weighing import Weighing
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._tiles import LANES, zeros_by_line
 from rankcore.ordinal._training import OnlineLearner
+from rankcore.ordinal._weights import Examples
 from rankcore.progress import Progress, report
 
 # Arrays of members: by tile, or by member.
@@ -325,5 +326,6 @@ def follow_members(
     learner._state = state
     learner._moved = np.asarray(np.sum(moves, axis=0, dtype=np.int32))
     state.log.append([0, 0, 0])
-    learner._run_pass(state, rows, ranks, visits[1], None, len(state.log), learner.max_iter)
+    examples = Examples(rows, ranks, visits[1], None)
+    learner._run_pass(state, examples, len(state.log), learner.max_iter)
     return state

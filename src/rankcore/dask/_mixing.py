@@ -26,7 +26,7 @@ from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._training import OnlineLearner
-from rankcore.ordinal._weights import Visits, WeightFacts, weights_of_classes
+from rankcore.ordinal._weights import Examples, Visits, WeightFacts, weights_of_classes
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
 from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
@@ -267,10 +267,10 @@ def learn_ordinal(
         learner._state = state = sent.onto()
         state.log.append([0, 0, 0])
         order = None if visits is None else visits[1]
-        of_rows = None if weights is None else weights.of(shard)
-        if order is None or order.size:
-            _, steps = learner._split_weights(of_rows)
-            learner._run_pass(state, rows, ranks, order, steps, len(state.log), learner.max_iter)
+        _, steps = learner._split_weights(None if weights is None else weights.of(shard))
+        examples = Examples(rows, ranks, order, steps)
+        if examples.n_visits:
+            learner._run_pass(state, examples, len(state.log), learner.max_iter)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
     return Change.of(state, sent)

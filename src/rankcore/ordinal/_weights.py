@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import as_weights, exact_sum
+from rankcore._ext.rows import Rows
 
 # Visits that weights may require, per row on average.
 MOST_VISITS = 1000
@@ -183,6 +184,31 @@ def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarra
         if label in ranks_of:  # a fold of a cross-validation may lack a label that is named
             weights[ranks_of[label]] = value
     return weights
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows that a pass learns.
+
+    Attributes
+    ----------
+    rows : Rows
+    ranks : ndarray of int32, shape (n_rows,)
+    order : ndarray of int32, or None
+        The rows in the order of their visits; None for all of them as they come.
+    steps : ndarray, shape (n_rows, ...), or None
+        What multiplies the step of each row, or says how often members take it.
+    """
+
+    rows: Rows
+    ranks: np.ndarray
+    order: np.ndarray | None
+    steps: np.ndarray | None
+
+    @property
+    def n_visits(self) -> int:
+        """Number of visits."""
+        return self.rows.n_rows if self.order is None else self.order.size
 
 
 class Visits:

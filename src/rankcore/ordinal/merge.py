@@ -99,7 +99,7 @@ WATCHING = ("early_stopping_rounds", "eval_metric", "class_weight")
 
 
 def _check_alike(model: Any, first: Any) -> None:
-    if not isinstance(model, OnlineOrdinalClassifier) or not model._mixed_arrays:
+    if not isinstance(model, OnlineOrdinalClassifier) or not model._arrays:
         raise TypeError(
             "merge takes fitted PRank, CuSumRank, WidrowHoff or MulticlassPerceptron models; "
             f"found {type(model).__name__}"
@@ -164,7 +164,7 @@ def mixed(
     fresh.log = [list(figures) for figures in base.log]
     if new[0]:
         fresh.log.append(new.tolist())
-    for name in model._mixed_arrays:
+    for name in model._arrays:
         arrays = fresh.by_feature if name in fresh.by_feature else fresh.others
         mean = sum(share * state.array(name) for share, state in zip(shares, states, strict=True))
         if arrays[name].dtype.kind == "i":

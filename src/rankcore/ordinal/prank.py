@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.model_spec import outline
+from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
+from rankcore.ordinal._base import Zeros
 from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._projecting import ProjectingClassifier
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
@@ -182,7 +183,7 @@ class PRank(ThresholdClassifier):
     [0.75, 0.0]
     """
 
-    _mixed_arrays = ("weights", "steps")
+    _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
 
     def __init__(
         self,
@@ -215,10 +216,9 @@ class PRank(ThresholdClassifier):
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds to predict with."""
         state = self._fitted_state()
-        weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
-        if not state.settings["average"]:
-            return weights, thresholds
-        return state.averaged(lambda: (state.mean("weights"), scale_of(state) * mean_steps(state)))
+        return state.averaged(
+            lambda: (state.mean("weights"), scale_of(state) * state.mean("steps"))
+        )
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -226,20 +226,8 @@ class PRank(ThresholdClassifier):
             "threshold_scale": scale_setting(self.threshold_scale),
         }
 
-    def _new_state(
-        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
-    ) -> OnlineState:
-        zeros = np.zeros if like is None else outline
-        by_feature = {"weights": zeros(n_features)}
-        others = {
-            "steps": zeros(n_ranks - 1, dtype=np.int64),
-            "thresholds": zeros(n_ranks - 1),
-            "scale": new_scale(self.threshold_scale),
-        }
-        if self.average:
-            by_feature["weights_sums"] = zeros(n_features)
-            others["steps_sums"] = zeros(n_ranks - 1, dtype=np.int64)
-        return OnlineState(by_feature, others, settings=self._settings())
+    def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
+        return {"thresholds": zeros(n_ranks - 1), "scale": new_scale(self.threshold_scale)}
 
     def _derive(self, state: OnlineState) -> None:
         state.others["thresholds"] = scale_of(state) * state.others["steps"]
@@ -262,13 +250,6 @@ class PRank(ThresholdClassifier):
 
 def scale_of(state: OnlineState) -> float:
     return float(state.others["scale"][0])
-
-
-def mean_steps(state: OnlineState) -> np.ndarray:
-    """The mean over all examples of the thresholds' steps."""
-    # One division of exact integers, so that equal averages come out equal and order survives.
-    t = max(state.t, 1)
-    return (state.others["steps"] * t - state.others["steps_sums"]) / t
 
 
 def check_lattice(
