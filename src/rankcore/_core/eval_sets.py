@@ -9,15 +9,9 @@ import numpy as np
 
 
 def measure_names(metrics: Sequence[Any], taken: Iterable[str], n_sets: int) -> list[list[str]]:
-    """Names in ``history_`` of measures, given as names or functions, on each held-out set.
+    """Names in ``history_``, unlike those taken, of measures on each held-out set.
 
-    Parameters
-    ----------
-    metrics : sequence of str or callable
-    taken : iterable of str
-        Names that ``history_`` has already.
-    n_sets : int
-        One set has the names of the measures; several have them with a number before each.
+    One set has the names of the measures; several have them with a number before each.
     """
     taken, names = set(taken if n_sets == 1 else ()), []
     for metric in metrics:
@@ -41,24 +35,7 @@ def as_metrics(eval_metric: Any) -> list[Any]:
 def as_eval_sets(
     eval_set: Any, eval_X: Any, eval_y: Any, more: Mapping[str, Any]
 ) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Held-out rows, in any of the forms that learners take them in.
-
-    Parameters
-    ----------
-    eval_set : (X, y), a list of such pairs, or None
-    eval_X, eval_y : array-like, a list or tuple of them, or None
-    more : mapping of str to (array-like, list of them, or None)
-        What else there is of each set, by the name of the argument.
-
-    Returns
-    -------
-    list of (X, y, dict)
-
-    Raises
-    ------
-    ValueError, TypeError
-        If these are in another form, or do not fit together.
-    """
+    """Held-out sets as (X, y, other arguments), from all forms that learners take."""
     if (eval_X is None) != (eval_y is None):
         raise ValueError("eval_X and eval_y must come together; found one of them")
     if eval_X is not None:

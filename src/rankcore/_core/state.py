@@ -46,14 +46,7 @@ class LearnerState(Versioned):
     streaming: bool = False
 
     def check_settings(self, settings: Mapping[str, Any], names: Mapping[str, str]) -> None:
-        """Raise ValueError if a parameter that is built in has changed.
-
-        Parameters
-        ----------
-        settings : mapping
-        names : mapping of str to str
-            The parameters behind a setting of another name.
-        """
+        """Raise ValueError if a parameter that is built in, or is behind ``names``, has changed."""
         for name, value in settings.items():
             known = self.settings[name]
             if value is not known and value != known:
@@ -203,14 +196,7 @@ class OnlineState(LearnerState):
         return False
 
     def _changes(self, name: str, columns: NDArray[Any] | None) -> Any:
-        """Part of an array that learning may change: an index, or None for nothing.
-
-        Parameters
-        ----------
-        name : str
-        columns : ndarray or None
-            The features of the coming examples, if they are few.
-        """
+        """Part of an array that learning some columns may change: an index, or None."""
         if columns is None or name not in self.by_feature:
             return ...
         return (slice(None), columns) if self.by_feature[name].ndim == 3 else columns
@@ -309,12 +295,9 @@ def are_counts(*arrays: NDArray[np.int64]) -> bool:
 
 
 def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
-    """The state that a spec describes; it becomes the one of whose form it must be.
+    """The state that a spec describes; it becomes ``expected``, of whose form it must be.
 
-    Raises
-    ------
-    ValueError
-        If an array has another form, or what was counted is impossible.
+    Raises ValueError if an array has another form, or what was counted is impossible.
     """
     arrays, state = spec.arrays, expected
     state.by_feature, state.others = (

@@ -88,21 +88,9 @@ class TreeGrower:
         taken: NDArray[np.bool_] | None = None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> Grown:
-        """Grow a tree.
+        """Grow a tree on what each row wins and loses; of one leaf if no split gains anything.
 
-        Parameters
-        ----------
-        won, lost : ndarray of float64, shape (n_rows,)
-            Sums of the weights of the pairs that each row wins and loses.
-        taken : ndarray of bool, shape (n_rows,), optional
-            Rows to learn from.
-        allowed : ndarray of bool, shape (n_features,), optional
-            Columns to use.
-
-        Returns
-        -------
-        Grown
-            Of one leaf if no split gains anything.
+        ``taken`` masks the rows to learn from, ``allowed`` the columns to use.
         """
         n = self._all.size
         self._rows = self._all.copy() if taken is None else np.flatnonzero(taken).astype(np.int32)

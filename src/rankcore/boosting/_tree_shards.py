@@ -233,21 +233,9 @@ class Shard:
     ) -> list[Found]:
         """The best cut of leaves by each of these columns; rows are not counted.
 
-        Parameters
-        ----------
-        leaves : sequence of Leaf
-            The root, or children of one leaf.
-        sums : ndarray of uint64
-            Of the root, or of the children's parent: they become those of one child.
-        less : ndarray of uint64 or None
-            The sums of the other child,
-        small : Leaf or None
-            which is this one.
-        scale : float
-            Units of the words in a weight of 1.
-        rules : Rules
-        leaf_of, row_words : ndarray, shape (n_rows,)
-            Leaf and word of each row; of use if columns are sparse.
+        Leaves are the root, or children of one leaf, whose ``sums`` become those of one child:
+        ``less`` has those of the other, ``small``. ``scale`` is the units of the words in a weight
+        of 1. Leaf and word of each row are of use if columns are sparse.
         """
         records = np.array(
             [
@@ -303,17 +291,9 @@ class Shard:
         leaf_of: NDArray[np.int32],
         row_words: NDArray[np.uint64],
     ) -> None:
-        """Replace the best cut by the best one of its column that leaves each child enough rows.
+        """Replace the best cut by the best of its column that leaves each child enough rows.
 
-        Parameters
-        ----------
-        leaf : Leaf
-        found : Found
-            In and out. Of the leaf.
-        rows, words : ndarray
-            Of the leaf.
-        scale, rules, leaf_of, row_words
-            As for `search`.
+        ``rows`` and ``words`` are those of the leaf; other arguments are as for `search`.
         """
         at = int(found.worths.argmax())
         feature = int(self.features[at])

@@ -80,15 +80,7 @@ def fit_members(
     classes: Any,
     n_blocks: int,
 ) -> Any:
-    """A fitted copy of an ensemble.
-
-    Parameters
-    ----------
-    model, run, findings, form, classes
-        As for `fit_ordinal`.
-    n_blocks : int
-        Blocks of members, at most.
-    """
+    """A fitted copy of an ensemble in ``n_blocks`` or fewer; the rest is as `fit_ordinal`."""
     if model.early_stopping_rounds is not None:
         raise ValueError(
             "a fit on a cluster requires early_stopping_rounds=None, for ensembles take no "

@@ -48,19 +48,9 @@ def fit_ordinal(
     mixing: str,
     watching: Watching,
 ) -> Any:
-    """A fitted copy of an online ordinal learner.
+    """A fitted copy of an online ordinal learner, which is not a distributed one.
 
-    Parameters
-    ----------
-    model : OnlineOrdinalClassifier
-        Not a distributed one.
-    run : Run
-    findings : list of Finding
-    form : array-like, shape (any, n_features)
-        A table of the same columns as X.
-    classes : array-like or None
-    mixing : {"uniform", "mistakes"}
-    watching : Watching
+    ``form`` is a table of the same columns as X.
     """
     model._check_params()
     n_features = findings[0].n_features
@@ -152,15 +142,8 @@ def weighing_of(
 ) -> tuple[Weighing | None, list[bool]]:
     """Weights of rows, or None if all are equal; and the shards with a weight above 0.
 
-    Parameters
-    ----------
-    model : OnlineOrdinalClassifier
-    run : Run
-    wholes : sequence of Future
-        Of shards, which have all rows together. A mean of weights is that of memory to the bit.
-    findings : sequence of Finding
-    known : ndarray
-        The classes.
+    ``wholes`` are futures of shards that have all rows together. A mean of weights is that of
+    memory to the bit.
     """
     everything = [True] * len(wholes)
     if model.class_weight is None and findings[0].heaviest is None:

@@ -77,21 +77,9 @@ def pieces_of(
 ) -> list[Piece]:
     """Blocks of rows, labels, queries and weights, none of which is computed yet.
 
-    Parameters
-    ----------
-    X : dask array or dataframe, list of delayed blocks, path, pattern or list of paths
-    y, qid : of the same kind and division, or None; qid of a dataframe may name a column
-    n_parts : int
-        Ranges that files are cut into, all together.
-    n_features, zero_based
-        Of files.
-    sample_weight
-        As qid.
-
-    Returns
-    -------
-    list of (X, y, qid, sample_weight)
-        Of delayed objects; of files, each is one delayed object, a `Shard` or None.
+    X is a dask array or dataframe, a list of delayed blocks, or paths; the others are of the same
+    kind and division, or name columns of a dataframe. Files are cut into ``n_parts`` ranges, all
+    together: each is one delayed object, a `Shard` or None.
     """
     if _are_paths(X):
         if y is not None or qid is not None:

@@ -30,16 +30,7 @@ def new_scale(value: Any) -> np.ndarray:
 
 
 def fix_scale(state: OnlineState, lengths: int, mean_square: Callable[[], float]) -> None:
-    """Set the constant by the first rows, unless it is set.
-
-    Parameters
-    ----------
-    state : OnlineState
-    lengths : int
-        Factor of the root mean square length of the rows.
-    mean_square : callable
-        Mean squared length of the rows.
-    """
+    """Set the constant by the mean squared length of the first rows, unless it is set."""
     scale = state.others.get("scale")
     if scale is not None and scale[0] == UNKNOWN:
         scale[0] = lengths**2 * mean_square()

@@ -144,10 +144,7 @@ def mixed(
 ) -> OnlineState:
     """State of models that continued from ``base``, averaged with weights that sum to 1.
 
-    Raises
-    ------
-    ValueError
-        If they have no common scale, have not gone on from ``base``, or overflow.
+    Raises ValueError if they have no common scale, have not gone on from ``base``, or overflow.
     """
     scales = {float(state.others["scale"][0]) for state in states if "scale" in state.others}
     if len(scales) > 1:

@@ -257,21 +257,8 @@ def check_lattice(
 ) -> None:
     """Raise unless thresholds of a state that was read are such as learning leaves them.
 
-    Parameters
-    ----------
-    others : mapping of str to ndarray
-        With ``steps``, ``thresholds`` and, where there are averages, ``steps_sums``.
-    scale : float
-    examples, mistakes : int, or ndarray of int64
-        Counts, at most `MOST_COUNTED`, of the one learner or of each.
-    axis : int, default=-1
-        On which the thresholds of one learner are.
-
-    Raises
-    ------
-    ValueError
-        If they do not ascend, are not integer steps times the scale, or are steps that so many
-        examples cannot lead to.
+    They must ascend along ``axis``, be integer steps times the scale, and be steps that so many
+    examples and mistakes, of the one learner or of each, can lead to.
     """
     steps, sums = others["steps"], others.get("steps_sums")
     # A mistake moves a threshold by one step at most. Sums of merged models lie within twice those
