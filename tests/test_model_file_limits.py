@@ -321,8 +321,6 @@ def test_counts_leave_room_for_learning_on(begun):
 
 def test_lazy_sums_are_exact_where_they_wrap():
     """Steps times examples less their sums, by integers of any size."""
-    from rankcore.ordinal.prank import mean_steps
-
     model = rc.PRank(threshold_scale=1.0).partial_fit(X, Y)
     state, shift = model._state, 2**40
     expected = [
@@ -332,7 +330,7 @@ def test_lazy_sums_are_exact_where_they_wrap():
     far = state.others["steps"].astype(object) * shift + state.others["steps_sums"]
     state.others["steps_sums"] = np.array([int(one) for one in far])
     state.counts[0] += shift
-    np.testing.assert_array_equal(mean_steps(state), expected)
+    np.testing.assert_array_equal(state.mean("steps"), expected)
     # Learning on from here equals learning with integers that do not end.
     before = state.others["steps"].astype(object), far
     t = state.t

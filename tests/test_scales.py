@@ -15,7 +15,10 @@ from model_files import put_together, taken_apart
 from rankcore._core.inputs import as_rows
 from rankcore._core.scales import sizes_differ
 from rankcore._core.survey import facts_of
-from rankcore.ordinal._scale import mean_square_length
+
+
+def mean_square(X):
+    return facts_of(as_rows(X), in_queries=False).mean_square
 
 
 def data(n=300, seed=0):
@@ -29,15 +32,15 @@ def data(n=300, seed=0):
 @pytest.mark.parametrize("factor", [1e-30, 1e-3, 1.0, 77.0, 1e30])
 def test_the_mean_square_is_the_nearest_power_of_two(form, dtype, factor):
     X = (data()[0] * factor * (np.random.default_rng(1).random((300, 4)) < 0.6)).astype(dtype)
-    found = mean_square_length(as_rows(form(X)))
+    found = mean_square(form(X))
     exact = np.log2(np.square(X.astype(np.longdouble)).sum() / 300)
     assert np.log2(found) == round(float(exact))
 
 
 def test_scales_of_odd_rows():
-    assert mean_square_length(as_rows(np.zeros((3, 2)))) == 1.0
-    assert mean_square_length(as_rows(sp.csr_array((3, 2)))) == 1.0
-    huge, tiny = (mean_square_length(as_rows(np.full((3, 2), v))) for v in (1e308, 1e-308))
+    assert mean_square(np.zeros((3, 2))) == 1.0
+    assert mean_square(sp.csr_array((3, 2))) == 1.0
+    huge, tiny = (mean_square(np.full((3, 2), v)) for v in (1e308, 1e-308))
     assert 1e199 < huge < 1e201  # what a threshold_scale may be
     assert 1e-201 < tiny < 1e-199
 
@@ -106,14 +109,14 @@ def test_normalised_steps_are_the_plain_rule():
 
 def test_what_auto_is():
     X, y = data()
-    square = mean_square_length(as_rows(X))
+    square = mean_square(X)
     model = rc.PRank(random_state=0).fit(X, y)
     assert model.threshold_scale_**2 == pytest.approx(4 * square, rel=1e-12)
     given = rc.PRank(threshold_scale=2 * np.sqrt(square), random_state=0).fit(X, y)
     np.testing.assert_allclose(given.coef_, model.coef_, rtol=1e-12)
     np.testing.assert_allclose(given.thresholds_, model.thresholds_, rtol=1e-12)
     stream = rc.PRank().partial_fit(X[:50], y[:50], range(4)).partial_fit(1000 * X[50:], y[50:])
-    assert stream.threshold_scale_**2 == 4 * mean_square_length(as_rows(X[:50]))
+    assert stream.threshold_scale_**2 == 4 * mean_square(X[:50])
     bpm = rc.OAPBPM(5, random_state=0).fit(X, y)
     assert bpm.threshold_scale_ == model.threshold_scale_
     assert {one.threshold_scale_ for one in bpm.estimators_} == {model.threshold_scale_}

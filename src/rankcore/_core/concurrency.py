@@ -138,17 +138,7 @@ def reads(method: Method) -> Method:
 
 @contextmanager
 def unchanging(estimator: Any) -> Iterator[None]:
-    """Keep other threads from learning with an estimator.
-
-    Parameters
-    ----------
-    estimator : estimator
-
-    Raises
-    ------
-    RuntimeError
-        If this thread is learning with it, as in a callback.
-    """
+    """Keep other threads from learning with an estimator; raise if this one is learning."""
     guard = _guard_of(estimator)
     with guard.lock:
         _refuse_learning(estimator, guard, "save or merge")
@@ -165,14 +155,7 @@ def _refuse_learning(estimator: Any, guard: _Guard, what: str) -> None:
 
 @contextmanager
 def changing(state: Versioned, restore: Callable[[], None]) -> Iterator[None]:
-    """Change a state in place; ``restore`` is called, in full, if that fails.
-
-    Parameters
-    ----------
-    state : Versioned
-    restore : callable
-        Puts the state back. No signal interrupts it.
-    """
+    """Change a state in place; ``restore``, uninterrupted, puts it back if that fails."""
     with signals_held():
         state.version += 1
         try:

@@ -66,28 +66,10 @@ class Contributions:
 def contributions_of(
     scoring: Scoring, rows: Rows, background: Rows | None, output: int | None, name: str
 ) -> tuple[Any, float]:
-    """Contributions of features and what they add to.
+    """Contributions of features to a score, and the base that they add to.
 
-    Parameters
-    ----------
-    scoring : Scoring
-    rows : Rows
-    background : Rows or None
-        None: one row of zeros.
-    output : int or None
-        The rank whose score is meant, from 0; None: the one score of a row.
-    name : str
-        Name of the model in messages.
-
-    Returns
-    -------
-    values : ndarray or csr_array, shape (n_rows, n_features)
-    base : float
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the score is not a sum over features, or not finite; or ``output`` is needed or unknown.
+    Without a background it is one row of zeros. ``output`` is the rank whose score is meant, from
+    0; ``name`` is that of the model in errors, which say why a score is not a sum over features.
     """
     if scoring.form in {"stumps", "trees"}:
         _refuse_output(output, name)
@@ -130,13 +112,7 @@ def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
 def linear_score(
     scoring: Scoring, n_features: int, output: int | None, name: str
 ) -> tuple[Floats, float]:
-    """Weights and constant of a score that is linear, see `contributions_of`.
-
-    Returns
-    -------
-    weights : ndarray of float64, shape (n_features,)
-    constant : float
-    """
+    """Weights and constant of a score that is linear, see `contributions_of`."""
     arrays, form = scoring.arrays, scoring.form
     if form == "none":
         raise TypeError(

@@ -11,11 +11,7 @@ import numpy as np
 def measure_names(metrics: Sequence[Any], n_sets: int) -> list[list[str]]:
     """Names in ``history_`` of measures, given as names or functions, on each held-out set.
 
-    Parameters
-    ----------
-    metrics : sequence of str or callable
-    n_sets : int
-        One set has ``valid_ndcg@10``, several have ``valid_0_ndcg@10``, ``valid_1_ndcg@10``, ...
+    One set has ``valid_ndcg@10``, several have ``valid_0_ndcg@10``, ``valid_1_ndcg@10``, ...
     """
     names: list[str] = []
     for metric in metrics:
@@ -34,24 +30,7 @@ def as_metrics(eval_metric: Any) -> list[Any]:
 def as_eval_sets(
     eval_set: Any, eval_X: Any, eval_y: Any, more: Mapping[str, Any]
 ) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Held-out rows, in any of the forms that learners take them in.
-
-    Parameters
-    ----------
-    eval_set : (X, y), a list of such pairs, or None
-    eval_X, eval_y : array-like, a list or tuple of them, or None
-    more : mapping of str to (array-like, list of them, or None)
-        What else there is of each set, by the name of the argument.
-
-    Returns
-    -------
-    list of (X, y, dict)
-
-    Raises
-    ------
-    ValueError, TypeError
-        If these are in another form, or do not fit together.
-    """
+    """Held-out sets as (X, y, other arguments), from all forms that learners take."""
     if (eval_X is None) != (eval_y is None):
         raise ValueError("eval_X and eval_y must come together; found one of them")
     if eval_X is not None:

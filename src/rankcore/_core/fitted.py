@@ -12,13 +12,7 @@ from rankcore._ext.rows import Rows
 
 
 def keep_names(estimator: Any, X: Any) -> None:
-    """Set ``feature_names_in_`` and ``n_features_in_`` of an estimator from its rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X : array-like, scipy sparse, DataFrame or RowBlocks
-    """
+    """Set ``feature_names_in_`` and ``n_features_in_`` of an estimator from its rows."""
     if not isinstance(X, RowBlocks):
         validate_data(estimator, X, skip_check_array=True, reset=True)
         return
@@ -28,25 +22,7 @@ def keep_names(estimator: Any, X: Any) -> None:
 
 
 def as_more_rows(model: Any, X: Any, as_rows: Callable[[Any], Rows]) -> Rows:
-    """Convert and check rows for a fitted model.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    X : array-like, scipy sparse or DataFrame
-    as_rows : callable
-        Checks a feature matrix.
-
-    Returns
-    -------
-    Rows
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X has other features, by number or by name, than the model was fitted to.
-    """
+    """Rows for a fitted model; ValueError if they have other features, by number or by name."""
     if hasattr(X, "columns") or hasattr(model, "feature_names_in_"):
         validate_data(model, X, skip_check_array=True, reset=False)
     rows = as_rows(X)

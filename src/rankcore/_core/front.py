@@ -16,13 +16,7 @@ from rankcore._core.numbers import Floats
 
 
 def take_apart(model: Any) -> tuple[list[Any], Any]:
-    """The fitted steps in front of a learner, and the learner.
-
-    Parameters
-    ----------
-    model : estimator
-        A learner, a pipeline that ends in one, or a search for either.
-    """
+    """The fitted steps in front of a learner, and the learner, of a pipeline or a search."""
     front: list[Any] = []
     model = getattr(model, "best_estimator_", model)
     while hasattr(model, "steps"):
@@ -57,20 +51,10 @@ def takes_texts(front: Sequence[Any]) -> bool:
 
 
 def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
-    """Names of the features that a fitted learner sees.
+    """Names of the features that a fitted learner sees, in a pipeline or alone.
 
-    Parameters
-    ----------
-    model : estimator
-        As in `take_apart`.
-    given : sequence of str, optional
-        By default the names that the learner was fitted to, then those of the steps in front
-        (``get_feature_names_out``), then numbers of columns.
-
-    Raises
-    ------
-    ValueError
-        If the given names are not one for each feature.
+    By default those that the learner was fitted to, then those of the steps in front
+    (``get_feature_names_out``), then numbers of columns.
     """
     return names_after(*take_apart(model), given)
 

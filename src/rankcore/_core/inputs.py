@@ -31,25 +31,9 @@ _NUMBERED = (
 def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
     """Check a feature matrix once and wrap it for the kernels.
 
-    Parameters
-    ----------
-    X : array-like, scipy sparse matrix or array, pandas or polars DataFrame
-        Shape (n_rows, n_features), numeric and finite. float32 and float64 C-ordered arrays and
-        canonical CSR matrices are used in place; anything else is converted, never modified.
-    name : str
-        Its name in error messages.
-    nan : bool
-        Whether NaN is accepted, for a missing value. Infinity never is.
-
-    Returns
-    -------
-    Rows
-        Canonical.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is empty, malformed, not numeric or not finite; says where.
+    float32 and float64 C-ordered arrays and canonical CSR matrices are used in place; anything else
+    is converted, never modified. With ``nan``, NaN is accepted for a missing value; infinity never
+    is.
     """
     refuse_mask(X, name)
     if hasattr(X, "tocsr") and hasattr(X, "format"):
@@ -240,24 +224,9 @@ def check_integers(array: Any, name: str) -> None:
 
 
 def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Labels as a one-dimensional array, and their order where the input declares one.
+    """Labels as a one-dimensional array, and their order where the input declares one, else None.
 
-    Parameters
-    ----------
-    y : array-like, pandas or polars Series, shape (n_rows,)
-    n_rows : int
-        Required number of labels.
-
-    Returns
-    -------
-    labels : ndarray, shape (n_rows,)
-    classes : ndarray or None
-        The categories of an ordered pandas categorical or a polars Enum, lowest first.
-
-    Raises
-    ------
-    ValueError
-        If y is None, of another length, not one-dimensional, or has missing values.
+    That is the categories of an ordered pandas categorical or a polars Enum, lowest first.
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
@@ -312,14 +281,7 @@ def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
 
 
 def check_classes(classes: Any) -> np.ndarray:
-    """Validate the ordered labels a user declares, lowest first.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two, repeated ones, numbers not in ascending order, or labels that
-        have none.
-    """
+    """Copy of the ordered labels a user declares, lowest first; raise if they have no order."""
     refuse_mask(classes, "classes")
     classes = np.array(classes)  # a copy, which no caller can edit
     if classes.ndim != 1 or classes.size < 2:
@@ -340,17 +302,8 @@ def check_classes(classes: Any) -> np.ndarray:
 def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
     """The distinct labels in ascending order: the ranks that a fit distinguishes.
 
-    Parameters
-    ----------
-    labels : ndarray
-    learner : str
-        Name of the class that wants them, for messages.
-
-    Raises
-    ------
-    ValueError
-        For strings (their alphabetical order is rarely the meant one), for a single class, and
-        for what looks like a continuous target.
+    Raises ValueError for strings, whose alphabetical order is rarely the meant one, for a single
+    class and for what looks like a continuous target. ``learner`` names the class in messages.
     """
     if labels.dtype.kind in "US":
         found = np.unique(labels)
@@ -382,25 +335,8 @@ def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
 
 
 def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Ranks 0 .. k - 1 of labels, by their place in ``classes``.
+    """Ranks 0 .. k - 1 of labels, by their place in ``classes``, which may be in any order.
 
-    Parameters
-    ----------
-    labels : ndarray, shape (n,)
-    classes : ndarray, shape (k,)
-        Lowest rank first, in any order of the labels themselves.
-
-    Returns
-    -------
-    ndarray of int32, shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If a label is not among the classes.
-
-    Notes
-    -----
     O(n log k) time; the result is the only memory that grows with n.
     """
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):

@@ -72,22 +72,14 @@ class Specified(Documented, Constrained):
         raise NotImplementedError
 
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form of this fitted model.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            Those of `_describe`; one that is part of the answer is taken from there, not copied.
-        """
+        """Scoring form of this fitted model, of the arrays of `_describe` where it can be."""
         raise NotImplementedError
 
     def _restore(self, spec: ModelSpec) -> None:
         """Become the model that a spec describes, whose parameters are set already.
 
-        Raises
-        ------
-        ValueError, KeyError, TypeError
-            If an array or fact is missing, of another form, or no run could have led to it.
+        Raises ValueError, KeyError or TypeError if an array or fact is missing or of another form,
+        or no run could have led to it.
         """
         raise NotImplementedError
 
@@ -236,17 +228,7 @@ def array_like(
     expected: NDArray[Any],
     infinite: bool = False,
 ) -> NDArray[Any]:
-    """An array of a spec, contiguous; raise ValueError unless it has the form of another.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-    name : str
-    expected : ndarray
-        Of the shape and dtype that are required.
-    infinite : bool
-        Whether it may hold infinity.
-    """
+    """An array of a spec, contiguous; ValueError unless it has the shape and dtype of another."""
     array = arrays[name]
     if array.shape != expected.shape or array.dtype != expected.dtype:
         raise ValueError(

@@ -14,13 +14,7 @@ Callback = Callable[[Iteration], Any]
 
 
 def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callback]:
-    """The callbacks of a fit, which may be a single one.
-
-    Raises
-    ------
-    TypeError
-        If one cannot be called, or belongs to another library.
-    """
+    """The callbacks of a fit, which may be a single one; TypeError for those of another library."""
     listed = [callbacks] if callable(callbacks) else list(callbacks or ())
     for callback in listed:
         if not callable(callback):

@@ -30,25 +30,10 @@ def refuse_mask(values: Any, name: str) -> None:
 
 
 def as_reals(values: Any, name: str) -> NDArray[Any]:
-    """Real numbers as an array of a numeric dtype, not copied if they are one.
+    """Real numbers as an array of booleans, integers or floats, not copied if they are one.
 
-    Parameters
-    ----------
-    values : array-like
-    name : str
-        Its name in error messages.
-
-    Returns
-    -------
-    ndarray
-        Of booleans, integers or floats; float64 for Python objects.
-
-    Raises
-    ------
-    TypeError
-        For a masked array, or for anything but real numbers: strings, dates, complex numbers.
-    ValueError
-        For an integer beyond the range of float64.
+    Raises TypeError for masked arrays, strings, dates and complex numbers, ValueError for an
+    integer beyond the range of float64.
     """
     refuse_mask(values, name)
     array = np.asarray(values)
@@ -60,13 +45,7 @@ def as_reals(values: Any, name: str) -> NDArray[Any]:
 
 
 def objects_as_floats(array: NDArray[Any], name: str) -> Floats:
-    """Python objects that are real numbers, as float64; None is NaN.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `as_reals`; says where.
-    """
+    """Python objects that are real numbers, as float64; None is NaN. Errors say where."""
     kinds = set(map(type, array.flat))
     odd = tuple(
         kind
@@ -106,25 +85,7 @@ def _place(where: int, shape: tuple[int, ...]) -> str:
 
 
 def as_vector(values: Any, name: str) -> Floats:
-    """Convert to one-dimensional, contiguous, aligned float64, without a copy if possible.
-
-    Parameters
-    ----------
-    values : array-like of numbers, shape (n,)
-    name : str
-        Its name in error messages.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-
-    Raises
-    ------
-    TypeError
-        If these are not real numbers.
-    ValueError
-        If there is more than one dimension, or none.
-    """
+    """Convert to one-dimensional, contiguous, aligned float64, without a copy if possible."""
     array = as_reals(values, name)
     check_vector(array, name)
     return in_place(array)
@@ -145,27 +106,7 @@ def check_vector(array: NDArray[Any], name: str) -> None:
 
 
 def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
-    """Weights as numbers, of one of several sizes.
-
-    Parameters
-    ----------
-    weights : array-like or None
-    name : str
-        Their name in error messages.
-    sizes : dict of int
-        Accepted sizes, by what they count.
-
-    Returns
-    -------
-    ndarray of float64, or None
-
-    Raises
-    ------
-    TypeError
-        If they are not real numbers.
-    ValueError
-        For another size, or weights that are negative, not finite, or all 0.
-    """
+    """Weights as numbers, of one of several sizes, by what they count; not negative, not all 0."""
     if weights is None:
         return None
     array = as_reals(weights, name)
@@ -183,19 +124,10 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
 def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> Floats:
     """Weights of which only ratios matter, scaled so that the maximum is about 1.
 
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (n,)
-        Not negative.
-    groups : ndarray of int, shape (n,), optional
-        Numbers of groups; each is scaled by itself.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        The weights times a power of two, which is exact but for weights less than 1e-300 of the
-        maximum; none but 0 becomes 0, for rows of weight 0 are left out. 1 and 0 where those that
-        are not 0 are equal, so that sums of products are exact.
+    With ``groups``, numbers of groups, each is scaled by itself. The result is the weights times a
+    power of two, which is exact but for weights less than 1e-300 of the maximum; none but 0 becomes
+    0, for rows of weight 0 are left out. 1 and 0 where those that are not 0 are equal, so that sums
+    of products are exact.
     """
     if groups is None:
         return scaled_from(weights, *extremes(weights))
@@ -243,19 +175,7 @@ def exact_sum(values: Floats) -> Fraction:
 
 
 def variance(values: NDArray[Any], size: int) -> float:
-    """Variance of so many numbers, all but the values 0; a block at a time, without a copy of all.
-
-    Parameters
-    ----------
-    values : ndarray of float32 or float64, shape (n,) or (n, m)
-    size : int
-        No less than there are values.
-
-    Returns
-    -------
-    float
-        Not finite if it is beyond float64.
-    """
+    """Variance of ``size`` numbers, all but the values 0; not finite if it is beyond float64."""
     mean = float(values.sum(dtype=np.float64)) / size
     step = max(1, BLOCK // max(1, values[:1].size))
     total = (size - values.size) * mean * mean

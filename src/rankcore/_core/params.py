@@ -196,13 +196,7 @@ FAMILIAR = {
 
 
 def check_names(learner: type, params: Mapping[str, Any]) -> None:
-    """Raise unless all names are parameters of a learner's constructor.
-
-    Raises
-    ------
-    TypeError
-        With the name that was meant, if another library calls it so or it is almost the same.
-    """
+    """Raise TypeError for a name that is no parameter, naming the one that was meant."""
     known = signature(learner.__init__).parameters  # type: ignore[misc]
     if any(one.kind is Parameter.VAR_KEYWORD for one in known.values()):
         return  # a subclass that passes names on

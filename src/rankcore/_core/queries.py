@@ -43,31 +43,11 @@ class Queries:
 
 
 def group_rows(qid: Any, n: int) -> Queries:
-    """Group rows by query.
+    """Group rows by query; rows of a query stay in order.
 
-    Parameters
-    ----------
-    qid : array-like, shape (n,), Queries, or None
-        The query of each row: integers, strings or anything else that compares equal within a
-        query; rows of a query need not be neighbours. None: all rows are of one query, 0. Queries
-        that were grouped already are taken as they are.
-    n : int
-        Number of rows, at least 1.
-
-    Returns
-    -------
-    Queries
-        Rows of a query stay in order.
-
-    Raises
-    ------
-    ValueError
-        For another length, more than one dimension, or missing ids (None, NaN, NaT).
-
-    Notes
-    -----
-    One comparison of neighbours if queries are contiguous, else a sort of the rows, in up to 60
-    bytes per row.
+    Ids are integers, strings or anything else that compares equal within a query, whose rows need
+    not be neighbours. None: all rows are of one query, 0. One comparison of neighbours if queries
+    are contiguous, else a sort of the rows, in up to 60 bytes per row.
     """
     if isinstance(qid, Queries):
         if qid.bounds[-1] != n:
@@ -170,24 +150,7 @@ def query_numbers(queries: Queries) -> NDArray[np.int64]:
 
 
 def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:
-    """Mean over queries, without those that are left out (NaN).
-
-    Parameters
-    ----------
-    values : ndarray, shape (n_queries,)
-    query_weight : array-like, shape (n_queries,), optional
-        Non-negative weights.
-
-    Returns
-    -------
-    float
-        NaN if every query is left out.
-
-    Raises
-    ------
-    ValueError
-        For weights of another length, or that are negative, not finite, or all 0.
-    """
+    """Mean over queries, without those that are left out (NaN); NaN if all are."""
     counted = ~np.isnan(values)
     if query_weight is None:
         return float(values[counted].mean()) if counted.any() else float("nan")
@@ -200,22 +163,7 @@ def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:
 def run_blocks(
     run: Callable[[int, int], None], bounds: NDArray[np.int64], n_jobs: int | None
 ) -> None:
-    """Run a function over all queries, some at a time, in threads.
-
-    Parameters
-    ----------
-    run : callable
-        Gets the first query and the one after the last; releases the GIL.
-    bounds : ndarray of int64, shape (n_queries + 1,)
-        As for `Queries`.
-    n_jobs : int or None
-        Threads; None is 1, -1 one per processor, as joblib counts.
-
-    Raises
-    ------
-    ValueError
-        For another ``n_jobs``.
-    """
+    """Run a function over all queries in threads, which it is given as a first and a last one."""
     threads = n_threads(n_jobs)
     n_queries, n = bounds.size - 1, int(bounds[-1])
     n_blocks = max(-(-n // _BLOCK_ROWS), 4 * threads if threads > 1 else 1)

@@ -24,22 +24,7 @@ KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
 def encode_generator(generator: np.random.Generator | np.random.RandomState) -> dict[str, Any]:
-    """Encode a generator as numbers, lists, strings and dicts.
-
-    Parameters
-    ----------
-    generator : numpy Generator or RandomState
-
-    Returns
-    -------
-    dict
-        ``random``: its class; ``bit_generator``; and ``state``, NumPy's own with lists for arrays.
-
-    Raises
-    ------
-    TypeError
-        If its bit generator is not one of NumPy's.
-    """
+    """Encode one of NumPy's generators as numbers, lists, strings and dicts."""
     state: Any
     if isinstance(generator, np.random.RandomState):
         state = generator.get_state(legacy=False)
@@ -57,19 +42,8 @@ def encode_generator(generator: np.random.Generator | np.random.RandomState) -> 
 def decode_generator(written: dict[str, Any]) -> np.random.Generator | np.random.RandomState:
     """Restore a generator from the result of `encode_generator`.
 
-    Parameters
-    ----------
-    written : dict
-
-    Returns
-    -------
-    numpy Generator or RandomState
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If a field is missing, unknown, of another type or shape, out of its range, or if the state
-        is one that no seed leads to.
+    Raises ValueError, KeyError or TypeError if a field is missing, unknown, of another type or
+    shape, out of its range, or if the state is one that no seed leads to.
     """
     kind = written["bit_generator"]
     if kind not in KINDS:

@@ -168,21 +168,8 @@ def file_target(path: str | os.PathLike[str]) -> Path:
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file that atomically replaces an older one, keeping its mode, at the end.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Links are followed, and stay links.
-
-    Yields
-    ------
-    binary file
-        Its ``name`` can be read after a flush, to check what was written. After an exception the
-        older file is as it was.
-
-    Raises
-    ------
-    OSError, ValueError
-        If there is no such folder, no room, or ``path`` is a device or folder.
+    Links are followed, and stay links. The ``name`` of the file can be read after a flush, to check
+    what was written. After an exception the older file is as it was.
     """
     target = file_target(path)
     with Workshop(target) as folder:

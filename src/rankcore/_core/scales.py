@@ -21,14 +21,7 @@ def sizes_differ(sizes: NDArray[np.float64]) -> bool:
 
 
 def warn_of_sizes(sizes: NDArray[np.float64], learner: str) -> None:
-    """Warn of features that differ in scale by orders of magnitude, naming the cure.
-
-    Parameters
-    ----------
-    sizes : ndarray, shape (n_features,)
-        Maximum magnitude of each feature.
-    learner : str
-    """
+    """Warn of features whose maximum magnitudes differ by orders of magnitude, naming the cure."""
     if not sizes_differ(sizes):
         return
     # No figures of these rows: a search, which fits many times, is to warn once.

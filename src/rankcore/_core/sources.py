@@ -124,15 +124,9 @@ class Source(ABC):
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int
     ) -> Iterator[Window]:
-        """Yield the rows of a pass, each window valid until the next.
+        """Yield the rows of a pass from window ``first`` on, each window valid until the next.
 
-        Parameters
-        ----------
-        n_features : int
-        order : (seed, epoch) or None
-            Seeds an order of blocks; None for that of the file.
-        first : int
-            The window to begin with.
+        ``order`` is (seed, epoch) of an order of blocks, or None for that of the file.
         """
 
     def seed(self, generator: np.random.Generator) -> int:
@@ -241,22 +235,8 @@ def mapped(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | No
 def as_source(X: Any, y: Any, *, in_windows: bool, sample_weight: Any = None) -> Source:
     """The rows of a fit without queries, checked if they are in memory.
 
-    Parameters
-    ----------
-    X : array-like, scipy sparse, DataFrame, or RowBlocks
-    y : array-like or None
-    in_windows : bool
-        Whether the learner takes rows on disk a window at a time; otherwise they are mapped.
-    sample_weight : array-like, optional
-
-    Returns
-    -------
-    Source
-
-    Raises
-    ------
-    ValueError, TypeError
-        On bad input, or if rows on disk come with arguments that their files have.
+    Rows on disk are mapped unless the learner takes them ``in_windows``; TypeError if they come
+    with arguments that their files have.
     """
     given = X
     if isinstance(X, RowBlocks):

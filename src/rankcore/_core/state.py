@@ -46,14 +46,7 @@ class LearnerState(Versioned):
     streaming: bool = False
 
     def check_settings(self, settings: Mapping[str, Any], names: Mapping[str, str]) -> None:
-        """Raise ValueError if a parameter that is built in has changed.
-
-        Parameters
-        ----------
-        settings : mapping
-        names : mapping of str to str
-            The parameters behind a setting of another name.
-        """
+        """Raise ValueError if a parameter that is built in, or is behind ``names``, has changed."""
         for name, value in settings.items():
             known = self.settings[name]
             if value is not known and value != known:
@@ -169,8 +162,11 @@ class OnlineState(LearnerState):
         return self.by_feature[name] if name in self.by_feature else self.others[name]
 
     def mean(self, name: str) -> NDArray[Any]:
-        """The average of an array over all examples, from its lazy sums."""
-        return np.asarray(self.array(name) - self.array(name + "_sums") / max(self.t, 1))
+        """The average of an array over all examples; without ``average``, the array."""
+        last = self.array(name)
+        return (
+            averages(last, self.array(name + "_sums"), self.t) if self.settings["average"] else last
+        )
 
     def averaged(self, compute: Callable[[], Any]) -> Any:
         """Result of ``compute``, kept until the next change."""
@@ -200,14 +196,7 @@ class OnlineState(LearnerState):
         return False
 
     def _changes(self, name: str, columns: NDArray[Any] | None) -> Any:
-        """Part of an array that learning may change: an index, or None for nothing.
-
-        Parameters
-        ----------
-        name : str
-        columns : ndarray or None
-            The features of the coming examples, if they are few.
-        """
+        """Part of an array that learning some columns may change: an index, or None."""
         if columns is None or name not in self.by_feature:
             return ...
         return (slice(None), columns) if self.by_feature[name].ndim == 3 else columns
@@ -261,6 +250,15 @@ class OnlineState(LearnerState):
         return {**self.__dict__, "averaged_at": None}
 
 
+def averages(last: NDArray[Any], sums: NDArray[Any], t: Any) -> NDArray[Any]:
+    """Averages of arrays over t examples, from their lazy sums."""
+    t = np.maximum(t, 1)
+    if last.dtype.kind == "i":
+        # One division of exact integers, so that equal averages come out equal and order survives.
+        return np.asarray((last * t - sums) / t)
+    return np.asarray(last - sums / t)
+
+
 def feature_axis(n_dimensions: int) -> int:
     """The axis of a by-feature array that the features are on."""
     return 1 if n_dimensions == 3 else 0
@@ -297,12 +295,9 @@ def are_counts(*arrays: NDArray[np.int64]) -> bool:
 
 
 def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
-    """The state that a spec describes; it becomes the one of whose form it must be.
+    """The state that a spec describes; it becomes ``expected``, of whose form it must be.
 
-    Raises
-    ------
-    ValueError
-        If an array has another form, or what was counted is impossible.
+    Raises ValueError if an array has another form, or what was counted is impossible.
     """
     arrays, state = spec.arrays, expected
     state.by_feature, state.others = (

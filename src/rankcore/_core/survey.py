@@ -34,6 +34,11 @@ class Surveyor:
         self._sizes = np.zeros(n_features or 1)
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
+    @property
+    def squares(self) -> tuple[float, int]:
+        """The sum of the squares of all values: the first times 4 to the power of the second."""
+        return self._square, self._shift
+
     def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
         """Add the labels and the stored values of some rows."""
         found, counts = np.unique(labels, return_counts=True)

@@ -24,13 +24,7 @@ def check_n_jobs(n_jobs: Any, name: str = "n_jobs") -> None:
 
 
 def n_threads(n_jobs: Any) -> int:
-    """Number of threads for ``n_jobs``, as in joblib: None is 1, -1 one per processor.
-
-    Raises
-    ------
-    ValueError
-        As `check_n_jobs`.
-    """
+    """Number of threads for ``n_jobs``, as in joblib: None is 1, -1 one per processor."""
     check_n_jobs(n_jobs)
     if n_jobs is None:
         return 1
@@ -61,13 +55,7 @@ def shared_out(
 def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> None:
     """Run a function for each item in threads, and handle pending signals in between.
 
-    Parameters
-    ----------
-    run : callable
-        Releases the GIL; some milliseconds' worth of work.
-    items : sequence
-    n_jobs : int
-        Threads, at least 1.
+    The function releases the GIL, for some milliseconds' worth of work.
     """
     n_jobs = min(n_jobs, len(items))
     if n_jobs <= 1:

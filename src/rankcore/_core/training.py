@@ -74,13 +74,7 @@ class Learner(ABC):
         """A line of figures of the latest iteration, for ``verbose``."""
 
     def converged(self, measured: bool) -> bool:
-        """Whether further iterations would not improve the model.
-
-        Parameters
-        ----------
-        measured : bool
-            Whether held-out rows are measured, whose figures go on.
-        """
+        """Whether further iterations would not improve the model, nor its measures."""
         return False
 
     def exhausted(self) -> None:  # noqa: B027 - few learners need it

@@ -7,13 +7,7 @@ import warnings
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning at the nearest frame outside the package.
-
-    Parameters
-    ----------
-    message : str
-    category : type of Warning, default=UserWarning
-    """
+    """Issue a warning at the nearest frame outside the package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back

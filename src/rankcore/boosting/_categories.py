@@ -52,18 +52,8 @@ class Categories:
     def of(cls, X: Any, given: Any, known: Categories | None) -> Categories | None:
         """The categorical columns of rows to learn from; None if there are none.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or frame
-        given : array-like of bool, int or str, or "from_dtype", or None
-            The parameter ``categorical_features``.
-        known : Categories or None
-            Of a fit that goes on: its numbers are kept, new categories come after them.
-
-        Raises
-        ------
-        ValueError
-            If there are no such columns, or their categories are not strings or numbers.
+        ``given`` is the parameter ``categorical_features``. Numbers of ``known`` categories, of a
+        fit that goes on, are kept; new categories come after them.
         """
         names = _names(X)
         if given is None or (names is None and isinstance(given, str) and given == "from_dtype"):

@@ -91,12 +91,9 @@ class Focus:
         self._scores += values[leaf_of]
 
     def shares(self, won: NDArray[np.float64], lost: NDArray[np.float64]) -> float:
-        """Write what each row wins and loses with, of weights that add up to 1.
+        """Write what each row wins and loses with, of a sum of 1; return the sum before.
 
-        Returns
-        -------
-        float
-            The sum of the weights before; 0 if no pair matters.
+        It is 0 if no pair matters.
         """
         self._order = np.lexsort((-self._scores, self._query_of)).astype(np.int32)
         total = self._weigh(None, won, lost, None)

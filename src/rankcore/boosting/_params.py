@@ -84,17 +84,7 @@ def monotone_signs(
     names: NDArray[Any] | None,
     categorical: NDArray[np.bool_] | None,
 ) -> NDArray[np.int8] | None:
-    """Monotone constraints by column, 1, 0 or -1; None if there are none.
-
-    Parameters
-    ----------
-    given : array-like, dict or None
-        The parameter ``monotonic_cst``.
-    n_features : int
-    names : ndarray of str, shape (n_features,), or None
-    categorical : ndarray of bool, shape (n_features,), or None
-        Columns that cannot have any.
-    """
+    """Monotone constraints by column, 1, 0 or -1, of ``monotonic_cst``; None if there are none."""
     if given is None:
         return None
     if isinstance(given, dict):

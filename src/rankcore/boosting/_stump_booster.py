@@ -50,14 +50,7 @@ class Step:
     def length(
         self, edge: float, measure: Callable[[], tuple[float, float, float]]
     ) -> tuple[float, float]:
-        """Step of a stump, and the smoothing applied.
-
-        Parameters
-        ----------
-        edge : float
-        measure : callable
-            The weight of the pairs it orders correctly, wrongly, and where it fires on both, of 1.
-        """
+        """Step of a stump, and the smoothing applied; ``measure`` is that of `Weighed`."""
         if self.rule == "third":
             return self.rate * _half_log(1 + edge, 1 - edge), 0.0
         rightly, wrongly, both = measure()

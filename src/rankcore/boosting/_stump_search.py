@@ -84,17 +84,7 @@ class Search:
         end_threads(self._pool)
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
-        """The stump of maximum |edge|; among ties the first feature, then the highest threshold.
-
-        Parameters
-        ----------
-        potentials : ndarray of float64, shape (n_rows,)
-
-        Returns
-        -------
-        Stump
-            Its bin is -1 if no column has a threshold.
-        """
+        """The stump of maximum |edge|; among ties the first feature, then the highest threshold."""
         self._look(potentials, self._all)
         return self._stump(int(np.abs(self._edges).argmax()))
 

@@ -184,13 +184,7 @@ class StumpSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> StumpSum:
-        """Restore from the arrays of a model file.
-
-        Raises
-        ------
-        ValueError
-            If the arrays are not a sum of stumps.
-        """
+        """Restore from the arrays of a model file; ValueError if they are not a sum of stumps."""
         arrays = read_fields({**arrays}, FIELDS)
         features = arrays["features"]
         if features.size and not 0 <= features.min() <= features.max() < n_features:

@@ -94,15 +94,7 @@ class RoundLearner(Learner):
 def train_rounds(
     fitted: Any, rounds: Iterator[dict[str, float]], source: Source, monitor: Monitor
 ) -> None:
-    """Make the rounds of a fit.
-
-    Parameters
-    ----------
-    fitted, rounds
-        As for `RoundLearner`.
-    source : Source
-    monitor : Monitor
-    """
+    """Make the rounds of a fit."""
     learner = RoundLearner(fitted, rounds)
     learner.begin(monitor)
     best = monitor.best if monitor.keeps_best and monitor.best else None

@@ -219,21 +219,10 @@ def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
 def best_step(between: NDArray[np.float64], values: NDArray[np.float64]) -> float:
     """Factor of the leaves' values that minimises the remaining weight.
 
-    Parameters
-    ----------
-    between : ndarray of float64, shape (n_leaves, n_leaves)
-        Weights of the pairs of a winner in one leaf and a loser in another.
-    values : ndarray of float64, shape (n_leaves,)
-
-    Returns
-    -------
-    float
-        The minimiser a of Z(a) = sum of ``between[i, j] * exp(-a * (values[i] - values[j]))``, not
-        negative, and such that scores change by `LONGEST` at most.
-
-    Notes
-    -----
-    Z is convex: its slope has one zero, found by Brent's method; O(n_leaves^2) per evaluation.
+    ``between[i, j]`` is the weight of the pairs of a winner in leaf i and a loser in leaf j. It is
+    the minimiser a of Z(a) = sum of ``between[i, j] * exp(-a * (values[i] - values[j]))``, not
+    negative, and such that scores change by `LONGEST` at most. Z is convex: its slope has one zero,
+    found by Brent's method; O(n_leaves^2) per evaluation.
     """
     from scipy.optimize import brentq
 

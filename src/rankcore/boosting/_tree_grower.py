@@ -70,7 +70,7 @@ class TreeGrower:
 
     def __init__(self, binning: Binning, rules: Rules, n_jobs: int) -> None:
         self.binning, self.rules = binning, rules
-        self._shards = [Shard(binning, part) for part in share_columns(binning, n_jobs)]
+        self._shards = [Shard(binning, part, rules) for part in share_columns(binning, n_jobs)]
         self._pool = ThreadPoolExecutor(len(self._shards) - 1) if len(self._shards) > 1 else None
         n = binning.taken.size
         self._all = np.arange(n, dtype=np.int32)
@@ -88,21 +88,9 @@ class TreeGrower:
         taken: NDArray[np.bool_] | None = None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> Grown:
-        """Grow a tree.
+        """Grow a tree on what each row wins and loses; of one leaf if no split gains anything.
 
-        Parameters
-        ----------
-        won, lost : ndarray of float64, shape (n_rows,)
-            Sums of the weights of the pairs that each row wins and loses.
-        taken : ndarray of bool, shape (n_rows,), optional
-            Rows to learn from.
-        allowed : ndarray of bool, shape (n_features,), optional
-            Columns to use.
-
-        Returns
-        -------
-        Grown
-            Of one leaf if no split gains anything.
+        ``taken`` masks the rows to learn from, ``allowed`` the columns to use.
         """
         n = self._all.size
         self._rows = self._all.copy() if taken is None else np.flatnonzero(taken).astype(np.int32)
@@ -118,7 +106,7 @@ class TreeGrower:
             self._row_words[self._rows] = self._words
             self._leaf_of[self._rest] = -1
         for shard in self._shards:
-            shard.allowed = None if allowed is None else allowed[shard.features].astype(np.uint8)
+            shard.begin(self._scale, self._leaf_of, self._row_words, allowed)
         tree = Grown(self._leaf_of)
         root = Leaf(0, 0, self._rows.size, (0, self._rest.size), 0, int(self._words.sum()))
         leaves = [root]
@@ -205,16 +193,8 @@ class TreeGrower:
         """
         cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
         best, here = cuts.index(leaf.cut), slice(leaf.start, leaf.stop)
-        self._shards[best].count(
-            leaf,
-            leaf.found[best],
-            self._rows[here],
-            self._words[here],
-            self._scale,
-            self.rules,
-            self._leaf_of,
-            self._row_words,
-        )
+        rows, words = self._rows[here], self._words[here]
+        self._shards[best].count(leaf, leaf.found[best], rows, words)
         self._take_best(leaf)
 
     def _look_at(
@@ -226,17 +206,7 @@ class TreeGrower:
         here = leaves[0] if small is None else small
         new = shard.sum(self._rows[here.start : here.stop], self._words[here.start : here.stop])
         sums, less = (new, None) if split is None else (split[0].sums[job], new)
-        found = shard.search(
-            leaves,
-            sums,
-            less,
-            small,
-            self._scale,
-            self.rules,
-            self._leaf_of,
-            self._row_words,
-        )
-        return new, found
+        return new, shard.search(leaves, sums, less, small)
 
     @staticmethod
     def _by_size(leaves: list[Leaf]) -> tuple[Leaf, Leaf]:
@@ -249,13 +219,14 @@ class TreeGrower:
         if cut.bin == tree_splits.BOUNDED:
             return []
         fires = self._find_set(leaf) if cut.feature in self.binning.categories else None
-        here, least = (leaf.start, leaf.stop), self.rules.min_samples_leaf
-        first = self._divide(cut, fires, least, self._rows, self._words, *here)
+        here, least = slice(leaf.start, leaf.stop), self.rules.min_samples_leaf
+        first = self._divide(cut, fires, least, self._rows[here], self._words[here])
         if first < 0:
             return []
         middle, rest = leaf.start + first, leaf.rest[0]
         if self._rest.size:
-            rest += self._divide(cut, fires, 0, self._rest, self._rest_words, *leaf.rest)
+            here = slice(*leaf.rest)
+            rest += self._divide(cut, fires, 0, self._rest[here], self._rest_words[here])
         if fires is not None:
             others = np.flatnonzero(fires[:-1] != cut.side)
             tree.sets[node] = self.binning.categories[cut.feature][others]
@@ -305,10 +276,7 @@ class TreeGrower:
         least: int,
         rows: NDArray[np.int32],
         words: NDArray[np.uint64],
-        start: int,
-        stop: int,
     ) -> int:
-        here = slice(start, stop)
         return tree_leaves.divide(
             self.binning.columns,
             cut.feature,
@@ -317,8 +285,8 @@ class TreeGrower:
             fires,
             least,
             self._fires,
-            rows[here],
-            words[here],
+            rows,
+            words,
             self._spare_rows,
             self._spare_words,
         )

@@ -156,8 +156,8 @@ class Shard:
     per row.
     """
 
-    def __init__(self, binning: Binning, features: NDArray[np.int32]) -> None:
-        self.columns, self.features = binning.columns, features
+    def __init__(self, binning: Binning, features: NDArray[np.int32], rules: Rules) -> None:
+        self.columns, self.features, self._rules = binning.columns, features, rules
         self._categorical: NDArray[np.uint8] | None = None
         if binning.categories:
             self._categorical = np.zeros(binning.n_bins.size, dtype=np.uint8)
@@ -193,7 +193,20 @@ class Shard:
         self._room = np.empty(2 * most)
         self._counts = np.empty(most, dtype=np.int32)
         self._spare: list[NDArray[np.uint64]] = []
-        self.allowed: NDArray[np.uint8] | None = None
+
+    def begin(
+        self,
+        scale: float,
+        leaf_of: NDArray[np.int32],
+        row_words: NDArray[np.uint64],
+        allowed: NDArray[np.bool_] | None,
+    ) -> None:
+        """Begin a tree, of which ``scale`` is the units of the words in a weight of 1.
+
+        Leaf and word of each row are of use if columns are sparse.
+        """
+        self._scale, self._leaf_of, self._row_words = scale, leaf_of, row_words
+        self._allowed = None if allowed is None else allowed[self.features].astype(np.uint8)
 
     def _list_cells(self, whole: NDArray[np.uint8]) -> NDArray[np.int32]:
         """Histogram cells of the entries of each sparse row, row by row."""
@@ -226,29 +239,13 @@ class Shard:
         sums: NDArray[np.uint64],
         less: NDArray[np.uint64] | None,
         small: Leaf | None,
-        scale: float,
-        rules: Rules,
-        leaf_of: NDArray[np.int32],
-        row_words: NDArray[np.uint64],
     ) -> list[Found]:
         """The best cut of leaves by each of these columns; rows are not counted.
 
-        Parameters
-        ----------
-        leaves : sequence of Leaf
-            The root, or children of one leaf.
-        sums : ndarray of uint64
-            Of the root, or of the children's parent: they become those of one child.
-        less : ndarray of uint64 or None
-            The sums of the other child,
-        small : Leaf or None
-            which is this one.
-        scale : float
-            Units of the words in a weight of 1.
-        rules : Rules
-        leaf_of, row_words : ndarray, shape (n_rows,)
-            Leaf and word of each row; of use if columns are sparse.
+        Leaves are the root, or children of one leaf, whose ``sums`` become those of one child:
+        ``less`` has those of the other, ``small``.
         """
+        rules, scale = self._rules, self._scale
         records = np.array(
             [
                 (leaf.word, leaf.stop - leaf.start, leaf.low, leaf.high, leaf.number, leaf is small)
@@ -264,7 +261,7 @@ class Shard:
             self.features,
             self._offsets,
             self._whole,
-            self.allowed,
+            self._allowed,
             rules.signs,
             self._categorical,
             sums,
@@ -272,8 +269,8 @@ class Shard:
             records,
             rules.l2_leaf * scale,
             rules.least(scale),
-            leaf_of,
-            row_words,
+            self._leaf_of,
+            self._row_words,
             rules.min_samples_leaf,
             self._scratch,
             self._room,
@@ -298,23 +295,9 @@ class Shard:
         found: Found,
         rows: NDArray[np.int32],
         words: NDArray[np.uint64],
-        scale: float,
-        rules: Rules,
-        leaf_of: NDArray[np.int32],
-        row_words: NDArray[np.uint64],
     ) -> None:
-        """Replace the best cut by the best one of its column that leaves each child enough rows.
-
-        Parameters
-        ----------
-        leaf : Leaf
-        found : Found
-            In and out. Of the leaf.
-        rows, words : ndarray
-            Of the leaf.
-        scale, rules, leaf_of, row_words
-            As for `search`.
-        """
+        """Replace the best cut by the best of its column that leaves each child enough rows."""
+        rules, scale = self._rules, self._scale
         at = int(found.worths.argmax())
         feature = int(self.features[at])
         found.worths[at], found.bins[at], found.sides[at] = tree_splits.search_counted(
@@ -330,9 +313,9 @@ class Shard:
             rules.min_samples_leaf,
             leaf.low,
             leaf.high,
-            leaf_of,
+            self._leaf_of,
             leaf.number,
-            row_words,
+            self._row_words,
             self._scratch,
             self._room,
             self._counts,

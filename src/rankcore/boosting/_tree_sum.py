@@ -244,13 +244,7 @@ class TreeSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> TreeSum:
-        """Restore from the arrays of a model file.
-
-        Raises
-        ------
-        ValueError
-            If the arrays are not a sum of trees.
-        """
+        """Restore from the arrays of a model file; ValueError if they are not a sum of trees."""
         found = read_fields({**arrays}, FIELDS)
         n, n_trees = found["features"].size, found["offsets"].size - 1
         if n_trees < 0:

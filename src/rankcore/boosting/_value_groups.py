@@ -10,7 +10,7 @@ whole is where they are joined. So thresholds do not depend on how rows are divi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,7 @@ class ValueGroups:
         high = np.concatenate([part.high for part in parts])
         counts = np.concatenate([part.counts for part in parts])
         order = np.lexsort((low, columns))
-        return _grouped(
+        return cls(
             sum(part.n_rows for part in parts),
             np.sum([part.entries for part in parts], axis=0),
             np.sum([part.zeros for part in parts], axis=0),
@@ -132,7 +132,15 @@ class ValueGroups:
             high[order],
             counts[order],
             np.max([part.shifts for part in parts], axis=0),
-        )
+        )._coarsened()
+
+    def _coarsened(self) -> ValueGroups:
+        """These with groups of the same leading bits joined; overwrites the arrays."""
+        low, high, counts = self.low, self.high, self.counts
+        join_neighbours(low, high, counts, self.bounds, self.shifts, MOST)
+        n = int(self.bounds[-1])
+        # Copies, which let go of those that were longer.
+        return replace(self, low=low[:n].copy(), high=high[:n].copy(), counts=counts[:n].copy())
 
     @classmethod
     def side_by_side(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
@@ -218,26 +226,8 @@ def _sorted_columns(
     n = int(bounds[-1])
     low, counts = values[:n], counts[:n]
     shifts = np.zeros(d, dtype=np.int64)
-    return _grouped(taken.size, entries, zeros, missing, bounds, low, low.copy(), counts, shifts)
-
-
-def _grouped(
-    n_rows: int,
-    entries: NDArray[np.int64],
-    zeros: NDArray[np.int64],
-    missing: NDArray[np.int64],
-    bounds: NDArray[np.int64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    shifts: NDArray[np.int64],
-) -> ValueGroups:
-    """Join groups with the same leading bits; overwrites these arrays."""
-    join_neighbours(low, high, counts, bounds, shifts, MOST)
-    n = int(bounds[-1])
-    # Copies, which let go of those that were longer.
-    low, high, counts = low[:n].copy(), high[:n].copy(), counts[:n].copy()
-    return ValueGroups(n_rows, entries, zeros, missing, bounds, low, high, counts, shifts)
+    groups = taken.size, entries, zeros, missing, bounds, low, low.copy(), counts, shifts
+    return ValueGroups(*groups)._coarsened()
 
 
 def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:

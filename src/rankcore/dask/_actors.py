@@ -65,15 +65,7 @@ class ShardActor:
     ) -> Sums:
         """The sums of a method of `StumpShard`, of these shards and of all below.
 
-        Parameters
-        ----------
-        method : {"look", "measure"}
-        start : int
-            Number of the first of the moves.
-        moves : list of Move
-            All from that number on.
-        args : tuple
-            Other arguments.
+        ``moves`` are all from number ``start`` on; ``args`` are other arguments of the method.
         """
         async with self._lock:  # shards overwrite their sums
             if start > len(self._moves):

@@ -41,6 +41,7 @@ from rankcore.dask._weighing import Weighing
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._tiles import LANES, zeros_by_line
 from rankcore.ordinal._training import OnlineLearner
+from rankcore.ordinal._weights import Examples
 from rankcore.progress import Progress, report
 
 # Arrays of members: by tile, or by member.
@@ -79,15 +80,7 @@ def fit_members(
     classes: Any,
     n_blocks: int,
 ) -> Any:
-    """A fitted copy of an ensemble.
-
-    Parameters
-    ----------
-    model, run, findings, form, classes
-        As for `fit_ordinal`.
-    n_blocks : int
-        Blocks of members, at most.
-    """
+    """A fitted copy of an ensemble in ``n_blocks`` or fewer; the rest is as `fit_ordinal`."""
     if model.early_stopping_rounds is not None:
         raise ValueError(
             "a fit on a cluster requires early_stopping_rounds=None, for ensembles take no "
@@ -325,5 +318,6 @@ def follow_members(
     learner._state = state
     learner._moved = np.asarray(np.sum(moves, axis=0, dtype=np.int32))
     state.log.append([0, 0, 0])
-    learner._run_pass(state, rows, ranks, visits[1], None, len(state.log), learner.max_iter)
+    examples = Examples(rows, ranks, visits[1], None)
+    learner._run_pass(state, examples, len(state.log), learner.max_iter)
     return state

@@ -26,7 +26,7 @@ from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._training import OnlineLearner
-from rankcore.ordinal._weights import Visits, WeightFacts, weights_of_classes
+from rankcore.ordinal._weights import Examples, Visits, WeightFacts, weights_of_classes
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
 from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
@@ -48,19 +48,9 @@ def fit_ordinal(
     mixing: str,
     watching: Watching,
 ) -> Any:
-    """A fitted copy of an online ordinal learner.
+    """A fitted copy of an online ordinal learner, which is not a distributed one.
 
-    Parameters
-    ----------
-    model : OnlineOrdinalClassifier
-        Not a distributed one.
-    run : Run
-    findings : list of Finding
-    form : array-like, shape (any, n_features)
-        A table of the same columns as X.
-    classes : array-like or None
-    mixing : {"uniform", "mistakes"}
-    watching : Watching
+    ``form`` is a table of the same columns as X.
     """
     model._check_params()
     n_features = findings[0].n_features
@@ -153,15 +143,8 @@ def weighing_of(
 ) -> tuple[Weighing | None, list[bool]]:
     """Weights of rows, or None if all are equal; and the shards with a weight above 0.
 
-    Parameters
-    ----------
-    model : OnlineOrdinalClassifier
-    run : Run
-    wholes : sequence of Future
-        Of shards, which have all rows together. A mean of weights is that of memory to the bit.
-    findings : sequence of Finding
-    known : ndarray
-        The classes.
+    ``wholes`` are futures of shards that have all rows together. A mean of weights is that of
+    memory to the bit.
     """
     everything = [True] * len(wholes)
     if model.class_weight is None and findings[0].heaviest is None:
@@ -268,10 +251,10 @@ def learn_ordinal(
         learner._state = state = sent.onto()
         state.log.append([0, 0, 0])
         order = None if visits is None else visits[1]
-        of_rows = None if weights is None else weights.of(shard)
-        if order is None or order.size:
-            _, steps = learner._split_weights(of_rows)
-            learner._run_pass(state, rows, ranks, order, steps, len(state.log), learner.max_iter)
+        _, steps = learner._split_weights(None if weights is None else weights.of(shard))
+        examples = Examples(rows, ranks, order, steps)
+        if examples.n_visits:
+            learner._run_pass(state, examples, len(state.log), learner.max_iter)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
     return Change.of(state, sent)

@@ -23,22 +23,8 @@ def rounds_of(
 ) -> Iterator[Round]:
     """The rounds of a fit, some at a time, until there is nothing to learn.
 
-    Parameters
-    ----------
-    run : Run
-        Its shards are `StumpShard`.
-    cuts : Future
-        Of `Cuts`.
-    totals : tuple of float
-        Of the weights before the first round.
-    step : Step
-    n_rounds : int
-        At most.
-
-    Raises
-    ------
-    RuntimeError
-        If workers are lost again and again, and no round is made.
+    ``run`` has shards that are `StumpShard`, ``cuts`` is a future of `Cuts`, and ``totals`` are the
+    weights before the first round. Raises RuntimeError if workers are lost again and again.
     """
     standing, n_made, n_asked, n_groups, n_lost = Standing(totals), 0, 0, 0, 0
     while not standing.done and n_made < n_rounds:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_labels, as_rows
 from rankcore._core.numbers import as_vector, extremes
 from rankcore._core.queries import group_rows, kind_of_ids
+from rankcore._core.survey import Surveyor
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
-from rankcore.ordinal._scale import square_lengths
 
 
 @dataclass(frozen=True)
@@ -81,21 +81,9 @@ def pieces_of(
 ) -> list[Piece]:
     """Blocks of rows, labels, queries and weights, none of which is computed yet.
 
-    Parameters
-    ----------
-    X : dask array or dataframe, list of delayed blocks, path, pattern or list of paths
-    y, qid : of the same kind and division, or None; qid of a dataframe may name a column
-    n_parts : int
-        Ranges that files are cut into, all together.
-    n_features, zero_based
-        Of files.
-    sample_weight
-        As qid.
-
-    Returns
-    -------
-    list of (X, y, qid, sample_weight)
-        Of delayed objects; of files, each is one delayed object, a `Shard` or None.
+    X is a dask array or dataframe, a list of delayed blocks, or paths; the others are of the same
+    kind and division, or name columns of a dataframe. Files are cut into ``n_parts`` ranges, all
+    together: each is one delayed object, a `Shard` or None.
     """
     if _are_paths(X):
         if y is not None or qid is not None:
@@ -333,12 +321,15 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
             lightest, heaviest = extremes(shard.weights)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
+    surveyor = Surveyor(rows.n_features)
+    if lengths:
+        surveyor.add_rows(rows)
     return Finding(
         rows.n_rows,
         rows.n_features,
         labels,
         counts,
-        square_lengths(rows) if lengths else (0.0, 0),
+        surveyor.squares,
         queries,
         sum(array.nbytes for array in rows.arrays),
         heaviest,

@@ -21,17 +21,7 @@ class Watching(NamedTuple):
     callbacks: Iterable[Callback] | None
 
     def watch(self, model: Any, fitted: Any, form: Any, in_queries: bool) -> Monitor:
-        """The monitor of a model that is being fitted.
-
-        Parameters
-        ----------
-        model, fitted : estimator
-            What asks for the measures, and what it will be if all goes well.
-        form : array-like, shape (any, n_features)
-            A table of the same columns as X.
-        in_queries : bool
-            Whether the fit learns from queries.
-        """
+        """The monitor of a model that is fitted to rows of the columns of ``form``."""
         self._check()
         held_out = model._validation(
             form, fitted.n_features_in_, in_queries, self.eval_set, None, None, self.eval_qid, None

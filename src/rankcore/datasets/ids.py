@@ -18,23 +18,7 @@ SPACES = " \t\n\r\v\f\0"
 
 
 def as_words(name: str, values: Any) -> np.ndarray:
-    """Ids as an array of str.
-
-    Parameters
-    ----------
-    name : str
-        Their name in errors.
-    values : array-like of str or integers, shape (n,)
-
-    Returns
-    -------
-    ndarray of str, shape (n,)
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are of another type or shape.
-    """
+    """Ids, str or integers of one dimension, as an array of str; ``name`` is theirs in errors."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, found shape {array.shape}")
@@ -46,20 +30,9 @@ def as_words(name: str, values: Any) -> np.ndarray:
 
 
 def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
-    """Parts of a text as an array of str.
+    """Parts of a text, (start, stop) of at most ``longest`` bytes each, as an array of str.
 
-    Parameters
-    ----------
-    text : memoryview of bytes
-    spans : ndarray of int64, shape (n, 2)
-        Where each starts and stops.
-    longest : int
-        Bytes of the longest.
-
-    Returns
-    -------
-    ndarray of str, shape (n,)
-        Bytes that are not UTF-8 survive as in Python's file names.
+    Bytes that are not UTF-8 survive as in Python's file names.
     """
     words = np.empty(len(spans), f"U{max(1, longest)}")
     if take(text, spans, words.view(np.uint32).reshape(len(spans), max(1, longest))):
@@ -68,35 +41,13 @@ def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
 
 
 def word(text: memoryview, start: int, stop: int) -> str:
-    """Part of a text as `words_of` has it.
-
-    Parameters
-    ----------
-    text : memoryview of bytes
-    start, stop : int
-
-    Returns
-    -------
-    str
-    """
+    """Part of a text as `words_of` has it."""
     return bytes(text[start:stop]).decode("utf-8", "surrogateescape")
 
 
 def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
-    """The first row with the same code and word, for each row.
+    """The first row with the same code and word, for each row; without codes the words alone count.
 
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n,), or None
-        None if the words alone count.
-    words : ndarray of str, shape (n,)
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-
-    Notes
-    -----
     O(n) expected, times the length of the longest word.
     """
     n = words.size
@@ -114,29 +65,10 @@ def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
 def written(
     name: str, ids: list[Any], start: int, forbidden: str = "", *, empty: bool = False
 ) -> Iterator[str]:
-    """Check ids that will be words of a file.
+    """Yield ids that will be words of a file, from row ``start`` on, as checked str.
 
-    Parameters
-    ----------
-    name : str
-        Their name in errors.
-    ids : list of str or int
-    start : int
-        The first one's row.
-    forbidden : str
-        Letters that they must not have, besides spaces.
-    empty : bool
-        Whether they may be empty.
-
-    Yields
-    ------
-    str
-        Each id.
-
-    Raises
-    ------
-    ValueError
-        If one cannot be written.
+    They must have none of the ``forbidden`` letters and no spaces, nor be empty unless that is
+    allowed.
     """
     strange = re.compile(f"[{re.escape(SPACES + forbidden)}]").search
     for row, found in enumerate(ids, start):

@@ -311,21 +311,7 @@ def load(
     name: str | None = None,
     report: Callable[[int], None] = lambda n_lines: None,
 ) -> LetorData:
-    """Implement `load_letor`, with a name of the source for messages and a progress function.
-
-    Parameters
-    ----------
-    source : path or binary file
-    options : Options
-    name : str, optional
-        Name of the source in errors.
-    report : callable
-        Called with the number of lines read so far, now and then.
-
-    Returns
-    -------
-    LetorData
-    """
+    """Implement `load_letor`, with a name for messages; ``report`` gets the lines read so far."""
     with open_lines(source, name) as lines:
         rows = Collected(options, lines.size)
         for block in blocks(lines, options):

@@ -158,13 +158,7 @@ def first_number(options: Options) -> int:
 
 
 def blocks(lines: Lines, options: Options) -> Iterator[Block]:
-    """Read block by block, in order; each is valid until the next one is read.
-
-    Raises
-    ------
-    ValueError
-        If a line is malformed, or does not go with the lines before it.
-    """
+    """Read block by block, in order; each is valid until the next one is read."""
     largest = zero = 0
     has_qid: bool | None = None
     for block in _parsed(lines, options):

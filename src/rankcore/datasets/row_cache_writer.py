@@ -76,19 +76,9 @@ def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
 
 
 def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
-    """Read files into a new row cache, which appears whole or not at all.
+    """Read files into a new row cache, a directory that appears whole or not at all.
 
-    Parameters
-    ----------
-    files : FileRows
-    path : path
-        The directory to make.
-
-    Raises
-    ------
-    OSError, ValueError
-        If a file cannot be read or is malformed, there is no room, or there is something else than
-        a row cache at ``path``, which another process may have made meanwhile.
+    Another process may make the same cache meanwhile; anything else at ``path`` is an error.
     """
     target = Path(os.path.realpath(path))
     if target.exists():

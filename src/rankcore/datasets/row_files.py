@@ -193,13 +193,7 @@ def _opened_files(
 
 
 def list_files(source: Sources) -> list[Source]:
-    """The same as `list_sources`, with the Parquet files of a directory in its place.
-
-    Raises
-    ------
-    ValueError
-        If there is no file, a row cache among others, or a directory of other things.
-    """
+    """The same as `list_sources`, with the Parquet files of a directory in its place."""
     sources = list_sources(source)
     found: list[Source] = []
     for one in sources:
@@ -217,13 +211,7 @@ def list_files(source: Sources) -> list[Source]:
 
 
 def list_sources(source: Sources) -> list[Source]:
-    """The files that a path, a pattern or a list of them names; of a pattern in order of names.
-
-    Raises
-    ------
-    ValueError
-        If a pattern has no match, or there is none at all.
-    """
+    """The files that a path, a pattern or a list of them names; of a pattern in order of names."""
     single = isinstance(source, str | os.PathLike) or hasattr(source, "read")
     found: list[Source] = []
     for one in [source] if single else source:  # type: ignore[union-attr]

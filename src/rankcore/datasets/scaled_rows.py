@@ -27,13 +27,7 @@ def as_it_takes(scaler: Any, X: Any) -> Any:
 
 
 def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
-    """Fit a scaler to rows on disk, in one reading; from what a survey knows, in none.
-
-    Parameters
-    ----------
-    scaler : StandardScaler or MaxAbsScaler
-    blocks : RowBlocks
-    """
+    """Fit a scaler to rows on disk, in one reading; from what a survey knows, in none."""
     survey = blocks.facts()
     if type(scaler).__name__ == "MaxAbsScaler":
         scaler.fit(survey.magnitudes[None].astype(blocks.dtype))

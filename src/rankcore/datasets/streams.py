@@ -24,17 +24,7 @@ BLOCK = 1 << 20
 
 
 def title(source: Source) -> str:
-    """Name of a file in messages.
-
-    Parameters
-    ----------
-    source : path or binary file
-
-    Returns
-    -------
-    str
-        The path, the file's ``name``, or ``"the stream"``.
-    """
+    """Name of a file in messages: the path, the file's ``name``, or "the stream"."""
     name = getattr(source, "name", "the stream") if hasattr(source, "read") else source
     return os.fsdecode(name) if isinstance(name, str | os.PathLike) else "the stream"
 
@@ -67,15 +57,7 @@ class Lines:
         self.n_lines = 0
 
     def __iter__(self) -> Iterator[tuple[memoryview, int]]:
-        """Yield blocks that end in a newline, each with the number of its first line.
-
-        Raises
-        ------
-        TypeError
-            If the file was opened as text.
-        ValueError
-            If it is a damaged archive.
-        """
+        """Yield blocks that end in a newline, each with the number of its first line."""
         rest = b""
         while text := self._next(rest):
             if self.taken == 0 and text.startswith(b"\xef\xbb\xbf"):
@@ -160,23 +142,7 @@ def _zstd(name: str) -> Any:
 def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
     """Open a source for reading; gzip, bzip2 and Zstandard are recognised by their first bytes.
 
-    Parameters
-    ----------
-    source : path or binary file
-        A file that was handed in stays open.
-    name : str, optional
-        Name in messages instead of its `title`.
-
-    Yields
-    ------
-    Lines
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    TypeError
-        If ``source`` is neither a path nor a file, or a file that was opened as text.
+    A file that was handed in stays open. ``name`` is used in messages instead of the `title`.
     """
     with ExitStack() as stack:
         if hasattr(source, "read"):
@@ -210,23 +176,9 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
 
 @contextmanager
 def writable(target: Target) -> Iterator[Any]:
-    """Open a target for writing bytes.
+    """Open a target for writing bytes; a path that ends in ``.gz`` is compressed.
 
-    Parameters
-    ----------
-    target : path or binary file
-        A path that ends in ``.gz`` is compressed. A file that was handed in stays open.
-
-    Yields
-    ------
-    binary file
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    TypeError
-        If ``target`` is neither a path nor a file.
+    A file that was handed in stays open.
     """
     if hasattr(target, "write"):
         yield target

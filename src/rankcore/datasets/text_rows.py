@@ -70,13 +70,7 @@ class TextRows(FileRows):
 
 
 def text_blocks(sources: Sequence[Source], options: Options) -> Iterator[tuple[Block, int]]:
-    """Blocks of several files, each with the bytes read so far, as they are on disk.
-
-    Raises
-    ------
-    ValueError
-        If a line is malformed, or some files have query ids and others none.
-    """
+    """Blocks of several files, each with the bytes read so far, as they are on disk."""
     before, has_qid = 0, None
     for source in sources:
         with ExitStack() as files:

@@ -78,13 +78,7 @@ def restored_parts(
 
 
 def restore_columns(step: Any, parts: list[Part], facts: Any, arrays: Arrays, prefix: str) -> None:
-    """Put fitted parts into a ColumnTransformer.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If they do not take its columns.
-    """
+    """Put fitted parts into a ColumnTransformer; raise if they do not take its columns."""
     names = [name for name, _, _ in step.transformers]
     if len({*names, "remainder"}) <= len(names):
         raise ValueError("parts of its ColumnTransformer have one name")

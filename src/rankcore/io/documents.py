@@ -18,11 +18,8 @@ _STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{:])')
 def read_json(text: str) -> Any:
     """The value of a JSON text.
 
-    Raises
-    ------
-    ValueError
-        If it is not JSON, or has so many lists and objects that it takes many times the memory of
-        its text.
+    Raises ValueError if it is none, or has so many lists and objects that it takes many times the
+    memory of its text.
     """
     if len(text) > SHORT:
         most = len(text) // CHARACTERS

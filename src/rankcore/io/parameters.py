@@ -17,17 +17,7 @@ from rankcore.ordinal._held_out import is_frozen
 
 
 def check_params(model: Any) -> None:
-    """Raise unless a model file can hold the parameters of an estimator, fitted or not.
-
-    Parameters
-    ----------
-    model : estimator
-
-    Raises
-    ------
-    TypeError
-        If a parameter cannot be written without pickling.
-    """
+    """Raise TypeError unless a model file can hold the parameters of an estimator."""
     for name, value in model.get_params(deep=False).items():
         encode_param(name, value)
 

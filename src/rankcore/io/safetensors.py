@@ -69,17 +69,6 @@ def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> lis
 
     Arrays of wide items come first, so that all are aligned, and those of one width by name: equal
     arrays make equal files.
-
-    Parameters
-    ----------
-    metadata : mapping of str to str
-    arrays : mapping of str to ndarray
-        Of the dtypes in `DTYPES`, in any byte order.
-
-    Raises
-    ------
-    TypeError
-        If an array has another dtype.
     """
     header: dict[str, Any] = {METADATA: dict(metadata)}
     parts, end = [b"", b""], 0
@@ -102,17 +91,7 @@ def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> lis
 
 
 def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata of a file, and the locations of its arrays.
-
-    Parameters
-    ----------
-    content : bytes or mmap
-
-    Raises
-    ------
-    ValueError
-        If it is not a safetensors file of arrays that NumPy has.
-    """
+    """Metadata of a file, and where its arrays are; raise if it is no safetensors file."""
     size = len(content)
     n = int.from_bytes(content[:LENGTH_BYTES], "little")
     begin = LENGTH_BYTES + n

@@ -28,13 +28,7 @@ def with_scaler(scaler: Any, learner: Any) -> Any:
 
 
 def split_front(model: Any) -> tuple[Any, Any]:
-    """The scaler or the pipeline of other steps, or None, in front of a learner, and the learner.
-
-    Parameters
-    ----------
-    model : estimator
-        A learner, or a pipeline that ends in one.
-    """
+    """The scaler or the pipeline of other steps, or None, before a learner, and it."""
     if type(model).__name__ != "Pipeline":
         return None, model
     front, learner = model.steps[:-1], model.steps[-1][1]
@@ -49,13 +43,7 @@ def is_scaler(front: Any) -> bool:
 
 
 def split_scaler(model: Any) -> tuple[Any, Any]:
-    """The scaler, or None, and the learner in a result of `rankcore.load`.
-
-    Raises
-    ------
-    ValueError
-        If a pipeline has other steps.
-    """
+    """The scaler, or None, and the learner of a loaded model; raise for other steps."""
     front, learner = split_front(model)
     if front is not None and not is_scaler(front):
         raise ValueError(
@@ -79,13 +67,7 @@ def describe_scaler(scaler: Any, prefix: str) -> tuple[dict[str, Any], dict[str,
 def restore_scaler(
     scaler: Any, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], prefix: str
 ) -> int:
-    """Restore the state from the result of `describe_scaler`; return the number of columns.
-
-    Raises
-    ------
-    ValueError
-        If arrays are not those of a scaler of ``n_features_in_`` features.
-    """
+    """Restore the state from the result of `describe_scaler`; return the number of columns."""
     d, listed = scaler.n_features_in_, facts.get("arrays", arrays)
     for attribute in LEARNED[type(scaler).__name__]:
         key = f"{prefix}{attribute}"
@@ -129,19 +111,11 @@ def describe_scaled(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, 
 
 
 def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Numeric form of a scaler, for readers of a model file without scikit-learn.
+    """Numeric form of a described scaler, for readers of a model file without scikit-learn.
 
-    Parameters
-    ----------
-    facts : mapping
-        Of `describe_scaled`.
-
-    Returns
-    -------
-    dict of str to str
-        ``scaler``, and the arrays that are taken from a value (``center``) before it is divided
-        (``scale``), where there are any; of a MinMaxScaler those that it is multiplied by
-        (``scale``) before another is added (``shift``), and the ``bounds`` of the sum.
+    ``scaler``, and the arrays that are taken from a value (``center``) before it is divided
+    (``scale``), where there are any; of a MinMaxScaler those that it is multiplied by (``scale``)
+    before another is added (``shift``), and the ``bounds`` of the sum.
     """
     params, arrays = facts["params"], facts["arrays"]
     kinds = {"StandardScaler": "standard", "MaxAbsScaler": "max_abs", "MinMaxScaler": "min_max"}
@@ -160,13 +134,7 @@ def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
 def restore_scaled(
     facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], learner: Any
 ) -> Any:
-    """Restore the pipeline from the result of `describe_scaled`, around its learner.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If the facts or arrays are not those of a scaler.
-    """
+    """Restore the pipeline from the result of `describe_scaled`, around its learner."""
     pipeline = scaled_pipeline(facts, facts["steps"], learner)
     scaler = pipeline[0]
     scaler.n_features_in_ = learner.n_features_in_
@@ -179,13 +147,7 @@ def restore_scaled(
 
 
 def scaled_pipeline(facts: Mapping[str, Any], steps: Sequence[Any], learner: Any) -> Any:
-    """A scaler that is not fitted, of a class and parameters, in front of a learner.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If there is no such scaler, or the names of the steps are not two.
-    """
+    """A scaler that is not fitted, of a class and parameters, in front of a learner."""
     from sklearn import preprocessing
     from sklearn.pipeline import Pipeline
 

@@ -13,15 +13,7 @@ _BUILTIN = {"float": float, "int": int, "bool": bool}
 
 
 def encode_setting(owner: str, name: str, value: Any) -> Any:
-    """Encode a parameter of a step; raise TypeError if that requires pickling.
-
-    Parameters
-    ----------
-    owner : str
-        Class of the step, for messages.
-    name : str
-    value : object
-    """
+    """Encode a parameter of a step of the class ``owner``; TypeError if that requires pickling."""
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -65,13 +57,7 @@ def _refuse(owner: str, name: str, value: Any) -> Any:
 
 
 def decode_setting(value: Any) -> Any:
-    """Decode a parameter from the result of `encode_setting`.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError
-        If it is no such result.
-    """
+    """Decode a parameter from the result of `encode_setting`; raise if it is no such result."""
     if isinstance(value, list):
         return [decode_setting(one) for one in value]
     if not isinstance(value, dict):

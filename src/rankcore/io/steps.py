@@ -112,18 +112,8 @@ def describe_step(
 ) -> dict[str, Any] | str:
     """Facts of a step as JSON values; its arrays are added under names that begin with a prefix.
 
-    Parameters
-    ----------
-    step : transformer, or "passthrough" or "drop"
-    prefix : str
-    arrays : dict
-    fitted : bool
-        Whether to describe what it has learned, too.
-
-    Raises
-    ------
-    TypeError
-        If it is of another class, or has a parameter that cannot be written without pickling.
+    Unless ``fitted``, what it has learned is left out. Raises TypeError if it is of another class,
+    or has a parameter that cannot be written without pickling.
     """
     if step is None or isinstance(step, str):
         return step or "passthrough"
@@ -183,21 +173,9 @@ def _described_vocabulary(
 
 
 def restore_step(facts: Any, arrays: Arrays | None, prefix: str, left: list[int]) -> Restored:
-    """Restore a step from the result of `describe_step`.
+    """Restore a step from the result of `describe_step`, without arrays one that is not fitted.
 
-    Parameters
-    ----------
-    facts : dict
-    arrays : mapping, or None
-        None: the step was not fitted.
-    prefix : str
-    left : list of one int
-        How many more steps there may be; counted down.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If the facts or arrays are not those of a step.
+    ``left`` counts down how many more steps there may be.
     """
     left[0] -= 1
     if left[0] < 0:
@@ -307,13 +285,7 @@ def describe_front(
 
 
 def restore_front(facts: Any, arrays: Arrays | None, learner: Any) -> Any:
-    """The pipeline from the result of `describe_front`, around its learner.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If the facts or arrays are not those of steps that fit each other and the learner.
-    """
+    """The pipeline from the result of `describe_front`; raise if its parts do not fit."""
     from sklearn.pipeline import Pipeline
 
     left, steps, width = [MOST_STEPS], [], -1

@@ -23,25 +23,11 @@ LARGEST, TIMES = 2**20, 16
 def encode(
     arrays: Mapping[str, NDArray[Any]],
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Encode arrays of text and dates as numbers, with their original types.
+    """Encode arrays of text and dates as numbers; also returns the kinds of those that were none.
 
-    Text becomes its UTF-8, one string after the other, and beside it an array of where each ends.
-    Dates and spans of time become int64, as NumPy counts them.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-    kinds : dict of str to str
-        Of those that were not numbers: "str", or NumPy's type, as "U10" or "datetime64[D]".
-
-    Raises
-    ------
-    TypeError
-        If an array has another dtype.
+    Text becomes its UTF-8, one string after the other, and beside it an array of where each ends;
+    its kind is "str" or NumPy's type, such as "U10". Dates and spans of time become int64, as NumPy
+    counts them, of a kind such as "datetime64[D]".
     """
     found, kinds = {}, {}
     for name, array in arrays.items():
@@ -66,20 +52,7 @@ def encode(
 
 
 def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray[Any]:
-    """Decode an array from the result of `encode`.
-
-    Parameters
-    ----------
-    name, kind : str
-        As `encode` returned them.
-    read : callable
-        Gives an array of the file by name.
-
-    Raises
-    ------
-    ValueError
-        If the arrays or the kind are not those that `encode` writes.
-    """
+    """Decode an array from the result of `encode`; ``read`` gives an array of the file by name."""
     array = read(name)
     if kind != STRINGS and kind[:1] not in ("U", "S"):
         if array.dtype != np.int64 or not kind.startswith(("datetime64", "timedelta64")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from inspect import signature
@@ -17,7 +17,7 @@ from rankcore._core.concurrency import changing, learns, raise_signals
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import keep_names
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
-from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.model_spec import Field, ModelSpec, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import option
 from rankcore._core.sources import RowBlocks, Window, as_source
@@ -28,15 +28,16 @@ from rankcore._core.state import (
     described,
     restored_state,
 )
+from rankcore._core.survey import facts_of
 from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._labels import check_agreement
 from rankcore.ordinal._model import OrdinalModel
-from rankcore.ordinal._scale import SCALE, fix_scale, mean_square_length
-from rankcore.ordinal._training import OnlineLearner, examples
+from rankcore.ordinal._scale import SCALE, fix_scale
+from rankcore.ordinal._training import OnlineLearner, first_ranks
 from rankcore.ordinal._validation import check_eval_metric, held_out_labels
-from rankcore.ordinal._weights import Visits, check_class_weight, row_weights
+from rankcore.ordinal._weights import Examples, Visits, as_steps, check_class_weight, row_weights
 from rankcore.progress import Progress, report
 
 # What all papers have: one pass in the order given, the last parameters, a constant feature of 1.
@@ -48,14 +49,15 @@ PUBLISHED = {
     "max_iter": 1,
     "shuffle": False,
 }
+Zeros = Callable[..., np.ndarray]  # makes arrays, as NumPy's function of that name does
 
 
 class OnlineOrdinalClassifier(OrdinalModel):
     """An online learner of ordered labels. Not public: subclasses are.
 
-    A subclass provides ``_settings``, ``_new_state``, ``_check_state``,
-    ``_bind`` (its state, as its kernel takes it) and ``_ranks``, ``_scored``; everything a user
-    calls is here, once.
+    A subclass provides ``_settings``, ``_arrays`` and ``_other_arrays`` (or ``_new_state``),
+    ``_check_state``, ``_bind`` (its state, as its kernel takes it) and ``_ranks``, ``_scored``;
+    everything a user calls is here, once.
     """
 
     # scikit-learn hands these on by itself, with metadata routing.
@@ -85,10 +87,13 @@ class OnlineOrdinalClassifier(OrdinalModel):
         "X or the weights are too large; scale X, for example with "
         "sklearn.preprocessing.MaxAbsScaler"
     )
-    # Arrays that `merge` averages, their lazy sums aside; none if it cannot.
-    _mixed_arrays: tuple[str, ...] = ()
+    # Arrays that are averaged over examples, and by `merge`; none if it cannot.
+    _arrays: ClassVar[dict[str, Field]] = {}
+    # Whether a weight multiplies the step of a row; otherwise it is a number of visits.
+    _weighs_steps = False
     _state: OnlineState
     n_features_in_: int
+    average: bool
     max_iter: int
     shuffle: bool
     tol: float | None
@@ -123,16 +128,34 @@ class OnlineOrdinalClassifier(OrdinalModel):
 
     def _settings(self) -> dict[str, Any]:
         """The parameters that are built into the state's arrays."""
-        raise NotImplementedError
+        return {}
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
-        """A state that has seen nothing.
+        """A state that has seen nothing, of the declared ``_arrays``.
 
         With the arrays of a spec, only the outline of one, of their sizes where these are free.
         """
+        zeros = np.zeros if like is None else outline
+        sizes = {"features": n_features, "tasks": n_ranks - 1, "ranks": n_ranks}
+        state = OnlineState({}, self._other_arrays(n_ranks, zeros), settings=self._settings())
+        for name, (axes, dtype, _) in self._arrays.items():
+            arrays = state.by_feature if axes[0] == "features" else state.others
+            shape = tuple(sizes[axis] if isinstance(axis, str) else axis for axis in axes)
+            for sums in ["", "_sums"] if self.average else [""]:
+                arrays[name + sums] = zeros(shape, dtype=dtype)
+        return state
+
+    def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
+        """Arrays of a new state that are not averaged."""
         raise NotImplementedError
+
+    def _parameters(self) -> tuple[np.ndarray, ...]:
+        """The declared arrays to predict with."""
+        state = self._fitted_state()
+        found: tuple[np.ndarray, ...] = state.averaged(lambda: (*map(state.mean, self._arrays),))
+        return found
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         """Raise ValueError unless arrays of the right shapes also make a possible state."""
@@ -184,7 +207,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
 
     def _mean_square(self, state: OnlineState, rows: Rows) -> float:
         """Square of the automatic scale, by the first rows."""
-        return mean_square_length(rows)
+        return facts_of(rows, in_queries=False).mean_square
 
     def _check_weighable(self) -> None:
         """Raise if weights would have no meaning with these parameters."""
@@ -192,27 +215,22 @@ class OnlineOrdinalClassifier(OrdinalModel):
     def _split_weights(
         self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """How often each row is visited, and what multiplies its step; None for once, and for 1.
-
-        By default a weight is a number of visits.
-        """
-        return weights, None
+        """How often each row is visited, and what multiplies its step; None for once, and for 1."""
+        return as_steps(weights) if self._weighs_steps else (weights, None)
 
     def _learn(
         self,
         state: OnlineState,
-        rows: Rows,
-        ranks: np.ndarray,
-        order: np.ndarray | None,
-        steps: np.ndarray | None,
+        examples: Examples,
         start: int,
         stop: int,
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
         """Learn from positions start .. stop - 1; the first position not learned."""
+        e, counts = examples, state.counts
         bound = self._bind(state)
-        return learn(bound, rows, ranks, order, steps, start, stop, state.counts, marks, losses)
+        return learn(bound, e.rows, e.ranks, e.order, e.steps, start, stop, counts, marks, losses)
 
     # ---------------------------------------------------------------- learning
 
@@ -329,7 +347,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         if first:
             rows = as_rows(X)
             window = Window(rows, y, None, 0, 0)
-            ranks, known = examples(window, given, type(self).__name__)
+            ranks, known = first_ranks(window, given, type(self).__name__)
             state = self._new_state(rows.n_features, len(known))
         else:
             known, state = self.ranks_, self._state
@@ -359,9 +377,10 @@ class OnlineOrdinalClassifier(OrdinalModel):
                 generator = np.random.default_rng(state.offered)
                 state.offered += rows.n_rows
                 order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
-            if order is None or order.size:
+            examples = Examples(rows, ranks, order, steps)
+            if examples.n_visits:
                 state.stream([0, 0, 0])
-                self._run_pass(state, rows, ranks, order, steps, 1, 1)
+                self._run_pass(state, examples, 1, 1)
         if first:
             self.__dict__ = dict(vars(self._shadow(X, known, state, rows.n_features)))
         else:
@@ -387,17 +406,8 @@ class OnlineOrdinalClassifier(OrdinalModel):
         shadow.__dict__ |= {**vars(named), **fitted}
         return shadow
 
-    def _run_pass(
-        self,
-        state: OnlineState,
-        rows: Rows,
-        ranks: np.ndarray,
-        order: np.ndarray | None,
-        steps: np.ndarray | None,
-        epoch: int,
-        n_epochs: int,
-    ) -> None:
-        n = rows.n_rows if order is None else order.size
+    def _run_pass(self, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
+        rows, n = examples.rows, examples.n_visits
         state.averaged_at = None  # what was kept is of an earlier moment
         fix_scale(state, self._lengths, partial(self._mean_square, state, rows))
         marks = checkpoints(state.t, n)
@@ -410,11 +420,11 @@ class OnlineOrdinalClassifier(OrdinalModel):
         while start < n:
             raise_signals()
             stop = min(start + block, n)
-            reached = self._learn(state, rows, ranks, order, steps, start, stop, marks, losses)
+            reached = self._learn(state, examples, start, stop, marks, losses)
             if reached < stop and state.make_room():
                 stop = reached
             elif reached < stop:
-                row = reached if order is None else order[reached]
+                row = reached if examples.order is None else examples.order[reached]
                 raise ValueError(f"the score of row {row} overflowed: {self._overflow_hint}")
             if stop == start:  # no room for even one example
                 continue

@@ -74,24 +74,10 @@ def _table(scores: Floats, curves: Floats, knots: Floats, slope: float) -> Float
 def fit_cumulative(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> CumulativeLogits:
-    """Maximum-likelihood cumulative logits, by Newton's method.
+    """Maximum-likelihood cumulative logits of ranks by scores, by Newton's method.
 
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (n,)
-    ranks : ndarray of int32, shape (n,)
-        From 0.
-    n_ranks : int
-    weights : ndarray of float64, shape (n,), optional
-
-    Returns
-    -------
-    CumulativeLogits
-        Of slope 0, with the shares of the ranks, if the ranks do not rise with the scores.
-
-    Notes
-    -----
-    The likelihood is concave in thresholds and slope (Pratt 1981); a step costs O(n + k^3).
+    Of slope 0, with the shares of the ranks, if the ranks do not rise with the scores. The
+    likelihood is concave in thresholds and slope (Pratt 1981); a step costs O(n + k^3).
     """
     weights = np.ones(scores.size) if weights is None else weights
     counts = np.bincount(ranks, weights, minlength=n_ranks) + 0.5
@@ -173,17 +159,8 @@ def fit_isotonic(
 ) -> IsotonicCurves:
     """One isotonic regression per threshold, of whether a rank is above it.
 
-    The regressions of events that contain each other keep their order, and rows of equal score
-    have one value.
-
-    Parameters
-    ----------
-    scores, ranks, n_ranks, weights
-        As for `fit_cumulative`.
-
-    Returns
-    -------
-    IsotonicCurves
+    The regressions of events that contain each other keep their order, and rows of equal score have
+    one value.
     """
     from sklearn.isotonic import IsotonicRegression
 

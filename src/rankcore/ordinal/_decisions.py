@@ -6,38 +6,18 @@ import numpy as np
 
 
 def cumulated(tasks: np.ndarray) -> np.ndarray:
-    """Scores of ranks: for each the sum of the scores of the tasks below it.
-
-    Parameters
-    ----------
-    tasks : ndarray, shape (n, n_ranks - 1)
-        Score of "rank above j", for each j.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, n_ranks)
-    """
+    """Scores of ranks, (n, k): for each the sum of the scores of the tasks below it, (n, k - 1)."""
     scores = np.zeros((tasks.shape[0], tasks.shape[1] + 1))
     np.cumsum(tasks, axis=1, out=scores[:, 1:])
     return scores
 
 
 def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Margin of each rank's score over the best other rank.
+    """Margin of each rank's score over the best other rank, above 0 for the predicted rank alone.
 
     Scores of ranks that are cumulative sums begin with 0 for the lowest rank, whatever the row; the
-    difference to the best other rank says as much about every rank.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (n, n_ranks)
-    ranks : ndarray of int, shape (n,)
-        Predicted ranks: those of the maximum score, up to rounding.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, n_ranks); or (n,) for two ranks
-        Above 0 for the predicted rank alone. Of two ranks only the upper one has a column.
+    difference to the best other rank says as much about every rank. Of two ranks only the upper one
+    has a column, shape (n,).
     """
     n = np.arange(ranks.size)
     least = np.finfo(np.float64).tiny  # a tie is won by the predicted rank

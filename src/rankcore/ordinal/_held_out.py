@@ -68,24 +68,8 @@ def last_step(model: Any) -> Any:
 def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
     """One number per row that increases with the rank.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted; an ordinal learner, or a pipeline that ends in one.
-    X : array-like or scipy sparse, shape (n_samples, n_features)
-    known : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_samples,)
-        Results of `project`; for a learner without it, the mean rank by the scores of
-        `decision_function`, less their mean.
-
-    Raises
-    ------
-    TypeError
-        If it has neither.
+    That is `project`; for a learner without it, the mean rank by the scores of `decision_function`,
+    less their mean. ``known`` are the labels, lowest rank first.
     """
     model = thawed(model)
     if hasattr(model, "steps"):

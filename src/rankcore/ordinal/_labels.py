@@ -41,13 +41,7 @@ class RankedLabels:
         return by_rank if is_rising(order) else by_rank[:, order]
 
     def _declared(self, given: Any = None) -> NDArray[Any] | None:
-        """Labels of the parameter or of an argument ``classes``, lowest rank first.
-
-        Raises
-        ------
-        ValueError
-            If both are given and differ.
-        """
+        """Labels of the parameter or argument ``classes``; raise if both are given and differ."""
         # Models that were pickled before there was a parameter have none.
         own = getattr(self, "classes", None)
         if own is None:
@@ -62,13 +56,7 @@ class RankedLabels:
 
 
 def by_rank(model: Any, table: NDArray[Any]) -> NDArray[Any]:
-    """Results of a fitted learner, whose columns are ``classes_``, with the lowest rank first.
-
-    Parameters
-    ----------
-    model : RankedLabels
-    table : ndarray, shape (n, n_classes); or (n,), of the decision between two classes
-    """
+    """Results of a fitted learner, whose columns are ``classes_``, with the lowest rank first."""
     order = model._ranks_of_columns()
     if is_rising(order):
         return table
@@ -87,23 +75,9 @@ def ranks_among(
     declared: NDArray[Any] | None,
     learner: str,
 ) -> NDArray[Any]:
-    """Every label, lowest rank first.
+    """Every label, lowest rank first: those declared, of the dtype, or found in the rows.
 
-    Parameters
-    ----------
-    labels : ndarray
-        Those of the rows, or the distinct ones.
-    of_dtype : ndarray or None
-        The categories of an ordered categorical.
-    declared : ndarray or None
-        What a user gave as ``classes``.
-    learner : str
-        Name of the class, for messages.
-
-    Raises
-    ------
-    ValueError
-        For words without an order, and for two orders that contradict each other.
+    Raises ValueError for words without an order, and for two orders that contradict each other.
     """
     if declared is not None:
         if of_dtype is not None:

@@ -8,23 +8,11 @@ from rankcore._core.numbers import Floats
 
 
 def before_each(probabilities: Floats) -> Floats:
-    """Probability of a growing set before each rank is added.
+    """Probability of a growing set before each rank is added, 0 for the first; shape (n, k).
 
     The set begins with the most probable rank (the lower one of equals), and takes in the more
-    probable one of its two neighbours (the lower one of equals) until it has all.
-
-    Parameters
-    ----------
-    probabilities : ndarray of float64, shape (n, k)
-
-    Returns
-    -------
-    ndarray of float64, shape (n, k)
-        The sums, 0 for the first rank; ranks whose sum is at most q are neighbours, for any q.
-
-    Notes
-    -----
-    O(n k) time and memory.
+    probable one of its two neighbours (the lower one of equals) until it has all. So ranks whose
+    sum is at most q are neighbours, for any q. O(n k).
     """
     n, k = probabilities.shape
     rows = np.arange(n)
@@ -46,18 +34,9 @@ def before_each(probabilities: Floats) -> Floats:
 
 
 def conformal_quantile(scores: Floats, coverage: float) -> float:
-    """The bound that a further score keeps with at least a given probability.
+    """The bound that a further, exchangeable score keeps with at least a given probability.
 
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (n,)
-        Of rows that are exchangeable with the further one.
-    coverage : float
-
-    Returns
-    -------
-    float
-        The ceil((n + 1) * coverage)-th smallest; infinity if there are too few (Vovk et al. 2005).
+    The ceil((n + 1) * coverage)-th smallest; infinity if there are too few (Vovk et al. 2005).
     """
     place = int(np.ceil((scores.size + 1) * coverage - 1e-9))
     return float(np.sort(scores)[place - 1]) if place <= scores.size else float("inf")

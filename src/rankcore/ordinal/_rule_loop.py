@@ -17,6 +17,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._weights import Examples
 
 # Values to learn between two looks at pending signals: some milliseconds' worth of Python.
 BLOCK_VALUES = 2**18
@@ -184,7 +185,7 @@ class RuleLearner(OnlineOrdinalClassifier):
 
     def _means(self) -> dict[str, NDArray[Any]]:
         state = self._fitted_state()
-        return {name: mean_of(state, name) for name in state.settings["arrays"]}
+        return {name: state.mean(name) for name in state.settings["arrays"]}
 
     def _check_params(self) -> None:
         for name in dir(type(self)):
@@ -228,19 +229,17 @@ class RuleLearner(OnlineOrdinalClassifier):
     def _learn(
         self,
         state: OnlineState,
-        rows: Rows,
-        ranks: np.ndarray,
-        order: np.ndarray | None,
-        steps: np.ndarray | None,
+        examples: Examples,
         start: int,
         stop: int,
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
+        ranks, order = examples.ranks, examples.order
         places = np.arange(start, stop, dtype=np.int32) if order is None else order[start:stop]
         rule, t = self._bind(state), state.t
         known = dict(vars(rule))
-        predicted = np.asarray(rule.update_rows(rows, ranks, places), dtype=np.int64)
+        predicted = np.asarray(rule.update_rows(examples.rows, ranks, places), dtype=np.int64)
         rule.t = known["t"]
         _check_attributes(rule, known, "update")
         n = predicted.size
@@ -268,18 +267,6 @@ def row_of(rows: Rows, row: int) -> Floats:
         x[indices[part]] = data[part]
     x.flags.writeable = False
     return np.asarray(x)
-
-
-def mean_of(state: OnlineState, name: str) -> NDArray[Any]:
-    """The average of an array over all examples; without averages the array itself."""
-    last = state.others[name]
-    if not state.settings["average"]:
-        return last
-    if last.dtype.kind == "i":
-        # One division of exact integers, so that equal averages come out equal.
-        t = max(state.t, 1)
-        return np.asarray((last * t - state.others[name + SUMS]) / t)
-    return state.mean(name)
 
 
 def put_in(array: NDArray[Any], name: str, value: Any) -> None:

@@ -18,18 +18,9 @@ MOST_TIMES = 1000
 
 
 def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
-    """Minimum 32-bit draws at which a member takes an example once, twice and so on.
+    """Minimum 32-bit draws at which a member takes an example once, twice and so on, uint64.
 
-    Parameters
-    ----------
-    settings : dict
-        Of the ensemble.
-    weights : ndarray, shape (n_rows,), or None
-        Of the rows: each multiplies the number of times that is expected.
-
-    Returns
-    -------
-    ndarray of uint64, shape (1 or n_rows, any)
+    Of shape (1, times); with weights of rows, which multiply the expected times, (n_rows, times).
     """
     expected = np.ones(1) if weights is None else weights
     if expected.max() > MOST_TIMES:

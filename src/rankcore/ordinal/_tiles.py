@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rankcore._core.state import OnlineState
+from rankcore._core.state import OnlineState, averages
 
 # A tile visits all its members for each example, so its weights should stay in the nearest caches:
 # at most this number of bytes, unless the tile has the fewest members, a line of cache. One wide
@@ -37,10 +37,10 @@ def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
     if not state.settings["average_members"]:
         return weights, thresholds
     n_tiles, _, width = weights.shape
-    t = np.maximum(state.others["seen"][:, 0], 1).reshape(n_tiles, 1, width)
-    steps = (state.others["steps"] * t - state.others["steps_sums"]) / t
+    t = state.others["seen"][:, 0].reshape(n_tiles, 1, width)
+    steps = averages(state.others["steps"], state.others["steps_sums"], t)
     scale = float(state.others["scale"][0])
-    return weights - state.by_feature["weights_sums"] / t, scale * steps
+    return averages(weights, state.by_feature["weights_sums"], t), scale * steps
 
 
 def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:

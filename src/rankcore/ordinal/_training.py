@@ -17,7 +17,7 @@ from rankcore._core.training import Learner
 from rankcore._core.warning import warn
 from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
-from rankcore.ordinal._weights import Visits, class_weights, row_weights
+from rankcore.ordinal._weights import Examples, Visits, class_weights, row_weights
 
 # Passes in a row that may fail to improve by `tol` before a fit stops.
 PATIENCE = 5
@@ -47,7 +47,7 @@ class OnlineLearner(Learner):
         self._of_rows: NDArray[Any] | None = None
         self._of_classes: NDArray[Any] | None = None
         if isinstance(source, MemoryRows):
-            self._ranks, self.classes = examples(source.window, classes, type(model).__name__)
+            self._ranks, self.classes = first_ranks(source.window, classes, type(model).__name__)
         else:
             self.classes = _classes(classes, facts, type(model).__name__)
         if facts is not None:
@@ -118,8 +118,9 @@ class OnlineLearner(Learner):
             if self._visits is None or not kept:
                 self._visits = Visits(rows.n_rows, visits, self.shuffle, generator, not kept)
             order = self._visits.next()
-        if order is None or order.size:
-            fitted._run_pass(state, rows, ranks, order, steps, number, self.n_iterations)
+        examples = Examples(rows, ranks, order, steps)
+        if examples.n_visits:
+            fitted._run_pass(state, examples, number, self.n_iterations)
 
     def close(self) -> None:
         """As `Learner.close`."""
@@ -145,7 +146,7 @@ class OnlineLearner(Learner):
         warn_of_passes(self.fitted, "rank loss")
 
 
-def examples(
+def first_ranks(
     window: Window, declared: NDArray[Any] | None, learner: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ranks of the rows of a first window, and the labels, lowest rank first."""

@@ -37,22 +37,8 @@ def check_eval_metric(value: Any, name: str) -> None:
 def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ranks of labels and classes on one scale, also for labels that a model does not know.
 
-    Parameters
-    ----------
-    labels : ndarray, shape (n,)
-    classes : ndarray, shape (n_classes,)
-
-    Returns
-    -------
-    ranks : ndarray of int, shape (n,)
-    of_classes : ndarray of int, shape (n_classes,)
-        0 .. n_classes - 1 if all labels are classes. Numbers that are not labels are placed among
-        them.
-
-    Raises
-    ------
-    ValueError
-        If a string is none of the classes: its place is not known.
+    Those of the classes are 0 .. n_classes - 1 unless numbers that are no classes are placed among
+    them. The place of an unknown string is not known: ValueError.
     """
     if labels.dtype.kind in "US" or classes.dtype.kind in "US" or np.isin(labels, classes).all():
         return encode(labels, classes), np.arange(classes.size)

@@ -27,14 +27,8 @@ def count_votes(
 ) -> np.ndarray:
     """Votes of models for each rank of each row, shape (n_rows, n_ranks), int64.
 
-    Parameters
-    ----------
-    rows : Rows
-    weights : ndarray of float64, shape (n_tiles, n_features, width)
-        Of all models, in tiles of some of them side by side.
-    thresholds : ndarray of float64, shape (n_tiles, n_ranks - 1, width)
-    votes : ndarray of int64, shape (n_models,)
-        Votes of each model; if all are 0, each has one.
+    Weights, (n_tiles, n_features, width), and thresholds, (n_tiles, n_ranks - 1, width), are in
+    tiles of some models side by side. If all ``votes`` are 0, each model has one.
     """
     votes = votes if votes.any() else np.ones_like(votes)
     n_tiles, n_tasks, width = thresholds.shape

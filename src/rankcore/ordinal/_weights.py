@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import as_weights, exact_sum
+from rankcore._ext.rows import Rows
 
 # Visits that weights may require, per row on average.
 MOST_VISITS = 1000
@@ -33,29 +34,10 @@ def row_weights(
     *,
     all_rows: bool,
 ) -> np.ndarray | None:
-    """Weight of each row: its sample weight times its class weight.
+    """Weight of each row: its sample weight times its class weight; None if all are 1.
 
     If no weight exceeds 1 and some lie strictly between 0 and 1, as in boosting, they are relative:
-    with ``all_rows`` they are divided by their mean. Weights that then are all 1 give None.
-
-    Parameters
-    ----------
-    sample_weight : array-like, shape (n,), or None
-    class_weight : "balanced", dict of label to weight, or None
-    ranks : ndarray of int, shape (n,)
-    classes : ndarray, shape (n_classes,)
-    all_rows : bool
-        Whether these are all rows of the fit, rather than a part of a stream.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,); or None if all weights are 1
-
-    Raises
-    ------
-    ValueError, TypeError
-        For weights that are negative, not finite, all 0 or of another length, and for labels that
-        are no classes.
+    with ``all_rows``, rather than a part of a stream, they are divided by their mean.
     """
     if not all_rows and np.shape(sample_weight) == ranks.shape and not np.any(sample_weight):
         return np.zeros(ranks.size)  # a part of a stream may be left out
@@ -131,13 +113,7 @@ class WeightFacts:
         return self.least >= value >= self.greatest
 
     def mean_of_shares(self) -> float:
-        """Mean of relative weights (see `row_weights`); 1 for other weights.
-
-        Raises
-        ------
-        ValueError
-            If all are 0.
-        """
+        """Mean of relative weights (see `row_weights`); 1 for others; raise if all are 0."""
         if not self.greatest:
             raise ValueError("class_weight leaves every row without weight")
         if self.greatest <= 1 and self.fractions:
@@ -146,19 +122,7 @@ class WeightFacts:
 
 
 def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
-    """Weight of the rows of each class, as from `row_weights` on all rows.
-
-    Parameters
-    ----------
-    class_weight : "balanced" or dict of label to weight
-    counts : ndarray of int, shape (n_classes,)
-        Number of rows of each class.
-    classes : ndarray, shape (n_classes,)
-
-    Returns
-    -------
-    ndarray of float64, shape (n_classes,); or None if all weights are 1
-    """
+    """Weight of the rows of each class, as from `row_weights` on all rows; None if all are 1."""
     weights = weights_of_classes(class_weight, counts, classes)
     facts = WeightFacts.of(weights, counts)
     mean = facts.mean_of_shares()
@@ -183,6 +147,31 @@ def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarra
         if label in ranks_of:  # a fold of a cross-validation may lack a label that is named
             weights[ranks_of[label]] = value
     return weights
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows that a pass learns.
+
+    Attributes
+    ----------
+    rows : Rows
+    ranks : ndarray of int32, shape (n_rows,)
+    order : ndarray of int32, or None
+        The rows in the order of their visits; None for all of them as they come.
+    steps : ndarray, shape (n_rows, ...), or None
+        What multiplies the step of each row, or says how often members take it.
+    """
+
+    rows: Rows
+    ranks: np.ndarray
+    order: np.ndarray | None
+    steps: np.ndarray | None
+
+    @property
+    def n_visits(self) -> int:
+        """Number of visits."""
+        return self.rows.n_rows if self.order is None else self.order.size
 
 
 class Visits:

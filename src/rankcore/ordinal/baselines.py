@@ -10,27 +10,22 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
-from rankcore._core.model_spec import outline
+from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import option, real
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._base import Zeros
 from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._intercepts import InterceptClassifier
 from rankcore.ordinal._projecting import ProjectingClassifier
-from rankcore.ordinal._scale import (
-    check_intercept_scale,
-    intercept_settings,
-    new_intercept_scale,
-)
-from rankcore.ordinal._weights import as_steps
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
-class WidrowHoff(ProjectingClassifier):
+class WidrowHoff(InterceptClassifier, ProjectingClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, ranked rightly or not, moves the weights along the row so as to lessen the error
@@ -112,7 +107,7 @@ class WidrowHoff(ProjectingClassifier):
     _published: ClassVar[dict[str, Any]] = {"eta0": 0.1, "step": "constant"}
     _one_direction = True
     _lengths = 1  # each example moves the intercept, which needs no head start
-    _mixed_arrays = ("weights", "intercept")
+    _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
 
     _constraints: ClassVar = {
         "eta0": real(1e-100, 1e100),
@@ -163,38 +158,13 @@ class WidrowHoff(ProjectingClassifier):
         """The intercept."""
         return float(self._parameters()[1][0])
 
-    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and intercept to predict with."""
-        state = self._fitted_state()
-        if not state.settings["average"]:
-            return state.by_feature["weights"], state.others["intercept"]
-        return state.averaged(lambda: (state.mean("weights"), state.mean("intercept")))
-
-    def _split_weights(
-        self, weights: np.ndarray | None
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        return as_steps(weights)
-
-    def _settings(self) -> dict[str, Any]:
-        return intercept_settings(self)
-
-    def _new_state(
-        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
-    ) -> OnlineState:
-        zeros = np.zeros if like is None else outline
+    def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
         # The number of ranks is not in any array's shape, but scoring needs it.
-        others = {
-            "n_ranks": np.array([n_ranks], dtype=np.int64),
-            "scale": new_intercept_scale(self),
-        }
-        by_feature = {}
-        for name in ["", "_sums"] if self.average else [""]:
-            by_feature[f"weights{name}"] = zeros(n_features)
-            others[f"intercept{name}"] = zeros(1)
-        return OnlineState(by_feature, others, settings=self._settings())
+        of_ranks = {"n_ranks": np.array([n_ranks], dtype=np.int64)}
+        return of_ranks | super()._other_arrays(n_ranks, zeros)
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_intercept_scale(state)
+        super()._check_state(state, n_ranks)
         if state.others["n_ranks"][0] != n_ranks:
             raise ValueError("its number of ranks is not that of its classes")
 
@@ -234,7 +204,7 @@ class WidrowHoff(ProjectingClassifier):
         return cumulated(scores[:, None] - np.arange(1.5, self.ranks_.size)), self._rounded(scores)
 
 
-class MulticlassPerceptron(OnlineOrdinalClassifier):
+class MulticlassPerceptron(InterceptClassifier):
     """The multiclass perceptron: one weight vector per rank, which ignores their order.
 
     The rival that shows what the order is worth.
@@ -300,7 +270,7 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     array([3, 1, 2])
     """
 
-    _mixed_arrays = ("weights", "intercepts")
+    _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     _constraints: ClassVar = {"update": option("worst", "uniform")}
@@ -346,34 +316,6 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     def intercept_(self) -> np.ndarray:
         """Intercepts of ``classes_``, shape (n_classes,)."""
         return self._parameters()[1][self._ranks_of_columns()]
-
-    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (n_features, n_ranks) and intercepts to predict with."""
-        state = self._fitted_state()
-        if not state.settings["average"]:
-            return state.by_feature["weights"], state.others["intercepts"]
-        return state.averaged(lambda: (state.mean("weights"), state.mean("intercepts")))
-
-    def _split_weights(
-        self, weights: np.ndarray | None
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        return as_steps(weights)
-
-    def _settings(self) -> dict[str, Any]:
-        return intercept_settings(self)
-
-    def _new_state(
-        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
-    ) -> OnlineState:
-        zeros = np.zeros if like is None else outline
-        by_feature, others = {}, {"scale": new_intercept_scale(self)}
-        for name in ["", "_sums"] if self.average else [""]:
-            by_feature[f"weights{name}"] = zeros((n_features, n_ranks))
-            others[f"intercepts{name}"] = zeros(n_ranks)
-        return OnlineState(by_feature, others, settings=self._settings())
-
-    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_intercept_scale(state)
 
     def _bind(self, state: OnlineState) -> Any:
         intercepts = state.others["intercepts"]

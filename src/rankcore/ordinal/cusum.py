@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
-from rankcore._core.model_spec import outline
+from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import STEP_RULES, option, real
 from rankcore._core.scoring import Scoring
@@ -18,32 +18,59 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._intercepts import InterceptClassifier
 from rankcore.ordinal._projecting import ProjectingClassifier
-from rankcore.ordinal._scale import (
-    check_intercept_scale,
-    intercept_settings,
-    new_intercept_scale,
-)
-from rankcore.ordinal._weights import as_steps
 
 __all__ = ["CuSumRank"]
 
-# Options of predicting, checked there once more: set_params may have changed them since the fit.
-TIES = ("high", "low")
-DECISIONS = ("cusum", "count")
+
+class CuSumClassifier(InterceptClassifier, ProjectingClassifier):
+    """CuSum Rank with or without a kernel. Not public."""
+
+    _constraints: ClassVar = {
+        "update": option(*STEP_RULES),
+        "pa_loss": option("absolute", "zero_one"),
+        "tie_break": option("high", "low"),
+        "decision": option("cusum", "count"),
+        "delta": real(1e-100, 1e100),
+    }
+    update: str
+    tie_break: str
+    decision: str
+
+    def _check_weighable(self) -> None:
+        if self.update == "pa":
+            raise ValueError(
+                "update='pa' takes steps as long as they have to be, whatever a weight says: take "
+                "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
+            )
+
+    def _tasks(self, rows: Rows) -> np.ndarray:
+        """Scores of the tasks."""
+        raise NotImplementedError
+
+    def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Cumulative scores of the ranks, and the ranks of the highest."""
+        raise NotImplementedError
+
+    def _projected(self, rows: Rows) -> np.ndarray:
+        return self._cumulated(rows)[0][:, -1]
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        return self._scored(rows)[1]
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        # Checked once more: set_params may have changed it since the fit.
+        self._check_declared("decision")
+        if self.decision == "cusum":
+            return self._cumulated(rows)
+        # In descending order the cumulative sums of the tasks' scores are maximal at the number of
+        # those that are not negative.
+        tasks = self._tasks(rows)
+        return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
 
 
-# Of the rule, with or without a kernel.
-CONSTRAINTS = {
-    "update": option(*STEP_RULES),
-    "pa_loss": option("absolute", "zero_one"),
-    "tie_break": option(*TIES),
-    "decision": option(*DECISIONS),
-    "delta": real(1e-100, 1e100),
-}
-
-
-class CuSumRank(ProjectingClassifier):
+class CuSumRank(CuSumClassifier):
     """CuSum Rank: a task "rank above j" for each j, and scores that are their cumulative sums.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
@@ -139,9 +166,7 @@ class CuSumRank(ProjectingClassifier):
            [ 1., -1.]]), array([-1., -1.]))
     """
 
-    _mixed_arrays = ("weights", "thresholds")
-
-    _constraints = CONSTRAINTS
+    _arrays: ClassVar = {"weights": Field(("features", "tasks")), "thresholds": Field(("tasks",))}
 
     def __init__(
         self,
@@ -197,38 +222,6 @@ class CuSumRank(ProjectingClassifier):
         """Intercepts of the tasks, shape (n_classes - 1,)."""
         return -self._parameters()[1]
 
-    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (n_features, n_ranks - 1) and thresholds of the tasks to predict with."""
-        state = self._fitted_state()
-        if not state.settings["average"]:
-            return state.by_feature["weights"], state.others["thresholds"]
-        return state.averaged(lambda: (state.mean("weights"), state.mean("thresholds")))
-
-    def _check_weighable(self) -> None:
-        if self.update == "pa":
-            raise ValueError(
-                "update='pa' takes steps as long as they have to be, whatever a weight says: take "
-                "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
-            )
-
-    def _split_weights(
-        self, weights: np.ndarray | None
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        return as_steps(weights)
-
-    def _settings(self) -> dict[str, Any]:
-        return intercept_settings(self)
-
-    def _new_state(
-        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
-    ) -> OnlineState:
-        zeros = np.zeros if like is None else outline
-        names = ["", "_sums"] if self.average else [""]
-        by_feature = {f"weights{name}": zeros((n_features, n_ranks - 1)) for name in names}
-        others = {f"thresholds{name}": zeros(n_ranks - 1) for name in names}
-        others["scale"] = new_intercept_scale(self)
-        return OnlineState(by_feature, others, settings=self._settings())
-
     def _bind(self, state: OnlineState) -> Any:
         thresholds = state.others["thresholds"]
         return kernels.CuSumState(
@@ -245,9 +238,6 @@ class CuSumRank(ProjectingClassifier):
             self.pa_loss == "zero_one",
             state.others["scale"][0],
         )
-
-    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_intercept_scale(state)
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
         weights, thresholds = self._parameters()
@@ -269,23 +259,3 @@ class CuSumRank(ProjectingClassifier):
         tasks = np.empty((rows.n_rows, thresholds.size))
         project_many(rows, flat(weights), tasks)
         return check_scores(tasks) - thresholds
-
-    def _projected(self, rows: Rows) -> np.ndarray:
-        return self._cumulated(rows)[0][:, -1]
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        return self._scored(rows)[1]
-
-    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        self._check_declared("decision")
-        if self.decision == "cusum":
-            return self._cumulated(rows)
-        return counted(self._tasks(rows))
-
-
-def counted(tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of ranks by ``decision="count"``, and the number of tasks with non-negative scores.
-
-    In descending order the cumulative sums of the tasks' scores are maximal at that number.
-    """
-    return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)

@@ -105,7 +105,7 @@ WATCHING = ("early_stopping_rounds", "eval_metric", "class_weight")
 
 
 def _check_alike(model: Any, first: Any) -> None:
-    if not isinstance(model, OnlineOrdinalClassifier) or not model._mixed_arrays:
+    if not isinstance(model, OnlineOrdinalClassifier) or not model._arrays:
         raise TypeError(
             "merge takes fitted PRank, CuSumRank, WidrowHoff or MulticlassPerceptron models; "
             f"found {type(model).__name__}"
@@ -150,10 +150,7 @@ def mixed(
 ) -> OnlineState:
     """State of models that continued from ``base``, averaged with weights that sum to 1.
 
-    Raises
-    ------
-    ValueError
-        If they have no common scale, have not gone on from ``base``, or overflow.
+    Raises ValueError if they have no common scale, have not gone on from ``base``, or overflow.
     """
     scales = {float(state.others["scale"][0]) for state in states if "scale" in state.others}
     if len(scales) > 1:
@@ -170,7 +167,7 @@ def mixed(
     fresh.log = [list(figures) for figures in base.log]
     if new[0]:
         fresh.log.append(new.tolist())
-    for name in model._mixed_arrays:
+    for name in model._arrays:
         arrays = fresh.by_feature if name in fresh.by_feature else fresh.others
         mean = sum(share * state.array(name) for share, state in zip(shares, states, strict=True))
         if arrays[name].dtype.kind == "i":

@@ -33,7 +33,7 @@ from rankcore.ordinal._tiles import (
     zeros_by_line,
 )
 from rankcore.ordinal._votes import VotesRanks
-from rankcore.ordinal._weights import as_steps
+from rankcore.ordinal._weights import Examples, as_steps
 from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
@@ -164,16 +164,13 @@ class OAP(ThresholdClassifier):
     def _learn(
         self,
         state: OnlineState,
-        rows: Rows,
-        ranks: np.ndarray,
-        order: np.ndarray | None,
-        steps: np.ndarray | None,
+        examples: Examples,
         start: int,
         stop: int,
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
-        reached, moved = self._move_members(state, rows, ranks, order, steps, start, stop)
+        reached, moved = self._move_members(state, examples, start, stop)
         if reached < stop:
             return reached
         mean = Mean(
@@ -184,17 +181,11 @@ class OAP(ThresholdClassifier):
             scale_of(state),
             state.settings["n_estimators"],
         )
-        return learn(mean, rows, ranks, order, None, start, stop, state.counts, marks, losses)
+        e, counts = examples, state.counts
+        return learn(mean, e.rows, e.ranks, e.order, None, start, stop, counts, marks, losses)
 
     def _move_members(
-        self,
-        state: OnlineState,
-        rows: Rows,
-        ranks: np.ndarray,
-        order: np.ndarray | None,
-        draws: np.ndarray | None,
-        start: int,
-        stop: int,
+        self, state: OnlineState, examples: Examples, start: int, stop: int
     ) -> tuple[int, np.ndarray]:
         """Let the members learn; the first position not learned, and what moves the mean."""
         if self._moved is not None:
@@ -205,13 +196,24 @@ class OAP(ThresholdClassifier):
         edges = (np.linspace(0, lines, n_jobs + 1).astype(int) * LANES).tolist()
         edges[-1] = others["survived"].size
         bound = self._bind_members(state, state.settings["n_estimators"])
-        cumulative = least_draws(state.settings) if draws is None else draws
-        t, seed = state.t, int(others["seed"][0])
+        cumulative = least_draws(state.settings) if examples.steps is None else examples.steps
+        e, t, seed = examples, state.t, int(others["seed"][0])
 
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
             moved = np.zeros((stop - start, n_tasks), dtype=np.int32)
             reached = kernels.learn_members(
-                bound, rows, ranks, order, start, stop, t, seed, cumulative, first, last, moved
+                bound,
+                e.rows,
+                e.ranks,
+                e.order,
+                start,
+                stop,
+                t,
+                seed,
+                cumulative,
+                first,
+                last,
+                moved,
             )
             return reached, moved
 

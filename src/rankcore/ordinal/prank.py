@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
-from rankcore._core.model_spec import outline
+from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
+from rankcore.ordinal._base import Zeros
 from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._projecting import ProjectingClassifier
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
@@ -184,7 +185,7 @@ class PRank(ThresholdClassifier):
     [0.75, 0.0]
     """
 
-    _mixed_arrays = ("weights", "steps")
+    _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
 
     def __init__(
         self,
@@ -217,10 +218,9 @@ class PRank(ThresholdClassifier):
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds to predict with."""
         state = self._fitted_state()
-        weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
-        if not state.settings["average"]:
-            return weights, thresholds
-        return state.averaged(lambda: (state.mean("weights"), scale_of(state) * mean_steps(state)))
+        return state.averaged(
+            lambda: (state.mean("weights"), scale_of(state) * state.mean("steps"))
+        )
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -228,20 +228,8 @@ class PRank(ThresholdClassifier):
             "threshold_scale": scale_setting(self.threshold_scale),
         }
 
-    def _new_state(
-        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
-    ) -> OnlineState:
-        zeros = np.zeros if like is None else outline
-        by_feature = {"weights": zeros(n_features)}
-        others = {
-            "steps": zeros(n_ranks - 1, dtype=np.int64),
-            "thresholds": zeros(n_ranks - 1),
-            "scale": new_scale(self.threshold_scale),
-        }
-        if self.average:
-            by_feature["weights_sums"] = zeros(n_features)
-            others["steps_sums"] = zeros(n_ranks - 1, dtype=np.int64)
-        return OnlineState(by_feature, others, settings=self._settings())
+    def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
+        return {"thresholds": zeros(n_ranks - 1), "scale": new_scale(self.threshold_scale)}
 
     def _derive(self, state: OnlineState) -> None:
         state.others["thresholds"] = scale_of(state) * state.others["steps"]
@@ -266,33 +254,13 @@ def scale_of(state: OnlineState) -> float:
     return float(state.others["scale"][0])
 
 
-def mean_steps(state: OnlineState) -> np.ndarray:
-    """The mean over all examples of the thresholds' steps."""
-    # One division of exact integers, so that equal averages come out equal and order survives.
-    t = max(state.t, 1)
-    return (state.others["steps"] * t - state.others["steps_sums"]) / t
-
-
 def check_lattice(
     others: Mapping[str, np.ndarray], scale: float, examples: Any, mistakes: Any, axis: int = -1
 ) -> None:
     """Raise unless thresholds of a state that was read are such as learning leaves them.
 
-    Parameters
-    ----------
-    others : mapping of str to ndarray
-        With ``steps``, ``thresholds`` and, where there are averages, ``steps_sums``.
-    scale : float
-    examples, mistakes : int, or ndarray of int64
-        Counts, at most `MOST_COUNTED`, of the one learner or of each.
-    axis : int, default=-1
-        On which the thresholds of one learner are.
-
-    Raises
-    ------
-    ValueError
-        If they do not ascend, are not integer steps times the scale, or are steps that so many
-        examples cannot lead to.
+    They must ascend along ``axis``, be integer steps times the scale, and be steps that so many
+    examples and mistakes, of the one learner or of each, can lead to.
     """
     steps, sums = others["steps"], others.get("steps_sums")
     # A mistake moves a threshold by one step at most. Sums of merged models lie within twice those

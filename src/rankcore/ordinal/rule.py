@@ -14,7 +14,7 @@ from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._rule_loop import RuleLearner, mean_of, row_of
+from rankcore.ordinal._rule_loop import RuleLearner, row_of
 from rankcore.ordinal._scale import new_scale, scale_setting
 from rankcore.ordinal.prank import ThresholdClassifier, scale_of
 
@@ -208,8 +208,8 @@ class PythonRule(RuleLearner, ThresholdClassifier):
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             # In any order a projection reaches as many of them; a search needs them ascending.
-            thresholds = np.sort(scale_of(state) * mean_of(state, "steps"))
-            return mean_of(state, "weights"), thresholds
+            thresholds = np.sort(scale_of(state) * state.mean("steps"))
+            return state.mean("weights"), thresholds
 
         found: tuple[np.ndarray, np.ndarray] = state.averaged(compute)
         return found

@@ -35,24 +35,10 @@ def votes(successes: NDArray[np.float64]) -> NDArray[np.float64]:
 def borda(
     rows: Rows, members: NDArray[np.float64], successes: NDArray[np.float64], queries: Queries
 ) -> NDArray[np.float64]:
-    """Minus the mean rank that the members give each document within its query.
+    """Minus the mean rank that the members give each document within its query, by weighted votes.
 
-    Parameters
-    ----------
-    rows : Rows
-    members : ndarray of float64, shape (n_members, n_features)
-    successes : ndarray of float64, shape (n_members,)
-        Weight of each member's vote.
-    queries : Queries
-
-    Returns
-    -------
-    ndarray of float64, shape (n_rows,)
-        Documents of equal score share the mean of their ranks.
-
-    Notes
-    -----
-    O(n_members * (n_values + n_rows log n_rows)).
+    Documents of equal score share the mean of their ranks. O(n_members * (n_values + n_rows log
+    n_rows)).
     """
     n = rows.n_rows
     of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))

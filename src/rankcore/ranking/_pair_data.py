@@ -27,24 +27,10 @@ def bind_pairs(
     passes: int,
     memory_limit: int,
 ) -> PairData:
-    """Passes the pairs to the kernel.
+    """The pairs and rows as the kernel takes them, with room for Gram matrices that are kept.
 
-    Parameters
-    ----------
-    pairing : Pairing
-    rows : Rows
-    lexicographic : bool
-        Whether pairs come in order; otherwise they are walked through, by ``seed``.
-    seed : int
-    solver : {"auto", "gram", "packed", "lazy", "plain"}
-    passes : int
-        Number of visits of each query.
-    memory_limit : int
-        Bytes of Gram matrices to keep from pass to pass. Nothing but time depends on it.
-
-    Returns
-    -------
-    PairData
+    Pairs come in order if ``lexicographic``; otherwise they are walked through, by ``seed``.
+    Nothing but time depends on ``memory_limit``, the bytes that are kept.
     """
     n_docs = np.diff(pairing.bounds)
     ways = _ways(pairing, n_docs, rows, solver, passes, lexicographic)

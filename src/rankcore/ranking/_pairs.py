@@ -83,39 +83,13 @@ def make_pairing(
     in_row_order: bool = True,
     relative_weights: bool = False,
 ) -> Pairing:
-    """The pairs to learn from: of different label, or those that are listed.
+    """The pairs to learn from: of different label, or listed as winner and loser rows.
 
-    Parameters
-    ----------
-    n_rows : int
-    y : array-like of numbers, shape (n_rows,)
-        Not looked at with ``pairs``.
-    queries : Queries
-    sample_weight : array-like, shape (n_rows,) or (n_queries,), or None
-    pairs : array-like of int, shape (n_pairs, 2), or None
-        Winner and loser rows.
-    pairs_weight : array-like, shape (n_pairs,), or None
-    balanced : bool
-        Whether steps are divided by the weights of the pairs of a query, see `Pairing.steps`: only
-        the ratios of weights within a query matter.
-    in_row_order : bool
-        Whether the documents of a query come in the order of their rows; otherwise by descending
-        label. Listed pairs keep the order of rows.
-    relative_weights : bool
-        Whether only the ratios of all weights matter.
-
-    Returns
-    -------
-    Pairing
-
-    Raises
-    ------
-    ValueError, TypeError
-        For labels, weights or pairs that do not fit the rows.
-
-    See Also
-    --------
-    check_useful : Raises if there is nothing to learn from.
+    If ``balanced``, steps are divided by the weights of the pairs of a query (see `Pairing.steps`),
+    so that only the ratios of weights within a query matter; if ``relative_weights``, of all
+    weights. Documents of a query come in the order of their rows or by descending label; those of
+    listed pairs always in the order of rows. `check_useful` raises if there is nothing to learn
+    from.
     """
     sizes = {"row": n_rows, "query": queries.ids.size}
     weights = as_weights(sample_weight, "sample_weight", sizes)
@@ -143,24 +117,8 @@ def pair_by_label(
     lexicographic: bool,
     balanced: bool = False,
 ) -> Pairing:
-    """Every pair of documents of a query that differ in label.
+    """Every pair of documents of a query that differ in label and have a weight above 0.
 
-    Parameters
-    ----------
-    labels : ndarray of float64, shape (n_rows,)
-    queries : Queries
-    row_weights : ndarray of float64, shape (n_rows,), or None
-        Rows of weight 0 are left out.
-    lexicographic : bool
-    balanced : bool
-        As for `make_pairing`.
-
-    Returns
-    -------
-    Pairing
-
-    Notes
-    -----
     O(n_rows log n_rows), however many pairs there are.
     """
     n_queries = queries.ids.size
@@ -263,22 +221,7 @@ def _sum_by(of: Any, values: Any, n_queries: int) -> NDArray[np.float64]:
 
 
 def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
-    """Winner and loser rows, checked.
-
-    Parameters
-    ----------
-    pairs : array-like of int, shape (n_pairs, 2)
-    n_rows : int
-
-    Returns
-    -------
-    ndarray of int64, shape (n_pairs, 2)
-
-    Raises
-    ------
-    ValueError
-        For another shape or dtype, none at all, rows that do not exist, or a row against itself.
-    """
+    """Winner and loser rows, int64 of shape (n_pairs, 2), checked."""
     refuse_mask(pairs, "pairs")
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
@@ -308,27 +251,9 @@ def pair_by_list(
     row_weights: NDArray[np.float64] | None,
     balanced: bool = False,
 ) -> Pairing:
-    """Listed pairs, query by query and in the given order.
+    """Listed pairs of weight above 0, query by query and in the given order.
 
-    Parameters
-    ----------
-    pairs : ndarray of int64, shape (n_pairs, 2)
-        Winner and loser: different rows that exist.
-    pair_weights : ndarray of float64, shape (n_pairs,), or None
-        Not negative. Pairs of weight 0 are left out.
-    queries : Queries
-    row_weights : ndarray of float64, shape (n_rows,), or None
-    balanced : bool
-        As for `make_pairing`.
-
-    Returns
-    -------
-    Pairing
-
-    Raises
-    ------
-    ValueError
-        If a pair is of two queries, or the product of its weights underflows to 0.
+    Raises ValueError if a pair is of two queries, or the product of its weights underflows to 0.
     """
     n_queries = queries.ids.size
     query = query_numbers(queries)

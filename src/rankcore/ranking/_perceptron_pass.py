@@ -28,28 +28,10 @@ def run_pass(
     epoch: int,
     n_epochs: int,
 ) -> None:
-    """Visit queries in the given order, and log the figures.
+    """Visit queries of a pairing in the order of ``sequence``, and log the figures.
 
-    Parameters
-    ----------
-    model : PairwisePerceptron
-        Its ``balance``, ``count``, ``margin`` and ``memory_limit`` apply.
-    state : PairwiseState
-        In and out.
-    data : PairData
-    pairing : Pairing
-    sequence : ndarray of int64
-        Queries of the pairing.
-    quality : callable or None
-        Criterion for members of the committee.
-    epoch, n_epochs : int
-        For progress.
-
-    Raises
-    ------
-    ValueError
-        If weights, scores or the values of ``quality`` are not finite, or if the hypotheses need
-        more than ``memory_limit``.
+    ``quality`` is the criterion for members of the committee, if any. Raises ValueError if weights,
+    scores or its values are not finite, or if the hypotheses need more than ``memory_limit``.
     """
     n_queries = pairing.n_pairs.size
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

@@ -188,13 +188,7 @@ class PairwiseState(LearnerState):
 
     @classmethod
     def from_spec(cls, spec: ModelSpec, n_features: int) -> Self:
-        """The state of a model file.
-
-        Raises
-        ------
-        ValueError, KeyError
-            If an array or fact is missing, of another form, or no run could have led to it.
-        """
+        """The state of a model file; ValueError or KeyError if no run could have led to it."""
         arrays, settings, seed = spec.arrays, spec.facts["settings"], spec.facts["seed"]
         capacity = settings["capacity"]
         if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
@@ -246,13 +240,7 @@ class PairwiseState(LearnerState):
         return self.weights - self.sums / total if total > 0 else self.weights.copy()
 
     def best(self, size: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The best hypotheses and the current one, in descending order: weights and successes.
-
-        Parameters
-        ----------
-        size : int or None
-            Number of members; None for all that are kept.
-        """
+        """The best hypotheses and the current one, in descending order: weights and successes."""
         now = self.present()
         if self.every is not None:
             kept = int(self.counts[0])

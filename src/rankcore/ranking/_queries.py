@@ -21,24 +21,9 @@ PLAUSIBLE_ROWS = 2500
 
 
 def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
-    """Queries that are a column of X, taken out of it.
+    """X and qid, where X may have the queries as a column, which is taken out of it.
 
-    Parameters
-    ----------
-    X : array-like or frame
-    qid : array-like, str or None
-        A string names a column. None: the column named "qid", if there is one and no ``group``.
-    group : array-like or None
-
-    Returns
-    -------
-    X : as given, without the column
-    qid : array-like or None
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such column, or X has no columns.
+    A string names the column; without qid and group it is the one named "qid", if there is one.
     """
     named = isinstance(qid, str)
     columns = getattr(X, "columns", None)
@@ -79,28 +64,9 @@ def ranking_source(
 ) -> Source:
     """The rows of a ranker's fit, checked and grouped by query if they are in memory.
 
-    Parameters
-    ----------
-    X, y, qid, group
-        Arguments of ``fit``.
-    as_rows : callable
-        Checks a feature matrix.
-    whole : callable or None
-        Makes X, y and qid of rows on disk. None: the learner takes them a window at a time.
-    one_query : bool, default=False
-        Whether rows without queries are as likely as rows with; otherwise warn of too many.
-    **more
-        Other fields of `Window`.
-
-    Returns
-    -------
-    Source
-        The queries of its window are None if none were given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        On bad input.
+    ``whole`` makes X, y and qid of rows on disk; None if the learner takes them a window at a time.
+    Without queries those of the window are None, and too many rows are warned of unless
+    ``one_query`` is as likely as several. Other arguments are fields of `Window`.
     """
     given = None
     if isinstance(X, RowBlocks):
@@ -123,12 +89,8 @@ def ranking_source(
 def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:
     """Warn of rows that are all taken for one query, if there are more than any query has.
 
-    Parameters
-    ----------
-    n_rows : int
-    largest : int or None
-        Rows of the largest query of the fit, 0 if it had none; None in a fit itself.
-    method : str
+    ``largest`` is the number of rows of the largest query of the fit, 0 if it had none; None in a
+    fit.
     """
     if n_rows <= (2 * largest if largest else PLAUSIBLE_ROWS):
         return
@@ -157,23 +119,7 @@ def query_means(values: NDArray[np.float64], queries: Queries) -> NDArray[np.flo
 
 
 def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
-    """Labels as numbers.
-
-    Parameters
-    ----------
-    y : array-like, shape (n_rows,)
-    n_rows : int
-
-    Returns
-    -------
-    ndarray of float64, shape (n_rows,)
-
-    Raises
-    ------
-    ValueError
-        If there are too few, NaN or infinite ones, they are not numbers, or integers that float64
-        does not have.
-    """
+    """Labels as finite numbers; ValueError for integers that float64 does not have."""
     labels, _ = as_labels(y, n_rows)
     if labels.dtype.kind not in "biuf":
         raise ValueError(
@@ -192,25 +138,7 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
 
 
 def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
-    """Rows by query, from ids or from sizes.
-
-    Parameters
-    ----------
-    qid : array-like, shape (n_rows,), or None
-    group : array-like of int, or None
-        Sizes of queries whose rows follow each other.
-    n_rows : int
-
-    Returns
-    -------
-    Queries
-        One query if both are None.
-
-    Raises
-    ------
-    ValueError
-        If both are given, or they do not fit the rows.
-    """
+    """Rows by query, from ids or from sizes of queries in order; without both, one query."""
     if group is None:
         return group_rows(qid, n_rows)
     if qid is not None:

@@ -59,41 +59,15 @@ class Validation:
 
 
 def merit(metric: Any, value: Any) -> Any:
-    """Values of a metric as merits, where higher is better: losses are negated.
-
-    Parameters
-    ----------
-    metric : str or callable
-        Higher values of a function are better.
-    value : float or ndarray
-
-    Returns
-    -------
-    float or ndarray
-    """
+    """Values of a metric as merits, where higher is better: losses are negated."""
     return value if not isinstance(metric, str) or greater_is_better(metric) else -value
 
 
 def measure(metric: Any, labels: Any, scores: Any, qid: Any, query_weight: Any = None) -> float:
-    """Measure scores by name or by a function.
+    """Measure scores by the name of a measure or a function of labels, scores and qid.
 
-    Parameters
-    ----------
-    metric : str or callable
-        A name that `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid.
-    labels, scores : ndarray
-    qid : ndarray, or Queries for a name
-    query_weight : ndarray, shape (n_queries,), optional
-        Of the queries, in order of first appearance; for a name.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the value is not finite.
+    Weights of queries, in order of first appearance, are for a name. Raises ValueError unless the
+    value is finite.
     """
     if callable(metric):
         value = float(metric(labels, scores, qid))
@@ -127,14 +101,7 @@ def check_defined(metric: Any, labels: NDArray[np.float64], queries: Any, name: 
 
 
 def check_metric(metric: Any, name: str) -> None:
-    """Raise unless a parameter is a function or the name of a measure, or a list of such.
-
-    Parameters
-    ----------
-    metric : object
-    name : str
-        Its name in error messages.
-    """
+    """Raise unless a parameter is a function or the name of a measure, or a list of such."""
     if isinstance(metric, list | tuple) and name == "eval_metric" and metric:
         for one in metric:
             check_metric(one, "each eval_metric")

@@ -14,7 +14,7 @@ from rankcore._core.state import are_counts
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._projecting import ProjectingClassifier
-from rankcore.ordinal._scale import mean_square_length
+from rankcore.ordinal._weights import Examples
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import Compiled, DualLearner
 from rankcore.ordinal.kernel._functions import call_kernel, columns_of, some_rows
@@ -27,8 +27,7 @@ SCALED_ROWS = 256
 class KernelClassifier(DualLearner, ProjectingClassifier):
     """An online ordinal learner in dual form. Not public: subclasses say their rule.
 
-    A subclass provides ``_bind_rule``, ``_rule_arrays``, ``_rule_settings`` and
-    ``_output_lists``.
+    A subclass provides ``_bind_rule``, ``_rule_arrays`` and ``_output_lists``.
     """
 
     # A support vector is known by the number of its row.
@@ -38,10 +37,6 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
 
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         """Arrays of the rule itself, made by ``zeros``, and the number of outputs."""
-        raise NotImplementedError
-
-    def _rule_settings(self) -> dict[str, Any]:
-        """Parameters of the rule that are built into the arrays."""
         raise NotImplementedError
 
     def _bind_rule(
@@ -61,7 +56,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     # ---------------------------------------------------------------- parameters and state
 
     def _settings(self) -> dict[str, Any]:
-        return self._kernel_settings() | self._rule_settings()
+        return super()._settings() | self._kernel_settings()
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
@@ -192,17 +187,8 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     def _block_rows(self, rows: Rows, state: Any) -> int:
         return self._rows_at_once(rows, state.others)
 
-    def _run_pass(
-        self,
-        state: Any,
-        rows: Rows,
-        ranks: np.ndarray,
-        order: np.ndarray | None,
-        steps: np.ndarray | None,
-        epoch: int,
-        n_epochs: int,
-    ) -> None:
-        arrays = state.others
+    def _run_pass(self, state: Any, examples: Examples, epoch: int, n_epochs: int) -> None:
+        arrays, rows, order = state.others, examples.rows, examples.order
         first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
         if self.kernel == "precomputed":
             self._check_precomputed(rows, first)
@@ -214,7 +200,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         slot_of = self._slots_of(arrays, rows, first) if epoch > 1 or twice else None
         state.visit = first, slot_of
         try:
-            super()._run_pass(state, rows, ranks, order, steps, epoch, n_epochs)
+            super()._run_pass(state, examples, epoch, n_epochs)
         finally:
             state.visit = 0, None
         state.others["book"][_pool.FIRST] = first + rows.n_rows
@@ -223,7 +209,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         if self.kernel == "rbf":
             return 1.0
         if self.kernel == "linear":
-            return mean_square_length(rows)
+            return super()._mean_square(state, rows)
         n = min(rows.n_rows, SCALED_ROWS)
         block = some_rows(rows, slice(0, n))
         if self.kernel == "precomputed":
@@ -248,16 +234,14 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     def _learn(
         self,
         state: Any,
-        rows: Rows,
-        ranks: np.ndarray,
-        order: np.ndarray | None,
-        steps: np.ndarray | None,
+        examples: Examples,
         start: int,
         stop: int,
         marks: np.ndarray,
         losses: np.ndarray,
     ) -> int:
         first, slot_of = state.visit
+        rows, order = examples.rows, examples.order
         which = np.arange(start, stop) if order is None else order[start:stop]
         before = int(state.others["book"][_pool.N_SUPPORT])
         _pool.make_room(state.others, rows, which, self.budget)
@@ -265,7 +249,8 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
         kernel, budget = self._compiled_kernel(state), self._compiled_budget(state)
         bound = self._bind_rule(state, kernel, budget, rows.n_features)
         bound.take(rows, order, start, stop, first, slot_of, values, among)
-        reached = learn(bound, rows, ranks, order, steps, start, stop, state.counts, marks, losses)
+        ranks, steps, counts = examples.ranks, examples.steps, state.counts
+        reached = learn(bound, rows, ranks, order, steps, start, stop, counts, marks, losses)
         self._check_diagonal(state.others, before)
         return reached
 

@@ -40,13 +40,7 @@ def some_rows(rows: Rows, which: Any) -> Any:
 
 
 def call_kernel(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> np.ndarray:
-    """Values of a user's kernel, checked.
-
-    Raises
-    ------
-    ValueError
-        If they are not finite numbers, one for each pair of rows.
-    """
+    """Values of a user's kernel; ValueError unless they are finite, one for each pair of rows."""
     values = np.asarray(kernel(A, B), dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):
         raise ValueError(

@@ -13,13 +13,7 @@ from rankcore._core.params import STEP_RULES
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._decisions import cumulated
-from rankcore.ordinal._scale import (
-    check_intercept_scale,
-    intercept_settings,
-    new_intercept_scale,
-)
-from rankcore.ordinal._weights import as_steps
-from rankcore.ordinal.cusum import CONSTRAINTS, counted
+from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState, Zeros
@@ -28,7 +22,7 @@ from rankcore.ordinal.kernel.prank import mean_lists
 __all__ = ["KernelCuSumRank"]
 
 
-class KernelCuSumRank(KernelClassifier):
+class KernelCuSumRank(CuSumClassifier, KernelClassifier):
     """CuSum Rank with a kernel: a non-linear task for each step between ranks.
 
     `CuSumRank` in the feature space of a kernel. A row ranked wrongly becomes a support
@@ -86,8 +80,6 @@ best_iteration_, t_, history_, loss_curve_
     """
 
     _published: ClassVar[dict[str, Any]] = {"margin": 0.0}
-
-    _constraints = CONSTRAINTS
 
     def __init__(
         self,
@@ -157,29 +149,10 @@ best_iteration_, t_, history_, loss_curve_
         """Intercepts of the tasks, shape (n_classes - 1,)."""
         return -self._thresholds(self._fitted_state())
 
-    def _check_weighable(self) -> None:
-        if self.update == "pa":
-            raise ValueError(
-                "update='pa' takes steps as long as they have to be, whatever a weight says: take "
-                "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
-            )
-
-    def _split_weights(
-        self, weights: np.ndarray | None
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        return as_steps(weights)
-
-    def _rule_settings(self) -> dict[str, Any]:
-        return intercept_settings(self)
-
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         names = ["", "_sums"] if self.average else [""]
         arrays = {f"thresholds{name}": zeros(n_ranks - 1) for name in names}
-        return arrays | {"scale": new_intercept_scale(self)}, n_ranks - 1
-
-    def _check_state(self, state: Any, n_ranks: int) -> None:
-        super()._check_state(state, n_ranks)
-        check_intercept_scale(state)
+        return arrays | self._other_arrays(n_ranks, zeros), n_ranks - 1
 
     def _bind_rule(
         self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
@@ -199,7 +172,7 @@ best_iteration_, t_, history_, loss_curve_
         )
 
     def _thresholds(self, state: DualState) -> np.ndarray:
-        return state.mean("thresholds") if state.settings["average"] else state.others["thresholds"]
+        return state.mean("thresholds")
 
     def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return mean_lists(state)
@@ -210,18 +183,9 @@ best_iteration_, t_, history_, loss_curve_
     def _rule(self) -> dict[str, str | int]:
         return {"rule": "tasks", "decision": self.decision, "tie": self.tie_break}
 
-    def _projected(self, rows: Rows) -> np.ndarray:
-        return cumulated(self._tasks(rows))[:, -1]  # summed in the order of rankcore.h
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        return self._scored(rows)[1]
-
-    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        self._check_declared("tie_break", "decision")
-        tasks = self._tasks(rows)
-        if self.decision == "count":
-            return counted(tasks)
-        scores = cumulated(tasks)
+    def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        self._check_declared("tie_break")
+        scores = cumulated(self._tasks(rows))
         if self.tie_break == "low":
             return scores, scores.argmax(axis=1)
         return scores, scores.shape[1] - 1 - scores[:, ::-1].argmax(axis=1)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator
-from rankcore._core.state import are_counts
+from rankcore._core.state import are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal._sampling import CONSTRAINTS, check_means, least_draws, sampling_settings
 from rankcore.ordinal._scale import check_known_scale, new_scale
@@ -162,8 +162,8 @@ best_iteration_, t_, history_, loss_curve_
     def _averages(self) -> bool:
         return bool(self.average_members)
 
-    def _rule_settings(self) -> dict[str, Any]:
-        return sampling_settings(self)
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | sampling_settings(self)
 
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         shape = (self.n_estimators, n_ranks - 1)
@@ -227,8 +227,8 @@ def member_coefs(state: DualState) -> np.ndarray:
     others = state.others
     if not state.settings["average_members"]:
         return others["coefs"]
-    t = np.append(np.maximum(others["seen"][:, 0], 1), 1)[:, np.newaxis]
-    return others["coefs"] - others["coefs_sums"] / t
+    t = np.append(others["seen"][:, 0], 1)[:, np.newaxis]
+    return averages(others["coefs"], others["coefs_sums"], t)
 
 
 def member_thresholds(state: DualState) -> np.ndarray:
@@ -236,6 +236,4 @@ def member_thresholds(state: DualState) -> np.ndarray:
     others = state.others
     if not state.settings["average_members"]:
         return others["thresholds"]
-    t = np.maximum(others["seen"][:, :1], 1)
-    steps = (others["steps"] * t - others["steps_sums"]) / t
-    return scale_of(state) * steps
+    return scale_of(state) * averages(others["steps"], others["steps_sums"], others["seen"][:, :1])

@@ -16,7 +16,7 @@ from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.prank import check_lattice, mean_steps, ranks_of, scale_of
+from rankcore.ordinal.prank import check_lattice, ranks_of, scale_of
 
 __all__ = ["KernelPRank"]
 
@@ -200,8 +200,8 @@ default="oldest"
         self.verbose = verbose
         self.classes = classes
 
-    def _rule_settings(self) -> dict[str, Any]:
-        return {
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {
             "average": bool(self.average),
             "threshold_scale": scale_setting(self.threshold_scale),
         }
@@ -234,10 +234,7 @@ default="oldest"
         )
 
     def _thresholds(self, state: DualState) -> np.ndarray:
-        others = state.others
-        if not state.settings["average"]:
-            return others["thresholds"]
-        return scale_of(state) * mean_steps(state)
+        return scale_of(state) * state.mean("steps")
 
     def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return mean_lists(state)
@@ -248,7 +245,4 @@ def mean_lists(state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     others = state.others
     if "coefs_sums" not in others:
         return others["slots"], others["coefs"], others["sizes"]
-    t = max(state.t, 1)
-    return state.averaged(
-        lambda: (others["slots"], others["coefs"] - others["coefs_sums"] / t, others["sizes"])
-    )
+    return state.averaged(lambda: (others["slots"], state.mean("coefs"), others["sizes"]))

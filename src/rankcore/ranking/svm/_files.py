@@ -26,13 +26,7 @@ FIGURES = ("objective", "gap", "gradient_norm", "products")
 
 
 def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Facts and arrays of a fitted model.
-
-    Raises
-    ------
-    TypeError
-        If its kernel is a function.
-    """
+    """Facts and arrays of a fitted model; TypeError if its kernel is a function."""
     state = model._state.model
     facts: dict[str, Any] = {
         "largest_query": model._largest_query,
@@ -74,13 +68,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def restore(model: Any, spec: ModelSpec) -> None:
-    """Restore a fitted estimator from a spec.
-
-    Raises
-    ------
-    ValueError, KeyError
-        If the arrays and facts are not those of a ranking SVM.
-    """
+    """Restore a fitted estimator from a spec; raise if it is not of a ranking SVM."""
     document, arrays, n_features = spec.facts, spec.arrays, check_n_features(spec.n_features)
     log = restored_log(spec, FIGURES)
     objective, gap, steps = document["objective"], document["gap"], document["n_iter"]

@@ -179,23 +179,8 @@ class PairLosses:
     ) -> Evaluation:
         """Loss and derivatives, at given scores or at those of rows times weights.
 
-        Parameters
-        ----------
-        terms : Terms
-        scores : ndarray of float64, shape (n_docs,)
-            Needed without rows.
-        rows : Rows
-        weights : ndarray of float64, shape (n_features,)
-        pull : bool
-            Whether slopes are multiplied by rows, if there are rows.
-
-        Returns
-        -------
-        Evaluation
-
-        Notes
-        -----
-        O(n_values + n_docs log n_docs) with rows, of which each is read once.
+        With ``pull`` and rows, slopes are multiplied by rows, each of which is read once:
+        O(n_values + n_docs log n_docs).
         """
         if scores is None:
             scores = np.empty(self.n_docs)
@@ -238,25 +223,10 @@ class PairLosses:
         weights: Floats | None = None,
         pull: bool = True,
     ) -> tuple[Floats, Floats, Floats | None]:
-        """Multiply by the second derivatives of the loss by the scores.
+        """Multiply z, or rows times weights, by the second derivatives of the loss by the scores.
 
-        Parameters
-        ----------
-        at : Evaluation
-            The last one that was made with these terms or scores.
-        z : ndarray of float64, shape (n_docs,)
-            Vector to multiply; required without rows.
-        rows : Rows
-        weights : ndarray of float64, shape (n_features,)
-            Or rows times these.
-        pull : bool
-            Whether the product is multiplied by rows, if there are rows.
-
-        Returns
-        -------
-        z, product : ndarray of float64, shape (n_docs,)
-        pulled : ndarray of float64, shape (n_features,), or None
-            ``product`` times rows, if requested.
+        ``at`` must be the last evaluation with these terms or scores. Returns z, the product and,
+        with ``pull`` and rows, the product times rows.
         """
         if z is None:
             z = np.empty(self.n_docs)
@@ -283,24 +253,10 @@ class PairLosses:
         return z, out, None if parts is None else parts.sum(axis=0)
 
     def curve_rows(self, at: Evaluation, rows: Rows, queries: NDArray[np.int64]) -> Floats:
-        """Second derivatives of the loss of some queries by the weights of features.
+        """Second derivatives of the loss of some queries by the weights of features, (d, d).
 
-        Parameters
-        ----------
-        at : Evaluation
-            The last one.
-        rows : Rows
-        queries : ndarray of int64
-
-        Returns
-        -------
-        ndarray of float64, shape (n_features, n_features)
-            Symmetric up to rounding.
-
-        Notes
-        -----
-        O(n * n_features^2) for n documents; each thread has room for 1024 of them, or for the
-        largest query, twice.
+        Symmetric up to rounding. ``at`` must be the last evaluation. O(n * d^2) for n documents;
+        each thread has room for 1024 of them, or for the largest query, twice.
         """
         d = rows.n_features
         groups = np.array_split(queries, min(GROUPS, queries.size))

@@ -27,17 +27,7 @@ BLOCK_VALUES = 2**22
 
 
 def as_matrix(rows: Rows) -> Any:
-    """The values of checked rows, for functions of matrices; nothing is copied.
-
-    Parameters
-    ----------
-    rows : Rows
-
-    Returns
-    -------
-    ndarray or CSR matrix, shape (n_rows, n_features)
-        float32 or float64.
-    """
+    """The values of checked rows, an array or CSR, for functions of matrices; nothing is copied."""
     if rows.columns is None:
         return rows.arrays[0]
     from scipy.sparse import csr_array
@@ -62,22 +52,7 @@ class Kernel:
     coef0: float
 
     def blocks(self, left: Any, right: Any) -> Any:
-        """Kernel values of rows with rows, some rows of ``left`` at a time.
-
-        Parameters
-        ----------
-        left, right : ndarray or CSR matrix, shapes (n, n_features) and (m, n_features)
-
-        Yields
-        ------
-        first, last : int
-        values : ndarray, shape (last - first, m)
-
-        Raises
-        ------
-        ValueError
-            If a function of the user's returns another shape, or what is not finite.
-        """
+        """Yield (first, last, kernel values) of rows with rows, some rows of ``left`` at a time."""
         from sklearn.metrics.pairwise import pairwise_kernels
 
         n, m = left.shape[0], right.shape[0]
@@ -108,22 +83,7 @@ class Kernel:
 
 
 def resolve_gamma(gamma: str | float, X: Any) -> float:
-    """Resolve "scale" (1 / (n_features * variance)) or "auto" (1 / n_features) for X.
-
-    Parameters
-    ----------
-    gamma : {"scale", "auto"} or float
-    X : ndarray or CSR matrix, shape (n_rows, n_features)
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the variance is beyond float64.
-    """
+    """Resolve "scale" (1 / (n_features * variance)) or "auto" (1 / n_features) for X."""
     if gamma == "auto":
         return 1.0 / X.shape[1]
     if gamma != "scale":

@@ -128,15 +128,7 @@ def minimise(
     steps: Generator[tuple[Floats, Step], bool | None, Solution],
     watch: Callable[[Floats, Step], None] | None = None,
 ) -> Solution:
-    """Take steps until the end.
-
-    Parameters
-    ----------
-    steps : generator
-        From `newton_steps`.
-    watch : callable, optional
-        Called after each step with the element and its figures.
-    """
+    """Take all steps of `newton_steps`; ``watch`` gets each element and its figures."""
     while True:
         try:
             w, step = next(steps)
@@ -150,27 +142,9 @@ def minimise(
 def newton_steps(
     space: Space, C: float, loss: str, start: Floats, tol: float, max_iter: int
 ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
-    """Minimise |w|^2 / 2 + C * loss, step by step.
+    """Minimise |w|^2 / 2 + C * loss until the gap is at most the share ``tol`` of it.
 
-    Parameters
-    ----------
-    space : Space
-    C : float
-    loss : {"squared_hinge", "hinge"}
-    start : ndarray
-    tol : float
-        Stop when the gap is at most this share of the objective.
-    max_iter : int
-        Maximum number of steps.
-
-    Yields
-    ------
-    (ndarray, Step)
-        The element after each step, and its figures. Send True to stop.
-
-    Returns
-    -------
-    Solution
+    Yields the element after each step and its figures; send True to stop. Returns the solution.
     """
     hinge = loss == "hinge"
     width = FIRST_WIDTH if hinge else 0.0

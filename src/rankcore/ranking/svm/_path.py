@@ -167,13 +167,7 @@ def ranksvm_path(
 
 
 def as_cs(Cs: int | Sequence[float]) -> Floats:
-    """Values of C, ascending.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or one that is not a number above 0.
-    """
+    """Values of C, ascending; ValueError unless they are numbers above 0."""
     if isinstance(Cs, Integral) and not isinstance(Cs, bool):
         check_scalar(Cs, "Cs", Integral, min_val=1)
         return np.logspace(LEAST, MOST, int(Cs))
@@ -189,17 +183,7 @@ def along(
 ) -> Iterator[RankSVM]:
     """Yield fitted copies of a model for one C after the other.
 
-    Parameters
-    ----------
-    shadow : RankSVM
-    problem : Problem
-    Cs : ndarray of float64
-    before, planned : int
-        For the progress: fits made already, and planned in all. None: those of ``Cs``.
-
-    Yields
-    ------
-    RankSVM
+    ``before`` and ``planned`` count fits for the progress: those made already, and all.
     """
     from copy import copy
 

@@ -59,13 +59,8 @@ class Sample:
 def inverse(matrix: NDArray[np.float64], factor: float) -> Solve:
     """Inverse of the objective's approximate second derivatives, as an operator.
 
-    Parameters
-    ----------
-    matrix : ndarray of float64, shape (n_features, n_features)
-        Of the loss of a sample; overwritten.
-    factor : float
-        The weight of all pairs by that of the sample, as which the rest of the loss is taken to
-        bend.
+    ``matrix`` has those of the loss of a sample, and is overwritten; ``factor`` is the weight of
+    all pairs by that of the sample, as which the rest of the loss is taken to bend.
     """
     matrix *= factor
     matrix += matrix.T
