@@ -13,9 +13,13 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import rankcore as rc
 from model_files import put_together, taken_apart
 from rankcore._core.inputs import as_rows
-from rankcore._core.scales import sizes_differ
-from rankcore._core.survey import facts_of
-from rankcore.ordinal._scale import mean_square_length
+from rankcore._core.scales import (
+    largest_column,
+    mean_square_length,
+    rows_differ,
+    sizes_differ,
+    square_lengths,
+)
 
 
 def data(n=300, seed=0):
@@ -138,7 +142,6 @@ def test_saved_scales_are_checked(tmp_path):
 def test_features_that_drown_others_are_named(form):
     X, y = data()
     X[:, 2] *= 1e5
-    np.testing.assert_allclose(facts_of(as_rows(form(X)), False).magnitudes, np.abs(X).max(axis=0))
     for learner in (rc.PRank(), rc.CuSumRank(), rc.PairwisePerceptron()):
         name = type(learner).__name__
         with pytest.warns(
@@ -150,7 +153,31 @@ def test_features_that_drown_others_are_named(form):
         make_pipeline(MaxAbsScaler(), rc.PRank()).fit(form(X), y)
         rc.RankBoost(2).fit(form(X), y)  # cuts features at thresholds
         rc.PRank().partial_fit(form(X), y)  # a stream is not looked at twice
-    assert not sizes_differ(facts_of(as_rows(form(data()[0])), False).magnitudes)
+    assert not rows_differ(as_rows(form(data()[0])))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array])
+def test_a_few_rows_tell_whether_features_differ(form, dtype):
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        n, d = rng.integers(1, 12, 2)
+        sizes = rng.choice([0.0, 1e-3, 1.0, 999.0, 1000.0, 1001.0, 1e5], size=d)
+        X = (rng.choice([-1.0, 1.0], (n, d)) * sizes * (rng.random((n, d)) < 0.7)).astype(dtype)
+        rows, largest = as_rows(form(X)), np.abs(X).max(axis=0)
+        found.append(rows_differ(rows))
+        assert found[-1] == sizes_differ(largest.astype(np.float64))
+        assert rows.largest == largest.max()
+        assert rows.squares == pytest.approx(np.square(X, dtype=np.float64).sum(), rel=1e-14)
+        assert largest_column(rows) == largest.argmax()
+    assert 0.1 < np.mean(found) < 0.9
+
+
+def test_squares_that_leave_float64_are_scaled():
+    for value in (1e200, 1e-200, 1e308, 5e-324):
+        total, exponent = square_lengths(as_rows(np.full((4, 3), value)))
+        assert np.log2(total) + 2 * exponent == pytest.approx(np.log2(12) + 2 * np.log2(value))
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_labels, as_rows
 from rankcore._core.numbers import as_vector, extremes
 from rankcore._core.queries import group_rows, kind_of_ids
+from rankcore._core.scales import square_lengths
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
-from rankcore.ordinal._scale import square_lengths
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import option
+from rankcore._core.scales import mean_square_length
 from rankcore._core.sources import Window, as_source
 from rankcore._core.state import (
     OnlineState,
@@ -31,7 +32,7 @@ from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._labels import check_agreement
 from rankcore.ordinal._model import OrdinalModel
-from rankcore.ordinal._scale import SCALE, fix_scale, mean_square_length
+from rankcore.ordinal._scale import SCALE, fix_scale
 from rankcore.ordinal._training import OnlineLearner, examples
 from rankcore.ordinal._validation import check_eval_metric, held_out_labels
 from rankcore.ordinal._weights import Visits, check_class_weight, row_weights

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from rankcore._core.numbers import power_of_two
 from rankcore._core.params import number_or, real
 from rankcore._core.state import OnlineState
-from rankcore._ext.rows import Rows
 
 # What an array of a state that is not known yet holds.
 UNKNOWN = -1.0
@@ -79,32 +76,3 @@ def check_intercept_scale(state: OnlineState) -> None:
         check_known_scale(state, state.settings["intercept_scaling"])
     elif state.others["scale"][0] != 0:
         raise ValueError("it has a scale of intercepts, and no intercepts")
-
-
-def mean_square_length(rows: Rows) -> float:
-    """The power of two nearest to the mean squared length of the rows; 1 if all are empty.
-
-    A power of two, so that it does not depend on the order of a sum, and so that thresholds that
-    are multiples of it are exact.
-    """
-    total, shift = square_lengths(rows)
-    return power_of_two(total / rows.n_rows, 2 * shift)
-
-
-def square_lengths(rows: Rows) -> tuple[float, int]:
-    """A sum s and an exponent e such that the squares of all values sum to s * 4 ** e."""
-    if len(rows.arrays) == 1:
-        values = rows.arrays[0]
-    else:
-        data, _, starts = rows.arrays
-        values = data[starts[0] : starts[-1]]
-    greatest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
-    if greatest == 0:
-        return 0.0, 0
-    shift = math.frexp(greatest)[1]
-    total = 0.0
-    n_each = max(1, 2**16 // max(1, values[:1].size))
-    for start in range(0, len(values), n_each):  # scaled, so that no square leaves float64
-        block = np.ldexp(values[start : start + n_each].astype(np.float64), -shift)
-        total += float(np.square(block, out=block).sum())
-    return total, shift

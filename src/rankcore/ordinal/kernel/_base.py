@@ -9,12 +9,12 @@ import numpy as np
 
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import power_of_two
+from rankcore._core.scales import mean_square_length
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import are_counts
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._projecting import ProjectingClassifier
-from rankcore.ordinal._scale import mean_square_length
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import Compiled, DualLearner
 from rankcore.ordinal.kernel._functions import call_kernel, columns_of, some_rows
