@@ -36,9 +36,10 @@ def test_ranks_are_places_in_sorted_order(labels, block, monkeypatch):
 def test_labels_that_are_no_classes_are_named(dtype):
     classes = np.array([3, 5, 6], dtype=dtype)
     for odd in (2, 4, 7, 100, int(np.iinfo(dtype).max), int(np.iinfo(dtype).min)):
-        labels = np.array([3, 6, odd, 5], dtype=dtype)
-        with pytest.raises(ValueError, match=f"the label {odd} at row 2"):
-            encode(labels, classes)
+        for others in ([5], [5, 5, 5, 5]):
+            labels = np.array([3, 6, odd, *others], dtype=dtype)
+            with pytest.raises(ValueError, match=f"the label {odd} at row 2"):
+                encode(labels, classes)
 
 
 def test_classes_may_have_another_dtype_or_order():

@@ -434,7 +434,7 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
             + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
         )
     low, n_between = _span(classes)
-    if n_between and _fits_int64(labels):
+    if 0 < n_between <= labels.size and _fits_int64(labels):
         rank_of = np.full(n_between, -1, dtype=np.int32)
         rank_of[classes.astype(np.int64) - low] = np.arange(classes.size)
     else:
