@@ -26,6 +26,7 @@ from distributed import Client, LocalCluster
 
 import rankcore.dask as rd
 from rankcore.dask import _engine, _ranges, _rounds, _run
+from rankcore.ordinal import _weights
 
 ORDINAL = ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron"]
 
@@ -72,6 +73,16 @@ def test_one_shard_is_the_model_of_memory(name, params, kind, client, rows, tmp_
     local = model.to_local()
     assert type(local) is type(expected)
     assert saved(local, tmp_path) == saved(expected, tmp_path)
+
+
+def test_one_shard_visits_blocks_of_large_rows_as_memory_does(client, rows, monkeypatch, tmp_path):
+    X, y = rows
+    apart = saved(rc.PRank(max_iter=2, random_state=0).fit(X, y), tmp_path)
+    monkeypatch.setattr(_weights, "CACHED_BYTES", 1000)
+    expected = saved(rc.PRank(max_iter=2, random_state=0).fit(X, y), tmp_path)
+    assert expected != apart
+    model = rd.PRank(max_iter=2, random_state=0).fit(*arrays(X, y, chunk=500), n_shards=1)
+    assert saved(model.to_local(), tmp_path) == expected
 
 
 @pytest.mark.parametrize("params", [{}, {"variant": "last"}, {"shuffle": False}])

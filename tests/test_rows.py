@@ -322,3 +322,32 @@ def test_zeros_that_fill_up_blocks_are_not_stored():
     assert as_rows(blocks).n_values == 4
     columns = sp.csc_array(([1.0, 0.0], [0, 1], [0, 1, 2]), shape=(2, 2))
     assert as_rows(columns).n_values == 2  # a zero that is stored stays
+
+
+@pytest.mark.parametrize("nan", [False, True], ids=["finite", "missing"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_the_first_value_that_is_no_number_is_found(dtype, nan):
+    """Rows that are empty come before it, and more values than are read at once."""
+    rng = np.random.default_rng(0)
+    for odd in [np.inf, -np.inf] + [np.nan] * (not nan):
+        for density in (0.02, 0.5):
+            X = sp.random_array((60, 70), density=density, rng=rng, dtype=dtype, format="csr")
+            row, column = (int(at) for at in rng.integers(0, (60, 70)))
+            X = X.tolil()
+            X[59, 69] = -np.inf
+            if nan:
+                X[0, 0] = np.nan
+            X[row, column] = odd
+            X = X.tocsr()
+            for form in (X, X.toarray(), X.toarray()[::-1][::-1], X.tocsc()):
+                with pytest.raises(ValueError, match=f"row {row}, column {column};"):
+                    as_rows(form, nan=nan)
+
+
+def test_large_finite_values_are_taken():
+    X = np.full((5, 9), 1e300)
+    assert as_rows(X).squares == np.inf
+    assert as_rows(sp.csr_array(X)).largest == 1e300
+    assert as_rows(np.full((3, 9), 3e38, dtype=np.float32)).largest > 1e38
+    X[3, 3] = np.nan
+    assert as_rows(X, nan=True).largest == 1e300

@@ -13,12 +13,13 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import rankcore as rc
 from model_files import put_together, taken_apart
 from rankcore._core.inputs import as_rows
-from rankcore._core.scales import sizes_differ
-from rankcore._core.survey import facts_of
-
-
-def mean_square(X):
-    return facts_of(as_rows(X), in_queries=False).mean_square
+from rankcore._core.scales import (
+    largest_column,
+    mean_square_length,
+    rows_differ,
+    sizes_differ,
+    square_lengths,
+)
 
 
 def data(n=300, seed=0):
@@ -32,15 +33,15 @@ def data(n=300, seed=0):
 @pytest.mark.parametrize("factor", [1e-30, 1e-3, 1.0, 77.0, 1e30])
 def test_the_mean_square_is_the_nearest_power_of_two(form, dtype, factor):
     X = (data()[0] * factor * (np.random.default_rng(1).random((300, 4)) < 0.6)).astype(dtype)
-    found = mean_square(form(X))
+    found = mean_square_length(as_rows(form(X)))
     exact = np.log2(np.square(X.astype(np.longdouble)).sum() / 300)
     assert np.log2(found) == round(float(exact))
 
 
 def test_scales_of_odd_rows():
-    assert mean_square(np.zeros((3, 2))) == 1.0
-    assert mean_square(sp.csr_array((3, 2))) == 1.0
-    huge, tiny = (mean_square(np.full((3, 2), v)) for v in (1e308, 1e-308))
+    assert mean_square_length(as_rows(np.zeros((3, 2)))) == 1.0
+    assert mean_square_length(as_rows(sp.csr_array((3, 2)))) == 1.0
+    huge, tiny = (mean_square_length(as_rows(np.full((3, 2), v))) for v in (1e308, 1e-308))
     assert 1e199 < huge < 1e201  # what a threshold_scale may be
     assert 1e-201 < tiny < 1e-199
 
@@ -109,14 +110,14 @@ def test_normalised_steps_are_the_plain_rule():
 
 def test_what_auto_is():
     X, y = data()
-    square = mean_square(X)
+    square = mean_square_length(as_rows(X))
     model = rc.PRank(random_state=0).fit(X, y)
     assert model.threshold_scale_**2 == pytest.approx(4 * square, rel=1e-12)
     given = rc.PRank(threshold_scale=2 * np.sqrt(square), random_state=0).fit(X, y)
     np.testing.assert_allclose(given.coef_, model.coef_, rtol=1e-12)
     np.testing.assert_allclose(given.thresholds_, model.thresholds_, rtol=1e-12)
     stream = rc.PRank().partial_fit(X[:50], y[:50], range(4)).partial_fit(1000 * X[50:], y[50:])
-    assert stream.threshold_scale_**2 == 4 * mean_square(X[:50])
+    assert stream.threshold_scale_**2 == 4 * mean_square_length(as_rows(X[:50]))
     bpm = rc.OAPBPM(5, random_state=0).fit(X, y)
     assert bpm.threshold_scale_ == model.threshold_scale_
     assert {one.threshold_scale_ for one in bpm.estimators_} == {model.threshold_scale_}
@@ -141,7 +142,6 @@ def test_saved_scales_are_checked(tmp_path):
 def test_features_that_drown_others_are_named(form):
     X, y = data()
     X[:, 2] *= 1e5
-    np.testing.assert_allclose(facts_of(as_rows(form(X)), False).magnitudes, np.abs(X).max(axis=0))
     for learner in (rc.PRank(), rc.CuSumRank(), rc.PairwisePerceptron()):
         name = type(learner).__name__
         with pytest.warns(
@@ -153,7 +153,31 @@ def test_features_that_drown_others_are_named(form):
         make_pipeline(MaxAbsScaler(), rc.PRank()).fit(form(X), y)
         rc.RankBoost(2).fit(form(X), y)  # cuts features at thresholds
         rc.PRank().partial_fit(form(X), y)  # a stream is not looked at twice
-    assert not sizes_differ(facts_of(as_rows(form(data()[0])), False).magnitudes)
+    assert not rows_differ(as_rows(form(data()[0])))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array])
+def test_a_few_rows_tell_whether_features_differ(form, dtype):
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        n, d = rng.integers(1, 12, 2)
+        sizes = rng.choice([0.0, 1e-3, 1.0, 999.0, 1000.0, 1001.0, 1e5], size=d)
+        X = (rng.choice([-1.0, 1.0], (n, d)) * sizes * (rng.random((n, d)) < 0.7)).astype(dtype)
+        rows, largest = as_rows(form(X)), np.abs(X).max(axis=0)
+        found.append(rows_differ(rows))
+        assert found[-1] == sizes_differ(largest.astype(np.float64))
+        assert rows.largest == largest.max()
+        assert rows.squares == pytest.approx(np.square(X, dtype=np.float64).sum(), rel=1e-14)
+        assert largest_column(rows) == largest.argmax()
+    assert 0.1 < np.mean(found) < 0.9
+
+
+def test_squares_that_leave_float64_are_scaled():
+    for value in (1e200, 1e-200, 1e308, 5e-324):
+        total, exponent = square_lengths(as_rows(np.full((4, 3), value)))
+        assert np.log2(total) + 2 * exponent == pytest.approx(np.log2(12) + 2 * np.log2(value))
 
 
 @pytest.mark.parametrize(

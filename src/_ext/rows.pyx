@@ -10,6 +10,7 @@ shared: each kernel reads it through ``_checked.pxd``.
 
 from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
@@ -19,13 +20,21 @@ ctypedef fused real:
     float
     double
 
+cdef extern from "_reading.h" nogil:
+    ctypedef struct rc_reading:
+        double largest
+        double squares
+
+    void rc_read_f64(const double *x, int64_t n, rc_reading *r)
+    void rc_read_f32(const float *x, int64_t n, rc_reading *r)
+
+
 cdef enum Fault:
     NONE
     INDPTR_START
     INDPTR_DECREASES
     INDPTR_END
     COLUMN
-    NOT_FINITE
 
 
 cdef int32_t NOTHING = 0
@@ -41,6 +50,9 @@ cdef class Rows:
         Shape, and how many values are stored.
     canonical : bool
         Whether each row's columns are distinct and ascending, as the kernels need them.
+    largest, squares : float
+        Maximum magnitude of the values, and the sum of their squares, which may have overflowed;
+        of rows with NaN, only the first is meaningful.
     columns : int32 array or None
         The columns of the stored values; None if dense.
     arrays : tuple of ndarray
@@ -54,6 +66,7 @@ cdef class Rows:
     cdef readonly object capsule
     cdef readonly object columns
     cdef readonly int64_t n_values
+    cdef readonly double largest, squares
     cdef readonly bint canonical
 
     @property
@@ -73,45 +86,24 @@ cdef Rows _new_rows(tuple arrays):
     return rows
 
 
-cdef bint _all_finite(const real *values, int64_t n) noexcept nogil:
-    # x - x is 0 for a number and NaN for NaN and both infinities, and NaN stays NaN in a sum. Four
-    # sums, because each addition waits for the one before it.
-    cdef int64_t i = 0
-    cdef real s0 = 0, s1 = 0, s2 = 0, s3 = 0
-    while i + 4 <= n:
-        s0 += values[i] - values[i]
-        s1 += values[i + 1] - values[i + 1]
-        s2 += values[i + 2] - values[i + 2]
-        s3 += values[i + 3] - values[i + 3]
-        i += 4
-    while i < n:
-        s0 += values[i] - values[i]
-        i += 1
-    return s0 + s1 + s2 + s3 == 0
+cdef inline void _read(const real *values, int64_t n, rc_reading *reading) noexcept nogil:
+    if real is float:
+        rc_read_f32(values, n, reading)
+    else:
+        rc_read_f64(values, n, reading)
 
 
-cdef int64_t _first_not_finite(const real *values, int64_t n) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        if values[i] - values[i] != 0:
-            return i
-    return n
-
-
-cdef int64_t _first_infinite(const real *values, int64_t n) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        if values[i] - values[i] != 0 and values[i] == values[i]:
-            return i
-    return n
-
-
-cdef inline bint _accepted(const real *values, int64_t n, bint nan) noexcept nogil:
-    return _all_finite(values, n) or (nan and _first_infinite(values, n) == n)
+cdef inline bint _accepted(const rc_reading *reading, bint nan) noexcept nogil:
+    # Squares are not negative, so that their sum is NaN only if a value is.
+    return reading.largest < INFINITY and (nan or reading.squares == reading.squares)
 
 
 cdef int64_t _first_refused(const real *values, int64_t n, bint nan) noexcept nogil:
-    return _first_infinite(values, n) if nan else _first_not_finite(values, n)
+    cdef int64_t i
+    for i in range(n):
+        if values[i] - values[i] != 0 and not (nan and values[i] != values[i]):
+            return i
+    return n
 
 
 cdef bint _ascending(const int32_t *columns, int64_t n) noexcept nogil:
@@ -122,9 +114,9 @@ cdef bint _ascending(const int32_t *columns, int64_t n) noexcept nogil:
     return not bad
 
 
-cdef Fault _check_csr(
-    const real *data, const int32_t *indices, const int64_t *indptr,  # in
-    int64_t n_rows, int64_t n_features, int64_t n_stored, bint nan,
+cdef Fault _check_columns(
+    const int32_t *indices, const int64_t *indptr,  # in
+    int64_t n_rows, int64_t n_features, int64_t n_stored,
     int64_t *row, int64_t *where, bint *canonical,  # out: the place of a fault; sorted rows
 ) noexcept nogil:
     cdef int64_t first, stop, i
@@ -150,10 +142,19 @@ cdef Fault _check_csr(
         elif indices[first] < 0 or indices[stop - 1] >= n_features:
             where[0] = first if indices[first] < 0 else stop - 1
             return Fault.COLUMN
-        if not _accepted(data + first, stop - first, nan):
-            where[0] = first + _first_refused(data + first, stop - first, nan)
-            return Fault.NOT_FINITE
     return Fault.NONE
+
+
+cdef int64_t _row_of(const int64_t *indptr, int64_t n_rows, int64_t where) noexcept nogil:
+    """The row of a stored value."""
+    cdef int64_t low = 0, high = n_rows, middle
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        if indptr[middle] <= where:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def csr_rows(
@@ -189,10 +190,11 @@ def csr_rows(
 
     Notes
     -----
-    O(n_rows + n_stored), one pass, no allocation.
+    O(n_rows + n_stored); columns and values are read once, and nothing is allocated.
     """
     cdef int64_t n_stored = data.shape[0], n_rows = indptr.shape[0] - 1, row = 0, where = 0
     cdef bint canonical = True
+    cdef rc_reading reading = rc_reading(0, 0)
     cdef Fault fault
     cdef const real *values = &data[0] if n_stored else NULL
     # Without columns a row would be dense: a matrix that stores nothing has an address, too.
@@ -205,10 +207,11 @@ def csr_rows(
             "they must match"
         )
     with nogil:
-        fault = _check_csr(
-            values, columns, &indptr[0], n_rows, n_features, n_stored, nan, &row, &where,
-            &canonical,
+        fault = _check_columns(
+            columns, &indptr[0], n_rows, n_features, n_stored, &row, &where, &canonical
         )
+        if fault == Fault.NONE:
+            _read(values, indptr[n_rows], &reading)
     if fault == Fault.INDPTR_START:
         raise ValueError(f"{name}.indptr must start at 0, found {indptr[0]}")
     elif fault == Fault.INDPTR_DECREASES:
@@ -225,9 +228,12 @@ def csr_rows(
             f"{name} has column index {indices[where]} in row {row}; accepted are 0 to "
             f"{n_features - 1}"
         )
-    elif fault == Fault.NOT_FINITE:
+    if not _accepted(&reading, nan):
+        where = _first_refused(values, n_stored, nan)
+        row = _row_of(&indptr[0], n_rows, where)
         raise ValueError(_not_finite_message(name, values[where], row, indices[where]))
     cdef Rows rows = _new_rows((data.base, indices.base, indptr.base))
+    rows.largest, rows.squares = reading.largest, reading.squares
     rows.view.data = values
     rows.view.indices = columns
     rows.view.indptr = &indptr[0]
@@ -266,6 +272,7 @@ def dense_rows(const real[:, :] X not None, str name not None, bint nan=False):
     O(n_rows * n_features), one pass, no allocation.
     """
     cdef int64_t n_rows = X.shape[0], n_features = X.shape[1], i = 0
+    cdef rc_reading reading = rc_reading(0, 0)
     cdef const real *values = &X[0, 0] if n_rows and n_features else NULL
     cdef int64_t stride = X.strides[0] // <int64_t> sizeof(real) if values != NULL else 0
     if values != NULL and (
@@ -273,13 +280,20 @@ def dense_rows(const real[:, :] X not None, str name not None, bint nan=False):
     ):
         raise ValueError(f"{name} must have contiguous rows")
     with nogil:
-        while i < n_rows and _accepted(values + i * stride, n_features, nan):
-            i += 1
-    cdef int64_t column
-    if i < n_rows:
-        column = _first_refused(values + i * stride, n_features, nan)
+        if stride == n_features:
+            _read(values, n_rows * n_features, &reading)
+        elif values != NULL:
+            for i in range(n_rows):
+                _read(values + i * stride, n_features, &reading)
+    cdef int64_t column = 0
+    if not _accepted(&reading, nan):
+        for i in range(n_rows):
+            column = _first_refused(values + i * stride, n_features, nan)
+            if column < n_features:
+                break
         raise ValueError(_not_finite_message(name, values[i * stride + column], i, column))
     cdef Rows rows = _new_rows((X.base,))
+    rows.largest, rows.squares = reading.largest, reading.squares
     rows.view.data = values
     rows.view.stride = stride
     rows.view.n_rows = n_rows

@@ -1,7 +1,10 @@
-"""Survey of rows in a first pass: maximum magnitudes of features, and a sum of squares."""
+"""Survey of rows: maximum magnitudes of features, a sum of squares, and features on one scale."""
 
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from rankcore._ext._checked cimport checked_rows
+from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
 
 ctypedef fused real:
     float
@@ -109,3 +112,64 @@ def sum_squares(const real[::1] values not None, double factor):
         with nogil:
             total = _squares(&values[0], n, factor)
     return total
+
+
+cdef int64_t _reach(
+    const rc_rows *X, double least, uint8_t *found, int64_t *nonzero
+) noexcept nogil:
+    # How many columns reach a size, at most one more than half of all.
+    cdef int64_t i, k, column, reached = 0, enough = X.n_features // 2 + 1
+    cdef double size
+    cdef rc_row x
+    nonzero[0] = 0
+    for i in range(X.n_rows):
+        x = rc_rows_get(X, i)
+        for k in range(x.n):
+            column = k if x.indices == NULL else x.indices[k]
+            if found[column] == 2:
+                continue
+            if x.dtype == RC_FLOAT32:
+                size = fabs((<const float *> x.data)[k])
+            else:
+                size = fabs((<const double *> x.data)[k])
+            if size > 0 and found[column] == 0:
+                found[column] = 1
+                nonzero[0] += 1
+            if size > 0 and size >= least:
+                found[column] = 2
+                reached += 1
+        if reached >= enough:
+            break
+    return reached
+
+
+def most_reach(object rows not None, double least, uint8_t[::1] found not None):
+    """Whether more than half of the columns that are not all 0 reach a magnitude.
+
+    Parameters
+    ----------
+    rows : Rows
+        Finite.
+    least : float
+        The magnitude.
+    found : uint8 array of zeros, shape (n_features,)
+        Overwritten.
+
+    Returns
+    -------
+    bool
+        True if all columns are 0.
+
+    Notes
+    -----
+    O(n_values), but rows are read only until more than half of all columns reach it.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t reached, nonzero = 0
+    if found.shape[0] != X.n_features:
+        raise ValueError(f"found has {found.shape[0]} entries; there are {X.n_features} features")
+    if X.n_features == 0:
+        return True
+    with nogil:
+        reached = _reach(X, least, &found[0], &nonzero)
+    return 2 * reached > nonzero or nonzero == 0

@@ -314,11 +314,7 @@ def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
             f"{learner}(classes=[{', '.join(map(repr, shown))}{more}]), which has them in "
             "alphabetical order: put them into that of the ranks"
         )
-    classes = np.unique(labels[:LABEL_BLOCK])
-    for start in range(LABEL_BLOCK, labels.size, LABEL_BLOCK):
-        block = np.unique(labels[start : start + LABEL_BLOCK])
-        if block.size > classes.size or not np.isin(block, classes, assume_unique=True).all():
-            classes = np.union1d(classes, block)
+    classes = _distinct(labels)
     if classes.size < 2:
         raise ValueError(
             f"y has only one class, {classes[0].item()!r}; ordinal learning needs two or more. "
@@ -334,10 +330,43 @@ def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
     return classes
 
 
+def _distinct(labels: np.ndarray) -> np.ndarray:
+    """The distinct labels, ascending."""
+    low, n_between = _span(labels)
+    if n_between:
+        counts = np.zeros(n_between, dtype=np.int64)
+        for start in range(0, labels.size, LABEL_BLOCK):
+            block = labels[start : start + LABEL_BLOCK].astype(np.int64)
+            counts += np.bincount(block - low, minlength=n_between)
+        return (np.flatnonzero(counts) + low).astype(labels.dtype)
+    classes = np.unique(labels[:LABEL_BLOCK])
+    for start in range(LABEL_BLOCK, labels.size, LABEL_BLOCK):
+        block = np.unique(labels[start : start + LABEL_BLOCK])
+        if block.size > classes.size or not np.isin(block, classes, assume_unique=True).all():
+            classes = np.union1d(classes, block)
+    return classes
+
+
+def _span(labels: np.ndarray) -> tuple[int, int]:
+    """The least of some integers, and how many there are from it to the largest.
+
+    The latter is 0 unless a table of them is worth its while.
+    """
+    if not _fits_int64(labels) or not labels.size:
+        return 0, 0
+    low, high = int(labels.min()), int(labels.max())
+    return (low, high - low + 1) if high - low < LABEL_BLOCK else (0, 0)
+
+
+def _fits_int64(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "bi" or (labels.dtype.kind == "u" and labels.dtype.itemsize < 8)
+
+
 def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Ranks 0 .. k - 1 of labels, by their place in ``classes``, which may be in any order.
 
-    O(n log k) time; the result is the only memory that grows with n.
+    O(n) time for integers close to each other, else O(n log k); the result is the only memory that
+    grows with n.
     """
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
         words = classes.dtype.kind in "US"
@@ -345,14 +374,23 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
             f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
             + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
         )
-    sorter = None if (classes[:-1] < classes[1:]).all() else np.argsort(classes)
+    low, n_between = _span(classes)
+    if 0 < n_between <= labels.size and _fits_int64(labels):
+        rank_of = np.full(n_between, -1, dtype=np.int32)
+        rank_of[classes.astype(np.int64) - low] = np.arange(classes.size)
+    else:
+        rank_of, sorter = None, np.argsort(classes)
     ranks = np.empty(labels.size, dtype=np.int32)
     for start in range(0, labels.size, LABEL_BLOCK):
         block = labels[start : start + LABEL_BLOCK]
-        place = np.searchsorted(classes, block, sorter=sorter)
-        found = np.minimum(place, classes.size - 1)
-        found = found if sorter is None else sorter[found]
-        unknown = classes[found] != block
+        if rank_of is not None:
+            place = block.astype(np.int64) - low
+            found = rank_of.take(place, mode="clip")
+            unknown = (found < 0) | (place < 0) | (place >= n_between)
+        else:
+            place = np.searchsorted(classes, block, sorter=sorter)
+            found = sorter[np.minimum(place, classes.size - 1)].astype(np.int32)
+            unknown = classes[found] != block
         if unknown.any():
             where = int(unknown.argmax())
             raise ValueError(

@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.scales import largest_column, mean_square_length, rows_differ, sizes_differ
 from rankcore._ext.rows import Rows
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of all rows, from one reading.
+    """Facts of all rows on disk, from one reading.
 
     Attributes
     ----------
     n_rows, n_features, n_values : int
         Shape, and how many values are stored.
     labels : ndarray, shape (n_labels,)
-        The distinct labels of files, ascending; int64 if all are whole numbers. Empty for rows in
-        memory, whose labels may be of any type.
+        The distinct labels, ascending; int64 if all are whole numbers.
     counts : ndarray of int64, shape (n_labels,)
         Rows of each label.
     mean_square : float
@@ -101,11 +101,9 @@ class Source(ABC):
     kept : bool
         Whether all rows are one window, which stays in memory.
     n_features : int or None
-        None if only `facts` can say.
+        None if only the facts of files can say.
     size : int
         Bytes that a pass reads, for progress.
-    surveyed : bool
-        Whether `facts` costs nothing.
     given : object
         The ``X`` of ``fit``, which may name the features.
     """
@@ -113,12 +111,7 @@ class Source(ABC):
     kept: bool
     n_features: int | None
     size: int
-    surveyed: bool
     given: Any
-
-    @abstractmethod
-    def facts(self) -> Facts:
-        """Facts of all rows, which are read at most once for it."""
 
     @abstractmethod
     def windows(
@@ -128,6 +121,14 @@ class Source(ABC):
 
         ``order`` is (seed, epoch) of an order of blocks, or None for that of the file.
         """
+
+    @abstractmethod
+    def mean_square(self) -> float:
+        """The power of two nearest to the mean squared length of the rows."""
+
+    @abstractmethod
+    def largest_of_unequal(self) -> int | None:
+        """The feature of the maximum magnitude if features differ by orders; None otherwise."""
 
     def seed(self, generator: np.random.Generator) -> int:
         """The seed of the order of all passes; rows in memory need none."""
@@ -151,7 +152,7 @@ class MemoryRows(Source):
         Other fields of `Window`.
     """
 
-    kept, size, surveyed = True, 0, True
+    kept, size = True, 0
 
     def __init__(
         self,
@@ -165,15 +166,15 @@ class MemoryRows(Source):
         self.given = given
         self.n_features = rows.n_features if n_features is None else n_features
         self.window = Window(rows, labels, queries, 0, 0, **more)
-        self._facts: Facts | None = None
 
-    def facts(self) -> Facts:
-        """As `Source.facts`."""
-        if self._facts is None:
-            from rankcore._core.survey import facts_of
+    def mean_square(self) -> float:
+        """As `Source.mean_square`."""
+        return mean_square_length(self.window.rows)
 
-            self._facts = facts_of(self.window.rows, self.window.queries is not None)
-        return self._facts
+    def largest_of_unequal(self) -> int | None:
+        """As `Source.largest_of_unequal`."""
+        rows = self.window.rows
+        return largest_column(rows) if rows_differ(rows) else None
 
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int
@@ -190,12 +191,28 @@ class RowBlocks(Source):
     dtype : dtype
         float32 or float64.
     feature_names : ndarray of str, shape (n_features,), or None
+    surveyed : bool
+        Whether `facts` costs nothing.
     """
 
     kept = False
     dtype: np.dtype[Any]
     feature_names: NDArray[Any] | None = None
+    surveyed: bool
     _facts: Facts | None
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """Facts of all rows, which are read at most once for it."""
+
+    def mean_square(self) -> float:
+        """As `Source.mean_square`."""
+        return self.facts().mean_square
+
+    def largest_of_unequal(self) -> int | None:
+        """As `Source.largest_of_unequal`."""
+        sizes = self.facts().magnitudes
+        return int(sizes.argmax()) if sizes_differ(sizes) else None
 
     @property
     def given(self) -> Any:

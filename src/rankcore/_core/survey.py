@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import power_of_two
+from rankcore._core.scales import LEAST_SHIFT
 from rankcore._core.sources import Facts
-from rankcore._ext.rows import Rows
 from rankcore._ext.survey import raise_sizes, sum_squares
-
-# 2 ** -LEAST_SHIFT and its products with what float64 has are float64.
-LEAST_SHIFT = -1000
 
 
 class Surveyor:
@@ -34,11 +31,6 @@ class Surveyor:
         self._sizes = np.zeros(n_features or 1)
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
-    @property
-    def squares(self) -> tuple[float, int]:
-        """The sum of the squares of all values: the first times 4 to the power of the second."""
-        return self._square, self._shift
-
     def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
         """Add the labels and the stored values of some rows."""
         found, counts = np.unique(labels, return_counts=True)
@@ -55,24 +47,6 @@ class Surveyor:
             grown[: self._sizes.size] = self._sizes
             self._sizes = grown
         self._add_squares(values, raise_sizes(columns, values, self._sizes))
-
-    def add_rows(self, rows: Rows) -> None:
-        """Read rows in memory, but not their labels."""
-        self._n_rows, self._n_columns = self._n_rows + rows.n_rows, rows.n_features
-        self._n_values += rows.n_values
-        if len(rows.arrays) == 1:
-            values = rows.arrays[0]
-            sizes = np.maximum(values.max(axis=0), -values.min(axis=0))
-            np.maximum(self._sizes, sizes, out=self._sizes)
-            n_each = max(1, 2**16 // rows.n_features)
-            for first in range(0, rows.n_rows, n_each):  # rows may be apart in memory
-                block = np.ascontiguousarray(values[first : first + n_each]).reshape(-1)
-                self._add_squares(block, float(sizes.max()))
-            return
-        data, indices, starts = rows.arrays
-        stored = slice(int(starts[0]), int(starts[-1]))
-        greatest = raise_sizes(indices[stored], data[stored], self._sizes)
-        self._add_squares(data[stored], greatest)
 
     def _add_squares(self, values: NDArray[Any], greatest: float) -> None:
         """Add the squares of values of this maximum magnitude."""
@@ -104,10 +78,3 @@ class Surveyor:
             sizes,
             in_queries,
         )
-
-
-def facts_of(rows: Rows, in_queries: bool) -> Facts:
-    """Facts of rows in memory."""
-    surveyor = Surveyor(rows.n_features)
-    surveyor.add_rows(rows)
-    return surveyor.finish(in_queries, "X")

@@ -26,7 +26,13 @@ from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._training import OnlineLearner
-from rankcore.ordinal._weights import Examples, Visits, WeightFacts, weights_of_classes
+from rankcore.ordinal._weights import (
+    Examples,
+    Visits,
+    WeightFacts,
+    rows_together,
+    weights_of_classes,
+)
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
 from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
@@ -222,8 +228,9 @@ def begin_visits(
     """The order of visits before the first pass; errors name the shard, if it has a number."""
     of_rows = None if weights is None else weights.of(shard)
     visits, _ = model._split_weights(of_rows)
+    n_together = rows_together(as_rows(shard.X), shard.y) if model.shuffle else 1
     try:
-        return Visits(shard.y.size, visits, model.shuffle, deepcopy(generator), in_part=True)
+        return Visits(shard.y.size, visits, model.shuffle, deepcopy(generator), True, n_together)
     except ValueError as error:
         if number is None:
             raise

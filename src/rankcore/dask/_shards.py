@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_labels, as_rows
 from rankcore._core.numbers import as_vector, extremes
 from rankcore._core.queries import group_rows, kind_of_ids
-from rankcore._core.survey import Surveyor
+from rankcore._core.scales import square_lengths
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
@@ -321,15 +321,12 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
             lightest, heaviest = extremes(shard.weights)
     except (ValueError, TypeError) as error:
         raise ValueError(f"shard {number}: {error}") from error
-    surveyor = Surveyor(rows.n_features)
-    if lengths:
-        surveyor.add_rows(rows)
     return Finding(
         rows.n_rows,
         rows.n_features,
         labels,
         counts,
-        surveyor.squares,
+        square_lengths(rows) if lengths else (0.0, 0),
         queries,
         sum(array.nbytes for array in rows.arrays),
         heaviest,

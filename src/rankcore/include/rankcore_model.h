@@ -349,6 +349,11 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
         return RC_MODEL_ROWS;
     if ((model->center || model->shift) && X->indices)
         return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */
+    if (model->form == RC_MODEL_TREES && scores && !X->indices && !model->scales && !ranks &&
+        !probabilities) {
+        rc_trees_scores(&model->trees, X, scores);
+        return RC_MODEL_OK;
+    }
     for (i = 0; i < X->n_rows; i++) {
         rc_row x;
         int32_t rank;

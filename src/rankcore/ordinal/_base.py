@@ -20,6 +20,7 @@ from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
 from rankcore._core.model_spec import Field, ModelSpec, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import option
+from rankcore._core.scales import mean_square_length
 from rankcore._core.sources import RowBlocks, Window, as_source
 from rankcore._core.state import (
     OnlineState,
@@ -28,7 +29,6 @@ from rankcore._core.state import (
     described,
     restored_state,
 )
-from rankcore._core.survey import facts_of
 from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
@@ -207,7 +207,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
 
     def _mean_square(self, state: OnlineState, rows: Rows) -> float:
         """Square of the automatic scale, by the first rows."""
-        return facts_of(rows, in_queries=False).mean_square
+        return mean_square_length(rows)
 
     def _check_weighable(self) -> None:
         """Raise if weights would have no meaning with these parameters."""

@@ -10,14 +10,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.inputs import as_labels, encode
 from rankcore._core.params import as_generator
-from rankcore._core.scales import warn_of_sizes
-from rankcore._core.sources import Facts, MemoryRows, Source, Window
+from rankcore._core.scales import warn_of_scales
+from rankcore._core.sources import Facts, MemoryRows, RowBlocks, Source, Window
 from rankcore._core.state import OnlineState
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
 from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
-from rankcore.ordinal._weights import Examples, Visits, class_weights, row_weights
+from rankcore.ordinal._weights import (
+    Examples,
+    Visits,
+    class_weights,
+    row_weights,
+    rows_together,
+)
 
 # Passes in a row that may fail to improve by `tol` before a fit stops.
 PATIENCE = 5
@@ -43,15 +49,16 @@ class OnlineLearner(Learner):
         self, model: Any, source: Source, classes: NDArray[Any] | None, resumed: Any = None
     ) -> None:
         self.n_iterations, self.shuffle = int(model.max_iter), bool(model.shuffle)
-        facts = self._facts(model, source, classes)
+        facts = self._facts(model, source, classes) if isinstance(source, RowBlocks) else None
         self._of_rows: NDArray[Any] | None = None
         self._of_classes: NDArray[Any] | None = None
         if isinstance(source, MemoryRows):
             self._ranks, self.classes = first_ranks(source.window, classes, type(model).__name__)
         else:
             self.classes = _classes(classes, facts, type(model).__name__)
-        if facts is not None:
-            warn_of_sizes(facts.magnitudes, type(model).__name__)
+        known = source.kept or facts is not None
+        if known:
+            warn_of_scales(source.largest_of_unequal(), type(model).__name__)
         self._weigh(model, source, facts)
         self.generator = as_generator(model.random_state)
         self.seed = source.seed(self.generator)
@@ -62,13 +69,13 @@ class OnlineLearner(Learner):
         else:
             state = resumed._state
             _check_resumed(resumed, self.classes, n_features)
-        if facts is not None and model._in_windows:
-            fix_scale(state, model._lengths, lambda: facts.mean_square)
+        if known and model._in_windows:
+            fix_scale(state, model._lengths, source.mean_square)
         self.fitted = model._shadow(source.given, self.classes, state, n_features)
         self._visits: Visits | None = None
 
     @staticmethod
-    def _facts(model: Any, source: Source, classes: Any) -> Facts | None:
+    def _facts(model: Any, source: RowBlocks, classes: Any) -> Facts | None:
         # Not "if it is known": the same arguments are to give the same model.
         wanted = classes is None or source.n_features is None or model.class_weight is not None
         return source.facts() if wanted or source.surveyed else None
@@ -116,7 +123,10 @@ class OnlineLearner(Learner):
         order = None
         if self.shuffle or visits is not None:
             if self._visits is None or not kept:
-                self._visits = Visits(rows.n_rows, visits, self.shuffle, generator, not kept)
+                n_together = rows_together(rows, ranks)
+                self._visits = Visits(
+                    rows.n_rows, visits, self.shuffle, generator, not kept, n_together
+                )
             order = self._visits.next()
         examples = Examples(rows, ranks, order, steps)
         if examples.n_visits:

@@ -14,6 +14,12 @@ from rankcore._ext.rows import Rows
 
 # Visits that weights may require, per row on average.
 MOST_VISITS = 1000
+# Rows that are larger are read from memory in each pass: several rows next to each other take half
+# the time of as many from here and there.
+CACHED_BYTES = 2**25
+TOGETHER = 32
+# Rows whose labels are compared with those of their neighbours.
+NEIGHBOURS = 10_000
 
 
 def check_class_weight(value: Any, name: str) -> None:
@@ -174,6 +180,22 @@ class Examples:
         return self.rows.n_rows if self.order is None else self.order.size
 
 
+def rows_together(rows: Rows, labels: np.ndarray) -> int:
+    """Rows next to each other that a shuffled pass visits together, see `Visits`.
+
+    One where all rows stay in the caches of a processor, or where neighbours have the same label,
+    so that the model would forget the others.
+    """
+    n = labels.size
+    if sum(array.nbytes for array in rows.arrays) < CACHED_BYTES or n < 2:
+        return 1
+    sample = np.arange(0, n - 1, -(-n // NEIGHBOURS))
+    counts = np.unique(labels[sample], return_counts=True)[1]
+    of_random = float((counts / sample.size) @ (counts / sample.size))
+    alike = float(np.mean(labels[sample] == labels[sample + 1]))
+    return TOGETHER if alike < (1 + of_random) / 2 else 1
+
+
 class Visits:
     """The rows that each pass visits, in their order.
 
@@ -186,6 +208,9 @@ class Visits:
     generator : numpy Generator
     in_part : bool
         Whether these are some of the rows of a stream, of which none may be visited.
+    n_together : int
+        Rows next to each other that a shuffled pass visits together, in a random order; only of
+        rows that are visited once.
     """
 
     def __init__(
@@ -195,8 +220,9 @@ class Visits:
         shuffle: bool,
         generator: np.random.Generator,
         in_part: bool = False,
+        n_together: int = 1,
     ) -> None:
-        self._in_part = in_part
+        self._in_part, self._n_together = in_part, n_together
         self._n, self._weights, self._shuffle = n_rows, weights, shuffle
         self._generator = generator
         if weights is not None:
@@ -209,7 +235,7 @@ class Visits:
                     "them"
                 )
         self._order: np.ndarray | None = None
-        if weights is not None or shuffle:
+        if weights is not None or (shuffle and n_together == 1):
             self._order = self._drawn()
 
     def _drawn(self) -> np.ndarray:
@@ -232,10 +258,21 @@ class Visits:
         """The rows of the next pass; None for all of them as they come."""
         if self._weights is not None and (self._weights % 1).any():
             self._order = self._drawn()
+        if self._shuffle and self._weights is None and self._n_together > 1:
+            return self._in_blocks()
         if self._shuffle:
             assert self._order is not None
             self._generator.shuffle(self._order)
         return self._order
+
+    def _in_blocks(self) -> np.ndarray:
+        """Blocks in a random order, their rows in another, from a random row on."""
+        size, n = self._n_together, self._n
+        phase = int(self._generator.integers(size))
+        starts = np.arange(phase - size, n, size, dtype=np.int64)
+        self._generator.shuffle(starts)
+        rows = starts[:, None] + self._generator.permutation(size)
+        return rows[(rows >= 0) & (rows < n)].astype(np.int32)
 
 
 def as_steps(weights: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore._core.scales import warn_of_sizes
-from rankcore._core.sources import Source, Window
+from rankcore._core.scales import warn_of_scales
+from rankcore._core.sources import RowBlocks, Source, Window
 from rankcore._core.training import Learner
 from rankcore.ranking._pairs import Pairing, check_useful
 from rankcore.ranking._perceptron_pass import run_pass
@@ -38,11 +38,12 @@ class PairwiseLearner(Learner):
         self, model: Any, source: Source, held_out: tuple[Any, ...], resumed: Any = None
     ) -> None:
         self.n_iterations, self.shuffle = int(model.max_iter), bool(model.shuffle)
-        facts = source.facts() if source.n_features is None or source.surveyed else None
-        n_features = source.n_features if facts is None else facts.n_features
+        n_features, known = source.n_features, source.kept
+        if isinstance(source, RowBlocks) and (n_features is None or source.surveyed):
+            n_features, known = source.facts().n_features, True
         assert n_features is not None
-        if facts is not None:
-            warn_of_sizes(facts.magnitudes, type(model).__name__)
+        if known:
+            warn_of_scales(source.largest_of_unequal(), type(model).__name__)
         largest, in_queries = 0, True
         self._pairing: Pairing | None = None
         self._data: Any = None
