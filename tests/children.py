@@ -9,11 +9,13 @@ import os
 import sys
 
 IMPORTED = [
+    "rankcore.cli.app",  # where its packages are installed
     "rankcore.datasets",
     "rankcore.exporters.exporting",
     "rankcore.io.model_file",
     "rankcore.ordinal.prank",
     "rankcore.ordinal.voted",
+    "rankcore.preference",
 ]
 
 

@@ -273,6 +273,7 @@ class Interrupted:
                 assert not hasattr(model, "_state")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["text", "cache"])
 @pytest.mark.parametrize("seconds", [0.0, 0.002, 1e9])
 @pytest.mark.parametrize("name", [*ORDINAL, *PAIRWISE])

@@ -360,7 +360,7 @@ def test_make_bipartite_has_the_shape_and_the_share_it_says():
     assert 15 < X.nnz / 400 < 25
     assert np.bincount(y).tolist() == [320, 80]
     # With little noise the label is a linear function of the row.
-    X, y = rc.datasets.make_bipartite(2000, 20, noise=0.01, n_informative=4, random_state=0)
+    X, y = rc.datasets.make_bipartite(600, 20, noise=0.01, n_informative=4, random_state=0)
     ranker = rc.PairwisePerceptron(random_state=0).fit(X, y)
     assert rc.metrics.auc_score(y, ranker.predict(X)) > 0.95
     one, same, other = (

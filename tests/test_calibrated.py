@@ -201,6 +201,7 @@ LEARNERS = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("method", ["cumulative", "isotonic"])
 @pytest.mark.parametrize("k", [2, 4])

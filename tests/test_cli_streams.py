@@ -208,7 +208,7 @@ def interrupted_after_a_pass(*args):
 )
 def test_interrupted_and_resumed(more, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    X, y = make_ordinal(20_000, 40, mean_nnz=30, random_state=0)
+    X, y = make_ordinal(8_000, 40, mean_nnz=30, random_state=0)
     dump_letor(X, y, tmp_path / "rows.txt")
     dump_letor(X[:300], y[:300], tmp_path / "valid.txt")
     command = ["train", tmp_path / "rows.txt", "--model", "oap-bpm", "--epochs", "8"]

@@ -40,8 +40,7 @@ DEFAULTS = [
     rc.KernelCuSumRank(),
     rc.KernelOAPBPM(),
 ]
-LEARNERS = [
-    *DEFAULTS,
+VARIANTS = [
     rc.PRank.published(),
     rc.PRank(max_iter=3, tie="strict", tol=1e-3),
     rc.CuSumRank.published(),
@@ -102,9 +101,15 @@ def differences(estimator):
     return DIFFERENCES | dict.fromkeys(more, rough)
 
 
-@parametrize_with_checks([*LEARNERS, *CALIBRATED], expected_failed_checks=differences)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(DEFAULTS, expected_failed_checks=differences)
 def test_scikit_learn_checks(estimator, check):
+    run_check(estimator, check)
+
+
+@pytest.mark.sampled(1)
+@parametrize_with_checks([*VARIANTS, *CALIBRATED], expected_failed_checks=differences)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks_of_variants(estimator, check):
     run_check(estimator, check)
 
 
@@ -402,7 +407,7 @@ def test_not_fitted():
         assert not hasattr(rc.PRank.published(), name)
 
 
-EVERY = [*LEARNERS, rc.VotedPRank.published(), rc.OAPVoting(tau=0.5)]
+EVERY = [*DEFAULTS, *VARIANTS, rc.VotedPRank.published(), rc.OAPVoting(tau=0.5)]
 
 
 def known(model):

@@ -91,6 +91,7 @@ def test_every_learner_in_every_format(tmp_path, capsys, learner, target):
         assert found is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("front", FRONTS)
 @pytest.mark.parametrize(
     "learner",

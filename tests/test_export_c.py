@@ -49,6 +49,7 @@ class Exported:
         return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 def test_dense_and_sparse_rows(tmp_path, learner, form):

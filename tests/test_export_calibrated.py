@@ -95,6 +95,7 @@ def plainly(model, scores):
     return -np.diff(above, axis=1)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("front", [None, MinMaxScaler()], ids=str)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("inside", INSIDE)

@@ -108,6 +108,7 @@ def test_the_exponential_is_right_to_its_last_bits():
 # ------------------------------------------------------------------------ parity
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("tie", ["crammer", "strict"])
 @form
@@ -137,6 +138,7 @@ def test_prank_is_the_plain_one(kernel, tie, form):
     assert_allclose(mean.project(form(X[:20])), scores, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 @pytest.mark.parametrize("update", ["perceptron", "pa", "pa1", "pa2"])
 @pytest.mark.parametrize("margin", [0.0, 0.7])
@@ -255,6 +257,7 @@ def test_twins_on_integers_with_ties(problem, twin):
 # ------------------------------------------------------------------------ blocks and streams
 
 
+@pytest.mark.sampled(1)
 @every
 @pytest.mark.parametrize("form", [FORMS["dense64"], FORMS["csr64"]], ids=["dense", "csr"])
 def test_blocks_and_chunks_do_not_change_a_bit(learner, form, monkeypatch):

@@ -138,6 +138,7 @@ def pairs():
             yield pytest.param(learner, wrapper, k, id=f"{type(learner).__name__}-{wrapper}-{k}")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("learner", "wrapper", "k"), [*pairs()])
 @pytest.mark.filterwarnings("ignore::UserWarning:sklearn")
 def test_wrapped_learners_beat_the_constant(learner, wrapper, k):
@@ -166,6 +167,7 @@ SCORERS = {
 }
 
 
+@pytest.mark.sampled(1)
 @every
 @pytest.mark.parametrize("k", [2, 4])
 def test_scorers_of_scikit_learn(learner, k):
@@ -315,6 +317,7 @@ def random_order(y, qid):
     return rc.metrics.ndcg_score(y, np.random.default_rng(5).random(y.size), qid=qid, k=10)
 
 
+@pytest.mark.sampled(1)
 @rankers
 @pytest.mark.parametrize("piped", [False, True], ids=["alone", "piped"])
 def test_searches_over_rankers(ranker, piped):

@@ -26,12 +26,11 @@ TIES = (
     "of stumps that are equally good, as there are in 15 rows of 30 features, rounding takes one, "
     "and weights round otherwise than repeated rows"
 )
-LEARNERS = [
-    rc.PairwisePerceptron(),
+DEFAULTS = [rc.PairwisePerceptron(), rc.RankBoost(20)]
+VARIANTS = [
     rc.PairwisePerceptron("committee", margin=0.0, shuffle=False, solver="plain"),
     rc.PairwisePerceptron("pocket", balance=None, count="query", solver="lazy"),
     rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=30, solver="gram"),
-    rc.RankBoost(20),
     # Pairs are counted for smoothing="auto": repeating a row is not the same as its weight then.
     rc.RankBoost(10, step="discrete", select="normalizer", max_bins=None, smoothing=0.01),
     rc.BipartiteRankBoost(20, balance=None, smoothing=0.01),
@@ -48,7 +47,14 @@ def differences(estimator):
     return DIFFERENCES | (BY_RANK if estimator.combine == "rank" else {})
 
 
-@parametrize_with_checks(LEARNERS, expected_failed_checks=differences)
+@parametrize_with_checks(DEFAULTS, expected_failed_checks=differences)
 @pytest.mark.filterwarnings("error")
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.sampled(1)
+@parametrize_with_checks(VARIANTS, expected_failed_checks=differences)
+@pytest.mark.filterwarnings("error")
+def test_scikit_learn_checks_of_variants(estimator, check):
     check(estimator)

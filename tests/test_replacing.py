@@ -1,10 +1,7 @@
 """How files appear: whole or not at all, with links, modes, kills, full disks and other writers."""
 
 import os
-import signal
 import stat
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -150,14 +147,16 @@ def test_a_full_disk_is_an_error_that_names_the_file(way, tmp_path):
     assert way == "cache" or path.read_text() == "older"
 
 
-def limited(size):
-    """Let no file of this process grow beyond a size, which is how a full disk looks."""
-    import resource
-
+COMMAND = """
+import os, resource, signal, sys
+folder, size, *sys.argv[1:] = sys.argv[1:]
+os.chdir(folder)
+if size:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
+from rankcore.cli.app import main
+sys.exit(main())
+"""
 COMMANDS = {
     "trials": ["tune", "rows.txt", "-o", "new", "--minutes", 0.001, "--folds", 2, "--trials"],
     "plot": ["explain", "model", "rows.txt", "--plot"],
@@ -179,24 +178,15 @@ def test_a_full_disk_leaves_the_older_file_of_a_command(option, tmp_path):
     def written(size):
         path.write_text("older")
         path.chmod(0o600)
-        return subprocess.run(
-            [sys.executable, "-m", "rankcore", *map(str, [*COMMANDS[option], path])],
-            preexec_fn=None if size is None else lambda: limited(size),
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        return run(COMMAND, tmp_path, size, *COMMANDS[option], path)
 
-    done = written(30)
-    assert done.returncode == 1
-    assert "File too large" in done.stderr
-    assert "older.png" in done.stderr
+    status, output = written(30)
+    assert status == 1
+    assert b"File too large" in output
+    assert b"older.png" in output
     assert path.read_text() == "older"
-    done = written(None)
-    assert done.returncode == 0, done.stderr
+    status, output = written("")
+    assert status == 0, output
     assert path.read_text(errors="replace") != "older"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert os.listdir(path.parent) == ["older.png"]

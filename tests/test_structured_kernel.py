@@ -38,6 +38,7 @@ from structured_problems import UPDATES
 # -------------------------------------------------------------------- parity
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("update", UPDATES)
@@ -137,6 +138,7 @@ RULES = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("name", ["classes", "sentences"])
 def test_dual_learners_decide_as_their_linear_twins(name, rule):
@@ -224,6 +226,7 @@ def test_strict_kernel_prank_is_a_case_of_it(problem, average):
 # -------------------------------------------------------------------- budgets
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("epochs", [1, 3])
@@ -254,6 +257,7 @@ def test_budgets_are_the_plain_ones(name, policy, epochs):
     assert_allclose(model.coef_, expected["w_mean"], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_a_budget_that_is_never_reached_changes_nothing(policy, epochs):
@@ -306,6 +310,7 @@ LEARNERS = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("params", LEARNERS, ids=str)
 @pytest.mark.parametrize("form", ["dense64", "csr32"])
 def test_blocks_and_chunks_do_not_change_a_bit(params, form, monkeypatch):

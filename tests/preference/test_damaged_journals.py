@@ -4,13 +4,12 @@ import random
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import numpy as np
 import pytest
 
+from children import run
 from rankcore.preference import Journal, PreferenceRanker
 
 ITEMS = np.random.default_rng(3).permutation(30).tolist()
@@ -179,11 +178,11 @@ def test_files_that_may_not_grow(tmp_path):
     answered = []
     for size in (0, 2000, 40_000, 80_000):
         path = tmp_path / f"{size}.sqlite"
-        command = [sys.executable, "-c", LIMITED, str(path), str(size)]
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        status, output = run(LIMITED, path, size)
+        assert status == 0, output
         found = re.fullmatch(r"(\d+) the journal '.*' cannot be (opened|read|written): .*\n",
-                             run.stdout)  # fmt: skip
-        assert found, run.stdout + run.stderr
+                             output.decode())  # fmt: skip
+        assert found, output
         answered.append(int(found[1]))
         ranker = PreferenceRanker(judge, journal=path, random_state=0)
         assert ranker.rank(list(range(300))) == list(range(300))
