@@ -47,20 +47,6 @@ if TYPE_CHECKING:
     from rankcore.ranking.svm import RankSVM, RankSVMCV, ranksvm_path
     from rankcore.structured import KernelStructuredPerceptron, StructuredPerceptron
 
-_MODULES = [
-    "bounds",
-    "callbacks",
-    "dask",
-    "datasets",
-    "explain",
-    "exporters",
-    "metrics",
-    "model_selection",
-    "plotting",
-    "preference",
-    "progress",
-]
-
 __all__ = [
     "OAPBPM",
     "BipartiteRankBoost",
@@ -133,12 +119,12 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("rankcore")
-    if name in _MODULES:
-        return import_module(f"rankcore.{name}")
     if name in HOME:
         value = getattr(import_module(HOME[name]), name)
         globals()[name] = value
         return value
+    if name in __all__:
+        return import_module(f"rankcore.{name}")
     raise AttributeError(f"module 'rankcore' has no attribute {name!r}{_meant(name)}")
 
 

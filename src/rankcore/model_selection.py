@@ -19,6 +19,7 @@ from rankcore._core.inputs import n_rows_of
 from rankcore._core.params import as_generator, check_flag
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.metrics.conventions import Convention
+from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.tables import Table, fold_table
 from rankcore.ranking._queries import as_relevance, query_means, take_queries
@@ -284,15 +285,9 @@ def cross_validate_queries(
             error_score="raise",
         )
     values = np.column_stack(
-        [found[f"test_{name}"] * (1 if _grows(name) else -1) for name in names]
+        [found[f"test_{name}"] * (1 if greater_is_better(name) else -1) for name in names]
     )
     return QueryScores(names, values, found["fit_time"], list(found["estimator"]))
-
-
-def _grows(name: str) -> bool:
-    from rankcore.metrics.names import greater_is_better
-
-    return bool(greater_is_better(name))
 
 
 def cross_val_predict(

@@ -459,7 +459,7 @@ def test_one_seed_is_one_order():
         ({"progress": 3}, TypeError, "progress must be None or a function"),
         ({"key": "id"}, TypeError, "key must be None or a function"),
         ({"preference": "A"}, TypeError, "preference must be a function"),
-        ({"journal": "x", "cache": False}, ValueError, "it needs cache=True"),
+        ({"journal": "x", "cache": False}, ValueError, "it requires cache=True"),
         ({"journal": "x", "preference": Indexed(lambda i, j: i < j)}, ValueError, "a journal"),
     ],
 )

@@ -15,11 +15,7 @@ SLACK = np.float32(1e-6)
 
 def single(value: float, what: str) -> float:
     """Nearest single-precision number, as a double; raise Refused if there is none."""
-    with np.errstate(over="ignore"):
-        found = float(np.float32(value))
-    if not np.isfinite(found):
-        raise Refused(f"{what} is {value!r}, beyond the numbers of single precision")
-    return found
+    return float(singles(np.array([value]), what)[0])
 
 
 def singles(values: Floats, what: str) -> Floats:
@@ -40,21 +36,11 @@ def next_above(values: Floats) -> Floats:
 
 
 def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Thresholds that Solr's tolerance makes others, exactly.
+    """Thresholds that Solr's tolerance makes others, exactly, and a mask of where there are any.
 
-    Parameters
-    ----------
-    thresholds : ndarray of float64
-        Numbers of single precision.
-
-    Returns
-    -------
-    ndarray of float64
-        Numbers of single precision.
-    ndarray of bool
-        Where there is such a number. There may be none where the spacing of numbers a millionth
-        below is wider than at the threshold, as around zero, or where their sums with the tolerance
-        are ties, as about half of those between 2.9e-6 and 3.8e-6 are.
+    All are numbers of single precision. There may be none where the spacing of numbers a millionth
+    below is wider than at the threshold, as around zero, or where their sums with the tolerance are
+    ties, as about half of those between 2.9e-6 and 3.8e-6 are.
     """
     wanted = thresholds.astype(np.float32)
     found = (wanted - SLACK).astype(np.float32)

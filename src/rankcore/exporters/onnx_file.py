@@ -19,18 +19,9 @@ _KINDS = {"f": 11, "i": 7, "U": 8}  # TensorProto's double, int64, string
 
 
 def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> list[Path]:
-    """Write a graph from ``rows`` to ``score`` and the other outputs of `onnx_graph.build`.
+    """Write a graph from ``rows``, of this dtype, to the outputs of `onnx_graph.build`.
 
-    Parameters
-    ----------
-    described : Described
-    path : Path
-    dtype : {"float32", "float64"}
-        Of the input; all else is computed in double precision.
-
-    Returns
-    -------
-    list of Path
+    All is computed in double precision.
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64'; found {dtype!r}")
@@ -45,10 +36,7 @@ def onnx_model(described: Described, dtype: str = "float32") -> Any:
     graph, outputs = build(described, "rows")
     nodes = []
     for operator, inputs, output, domain, attributes in graph.nodes:
-        tensors = {
-            name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
-            for name, value in attributes.items()
-        }
+        tensors = _tensors(onnx, attributes)
         nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **tensors))
     found = []
     for name, tensor in outputs.items():
@@ -71,6 +59,14 @@ def onnx_model(described: Described, dtype: str = "float32") -> Any:
         helper.set_model_props(model, {"feature_names": "\n".join(described.names)})
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def _tensors(onnx: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes of an operator, arrays among them as tensors."""
+    return {
+        name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+        for name, value in attributes.items()
+    }
 
 
 def _initializer(onnx: Any, name: str, array: np.ndarray) -> Any:
@@ -174,10 +170,6 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     for name, tensor in outputs.items():
         graph.nodes.append(("Identity", [tensor], named[name].full_name, "", {}))
     for operation, inputs, result, domain, attributes in graph.nodes:
-        tensors = {
-            key: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
-            for key, value in attributes.items()
-        }
         container.add_node(
             operation,
             inputs,
@@ -185,5 +177,5 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             op_domain=domain,
             op_version=ML_OPSET if domain else OPSET,
             name=scope.get_unique_operator_name(f"rankcore_{operation}"),
-            **tensors,
+            **_tensors(onnx, attributes),
         )

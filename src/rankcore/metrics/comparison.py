@@ -111,9 +111,8 @@ class Comparison:
         ndarray, shape (n_queries,)
             ``b - a`` where both are defined, in the order of ``a``'s queries.
         """
-        c = self.contrasts[contrast]
-        a, b = paired(self.evaluations[c.a], self.evaluations[c.b], c.measure)
-        return (b - a)[~(np.isnan(a) | np.isnan(b))]
+        _, a, b = self._defined(contrast)
+        return b - a
 
     def queries(self, contrast: int = 0) -> NDArray[Any]:
         """Ids of the queries of a contrast.
@@ -127,12 +126,11 @@ class Comparison:
         ndarray, shape (n_queries,)
             In the order of `differences`.
         """
+        return self._defined(contrast)[0]
+
+    def _defined(self, contrast: int) -> tuple[NDArray[Any], Floats, Floats]:
         c = self.contrasts[contrast]
-        a, b = paired(self.evaluations[c.a], self.evaluations[c.b], c.measure)
-        there = set(self.evaluations[c.b].qid.tolist())
-        ids = self.evaluations[c.a].qid
-        both = np.array([query in there for query in ids.tolist()], dtype=bool)
-        return ids[both][~(np.isnan(a) | np.isnan(b))]
+        return defined_pairs(self.evaluations[c.a], self.evaluations[c.b], c.measure)
 
     def _table(self) -> Table:
         headings = ("measure", "a", "b", "mean a", "mean b", "b - a", self._level, "p", "Holm")
@@ -155,19 +153,12 @@ class Comparison:
 
     def _narrow_table(self) -> Table:
         """Table with two lines per contrast, which fits a terminal."""
-        headings = ("measure", "a\nb", "mean", f"b - a\n{self._level}", "p\nHolm")
+        headings = ("measure", "a\nb", "mean", f"b - a\n{self._level}", "p\nHolm", "win/tie/loss")
         rows = [
-            (
-                c.measure,
-                f"{c.a}\n{c.b}",
-                f"{c.mean_a:.4f}\n{c.mean_b:.4f}",
-                f"{c.difference:+.4f}\n[{c.low:+.4f}, {c.high:+.4f}]",
-                f"{p_text(c.p_value)}\n{p_text(c.p_holm)}",
-                f"{c.wins}/{c.ties}/{c.losses}",
-            )
-            for c in self.contrasts
+            (row[0], *("\n".join(row[i : i + 2]) for i in (1, 3, 5, 7)), row[9])
+            for row in self._table().rows
         ]
-        return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=2)
+        return Table(headings, rows, self._caption, n_names=2)
 
     @property
     def _level(self) -> str:
@@ -209,11 +200,15 @@ class Comparison:
         return pandas.DataFrame([asdict(contrast) for contrast in self.contrasts])
 
 
-def paired(a: Evaluation, b: Evaluation, measure: str) -> tuple[Floats, Floats]:
-    """Values of both systems in their common queries, in the order of the first."""
+def defined_pairs(
+    a: Evaluation, b: Evaluation, measure: str
+) -> tuple[NDArray[Any], Floats, Floats]:
+    """Queries in which both systems are defined, in the order of the first, and their values."""
     place = {query: i for i, query in enumerate(b.qid.tolist())}
     both = [(i, place[query]) for i, query in enumerate(a.qid.tolist()) if query in place]
     if not both:
         raise ValueError("the systems have no query in common")
     first, second = np.array(both).T
-    return a.per_query[measure][first], b.per_query[measure][second]
+    values = a.per_query[measure][first], b.per_query[measure][second]
+    defined = ~(np.isnan(values[0]) | np.isnan(values[1]))
+    return a.qid[first][defined], values[0][defined], values[1][defined]

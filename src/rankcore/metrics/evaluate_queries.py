@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats, as_reals, refuse_mask
-from rankcore._core.queries import Queries, query_numbers, run_blocks
+from rankcore._core.queries import Queries, run_blocks
 from rankcore._ext import measures as kernels
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.judged import Judged
@@ -59,7 +59,6 @@ def measure_queries(
     measures: Sequence[Measure],
     convention: Convention,
     *,
-    rows: NDArray[np.int64] | None = None,
     retrieved: Any = None,
     unjudged: Any = None,
     n_jobs: int | None = None,
@@ -67,7 +66,7 @@ def measure_queries(
     """Values of measures for every query, shape (n_measures, n_queries); NaN where one is left out.
 
     Each query is sorted once, or twice if only some of the measures distinguish unjudged documents.
-    ``rows`` has the rows query by query, in the order that breaks ties (`rows_by_id`).
+    The order of its rows breaks ties (`Judged.by_id`).
     """
     labels, scores, queries = data.labels, data.scores, data.queries
     if convention.single_precision:
@@ -78,7 +77,6 @@ def measure_queries(
         scores,
         labels,
         queries,
-        queries.rows if rows is None else rows,
         None if retrieved is None else _as_mask(retrieved, n, "retrieved"),
         convention,
         n_jobs,
@@ -111,7 +109,6 @@ class _Task:
     scores: Floats
     labels: Floats
     queries: Queries
-    rows: NDArray[np.int64] | None
     retrieved: NDArray[np.uint8] | None
     convention: Convention
     n_jobs: int | None
@@ -141,7 +138,7 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
             task.scores,
             task.labels,
             gains,
-            task.rows,
+            queries.rows,
             task.retrieved,
             queries.bounds,
             first,
@@ -178,20 +175,6 @@ def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
     if k > LARGEST_CUT:
         raise ValueError(f"{name} must be below 2**63; found {k!r}")
     return int(k)
-
-
-def rows_by_id(queries: Queries, docid: Any) -> NDArray[np.int64]:
-    """Rows query by query, those of each in ascending order of their document ids."""
-    refuse_mask(docid, "docid")
-    ids = np.asarray(docid)
-    n = int(queries.bounds[-1])
-    if ids.shape != (n,):
-        raise ValueError(f"docid must have one entry for each of the {n} rows, found {ids.shape}")
-    try:
-        ascending = np.argsort(ids, kind="stable")
-    except TypeError:
-        raise TypeError("docid must be of one type that can be sorted, such as strings") from None
-    return ascending[np.argsort(query_numbers(queries)[ascending], kind="stable")]
 
 
 def _as_mask(given: Any, n: int, name: str) -> NDArray[np.uint8]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
-from rankcore.metrics.evaluate_queries import measure_queries, rows_by_id
+from rankcore.metrics.evaluate_queries import measure_queries
 from rankcore.metrics.judged import judged
 from rankcore.metrics.names import Measure, parse
 from rankcore.metrics.pairwise import PairCounts, count_pairs
@@ -227,7 +227,7 @@ def evaluate(
     meant = resolve(convention)
     data = judged(y_true, y_score, qid)
     ids = data.queries.ids
-    rows = None if docid is None else rows_by_id(data.queries, docid)
+    ranked = data.by_id(docid)
     ranking = {
         name: m for name, m in measures.items() if m.kind not in _OF_PAIRS and m.kind != "n_queries"
     }
@@ -239,14 +239,13 @@ def evaluate(
         )
     walks = len({"pairs" if m.kind in _COUNTED else m.kind for m in of_pairs.values()})
     if walks + bool(ranking) > 1 and not meant.single_precision and unjudged is None:
-        data, rows = data.sorted(rows, n_jobs), None
+        data = ranked = ranked.sorted(n_jobs)
     per_query: dict[str, NDArray[np.float64]] = {}
     if ranking:
         values = measure_queries(
-            data,
+            ranked,
             list(ranking.values()),
             meant,
-            rows=rows,
             retrieved=retrieved,
             unjudged=unjudged,
             n_jobs=n_jobs,

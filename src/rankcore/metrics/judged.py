@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import Floats, as_vector
-from rankcore._core.queries import Queries, group_rows, run_blocks
+from rankcore._core.numbers import Floats, as_vector, refuse_mask
+from rankcore._core.queries import Queries, group_rows, query_numbers, run_blocks
 from rankcore._ext.concordance import sort_queries
 
 
@@ -21,16 +21,31 @@ class Judged:
     scores: Floats
     queries: Queries
 
-    def sorted(self, rows: NDArray[np.int64] | None, n_jobs: int | None) -> Judged:
-        """Copy with each query sorted by descending score, so that no later kernel sorts.
+    def by_id(self, docid: Any) -> Judged:
+        """The same rows, those of each query in ascending order of their document ids, if given."""
+        if docid is None:
+            return self
+        refuse_mask(docid, "docid")
+        ids, n = np.asarray(docid), self.labels.size
+        if ids.shape != (n,):
+            raise ValueError(
+                f"docid must have one entry for each of the {n} rows, found {ids.shape}"
+            )
+        try:
+            ascending = np.argsort(ids, kind="stable")
+        except TypeError:
+            raise TypeError(
+                "docid must be of one type that can be sorted, such as strings"
+            ) from None
+        by_query = np.argsort(query_numbers(self.queries)[ascending], kind="stable")
+        return replace(self, queries=replace(self.queries, rows=ascending[by_query]))
 
-        Equal scores keep the order of ``rows``, which has them query by query; None: as they are.
-        """
-        rows = self.queries.rows if rows is None else rows
+    def sorted(self, n_jobs: int | None) -> Judged:
+        """Copy with each query sorted by descending score, so that no later kernel sorts."""
         order = np.empty(self.scores.size, dtype=np.int64)
 
         def run(first: int, last: int) -> None:
-            sort_queries(self.scores, rows, self.queries.bounds, first, last, order)
+            sort_queries(self.scores, self.queries.rows, self.queries.bounds, first, last, order)
 
         run_blocks(run, self.queries.bounds, n_jobs)
         queries = Queries(self.queries.ids, self.queries.bounds, None)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.queries import query_mean
 from rankcore.metrics.conventions import Convention
-from rankcore.metrics.evaluate_queries import measure_queries, rows_by_id
+from rankcore.metrics.evaluate_queries import measure_queries
 from rankcore.metrics.judged import Judged
 from rankcore.metrics.names import Measure
 
@@ -20,8 +20,7 @@ def query_values(
     measure: Measure, convention: Convention, data: Judged, docid: Any, n_jobs: int | None
 ) -> PerQuery:
     """The query ids, and the value of a measure for each."""
-    rows = None if docid is None else rows_by_id(data.queries, docid)
-    (values,) = measure_queries(data, [measure], convention, rows=rows, n_jobs=n_jobs)
+    (values,) = measure_queries(data.by_id(docid), [measure], convention, n_jobs=n_jobs)
     return data.queries.ids, values
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore.metrics.comparison import Comparison, Contrast, paired
+from rankcore.metrics.comparison import Comparison, Contrast, defined_pairs
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import Evaluation, evaluate
 from rankcore.metrics.names import greater_is_better
@@ -187,7 +187,7 @@ def compare_evaluations(
         _contrast(
             measure,
             (a, b),
-            *paired(evaluations[a], evaluations[b], measure),
+            defined_pairs(evaluations[a], evaluations[b], measure)[1:],
             int(n_resamples),
             confidence_level,
             random_state,
@@ -213,16 +213,14 @@ def _agree(one: Convention, other: Convention) -> bool:
 def _contrast(
     measure: str,
     systems: tuple[str, str],
-    a: Floats,
-    b: Floats,
+    values: tuple[Floats, Floats],
     n_resamples: int,
     confidence_level: float,
     random_state: int,
 ) -> dict[str, Any]:
-    both = ~(np.isnan(a) | np.isnan(b))
-    if not both.any():
+    a, b = values
+    if not a.size:
         raise ValueError(f"{measure} is not defined in any query for both of {systems}")
-    a, b = a[both], b[both]
     d = b - a
     better = d if greater_is_better(measure) else -d
     low, high = bootstrap_interval(

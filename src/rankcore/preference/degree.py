@@ -22,24 +22,16 @@ _BITS = {
 class Degree:
     """All pairs in one round; items in the order of their mean degrees.
 
-    Parameters
-    ----------
-    n : int
-    rng : numpy.random.Generator, optional
-        Shuffles the pairs, so that those which a budget allows are a fair sample. None: as they
-        come.
-
-    Notes
-    -----
-    n (n - 1) / 2 pairs, 24 bytes each, 32 if they are shuffled.
+    With ``rng`` the pairs are shuffled, so that those which a budget allows are a fair sample.
+    They take 24 bytes each, 32 if they are shuffled.
     """
 
-    asks_again = False
+    repeats_pairs = False
 
     def __init__(self, n: int, rng: np.random.Generator | None = None):
         self._rng = rng
         self._means = np.full(n, 0.5)
-        self._unasked = np.full(n, n - 1)
+        self._unanswered = np.full(n, n - 1)
 
     def rounds(self) -> Generator[Round, Degrees, None]:
         """Yield all pairs, and receive their degrees."""
@@ -56,7 +48,7 @@ class Degree:
             degrees = np.empty_like(answers)
             degrees[shuffled] = answers
         self._means, counts = mean_degrees(i, j, degrees, n)
-        self._unasked = n - 1 - counts
+        self._unanswered = n - 1 - counts
 
     def order(self) -> Places:
         """The items, those with the largest mean first; ties as they came."""
@@ -64,30 +56,20 @@ class Degree:
 
     def together(self) -> Places:
         """For each item, one more than the comparisons with it that were not made."""
-        return self._unasked + 1
+        return self._unanswered + 1
 
 
 class Halving:
     """Sort by the degree in a sample of pairs, drop the worse half, and again; then all pairs.
 
-    In each round but the last, each item meets as many random others, so that its mean degree
-    estimates that against all that are left. These are the eliminations of active ranking (Heckel,
-    Shah, Ramchandran and Wainwright, 2019) by the schedule of sequential halving (Karnin, Koren and
-    Somekh, 2013).
-
-    Parameters
-    ----------
-    n : int
-    rng : numpy.random.Generator
-    top_k : int, optional
-        How many items have to be found. None: all, which takes all pairs.
-    opponents : int
-        Comparisons of an item in a round, even.
-    finalists : int
-        For each item to be found, how many are left when all pairs are compared.
+    In each round but the last, each item meets as many random others (``opponents``, an even
+    number), so that its mean degree estimates that against all that are left. When ``finalists``
+    are left for each of the ``top_k`` items (None: all), all pairs are compared. These are the
+    eliminations of active ranking (Heckel, Shah, Ramchandran and Wainwright, 2019) by the schedule
+    of sequential halving (Karnin, Koren and Somekh, 2013).
     """
 
-    asks_again = True
+    repeats_pairs = True
 
     def __init__(
         self,
@@ -171,21 +153,9 @@ def mean_degrees(
 
 
 def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
-    """Sums of the degrees of each item against all others, each pair computed once.
+    """Sums of the degrees of each of n items against all others, each pair computed once.
 
-    Parameters
-    ----------
-    preference : Indexed, or matrix of shape (n, n)
-        Computed, or looked up, for the earlier item of a pair.
-    n : int
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-
-    Notes
-    -----
-    O(n^2) in blocks of rows that fit a cache; half of a matrix is read.
+    A matrix is read for the earlier item of a pair. O(n^2) in blocks of rows that fit a cache.
     """
     sums = np.zeros(n)
     rows = max(1, _BLOCK // max(n, 1))

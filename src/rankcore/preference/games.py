@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import Choices, Floats, fit_choices
+from rankcore.preference.plackett_luce import Choices, Floats, Posterior, fit_choices
 from rankcore.preference.ratings import Ratings
 
 SCALE = 1.5
@@ -75,20 +75,26 @@ def ratings_of_pairs(n: int, pairs: Places, degrees: Floats) -> Ratings:
     items = np.concatenate([pairs[won], pairs[lost, ::-1]])
     weights = np.concatenate([degrees[won], 1 - degrees[lost]])
     posterior = fit_choices(n, Choices(items, weights), scale=SCALE, tolerance=1e-8)
-    counts = np.bincount(pairs.ravel(), minlength=n).astype(np.float64)
+    counts = np.bincount(pairs.ravel(), minlength=n)
+    return _ratings(np.arange(n), counts, _components(n, pairs), posterior)
+
+
+def _ratings(
+    items: NDArray[Any], counts: NDArray[Any], components: Places, posterior: Posterior
+) -> Ratings:
     return Ratings(
-        items=np.arange(n),
+        items=items,
         scores=posterior.theta,
-        n_answers=np.asarray(counts, dtype=np.float64),
+        n_answers=counts.astype(np.float64),
         position_bias=0.0,
         reliability=posterior.reliability,
-        components=_components(n, pairs),
+        components=components,
         _posterior=posterior,
     )
 
 
 class Tally:
-    """Comparisons added up by pair and judge, a block of rows at a time. Not public."""
+    """Comparisons added up by pair and judge, a block of rows at a time."""
 
     def __init__(self) -> None:
         self._items: dict[Any, int] = {}
@@ -170,15 +176,7 @@ class Tally:
             tolerance=1e-10,
         )
         counts = np.bincount(pairs.ravel(), np.repeat(self._weights, 2), n)
-        return Ratings(
-            items=labels,
-            scores=posterior.theta,
-            n_answers=np.asarray(counts, dtype=np.float64),
-            position_bias=0.0,
-            reliability=posterior.reliability,
-            components=components,
-            _posterior=posterior,
-        )
+        return _ratings(labels, counts, components, posterior)
 
 
 def _components(n: int, pairs: Places) -> Places:

@@ -18,6 +18,7 @@ from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
 from rankcore.preference.quicksort import QuickSort
+from rankcore.preference.running import computed_order
 from rankcore.ranking._base import SCORE
 from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking._validation import measure
@@ -234,16 +235,10 @@ class PairwisePreference(Documented, BaseEstimator):
                     scores[mine] = sums / (mine.size - 1)
             return scores
         method = QuickSort(sizes.astype(np.intp), np.random.default_rng(self.random_state))
-        rounds = method.rounds()
-        try:
-            i, j = next(rounds)
-            while True:
-                i, j = rounds.send(degrees(rows[i], rows[j]))
-        except StopIteration:
-            behind = np.repeat(queries.bounds[1:], sizes) - 1 - np.arange(n)
-            with np.errstate(invalid="ignore"):
-                share = np.where(others > 0, behind / others, 0.5)
-            scores[rows[method.order()]] = share
+        order = computed_order(method, lambda i, j: degrees(rows[i], rows[j]))
+        behind = np.repeat(queries.bounds[1:], sizes) - 1 - np.arange(n)
+        with np.errstate(invalid="ignore"):
+            scores[rows[order]] = np.where(others > 0, behind / others, 0.5)
         return scores
 
     def score(

@@ -24,16 +24,9 @@ _RATED = 2000
 def make_method(
     ranker: Any, items: Any, keys: list[Hashable], rng: np.random.Generator
 ) -> tuple[Method | Rating, float]:
-    """The method, and how many calls it is expected to make.
+    """The method of a ranker, and how many calls it is expected to make.
 
-    Parameters
-    ----------
-    ranker : PreferenceRanker
-        Its parameters have been checked.
-    items : sequence
-    keys : list
-        Of the items; empty for a preference that is computed.
-    rng : numpy.random.Generator
+    The keys of the items are empty for a preference that is computed.
     """
     name, k, n = method_name(ranker, len(items)), ranker.top_k, len(items)
     if name == "rating" or isinstance(ranker.preference, Choice):
@@ -62,8 +55,8 @@ def method_name(ranker: Any, n: int) -> str:
         return "halving"
     if isinstance(ranker.preference, Choice):
         return "rating"
-    asked = as_indexed(ranker.preference, n) is None
-    noisy = ranker.noise is not None or (ranker.max_calls is not None and asked)
+    called = as_indexed(ranker.preference, n) is None
+    noisy = ranker.noise is not None or (ranker.max_calls is not None and called)
     return "rating" if noisy and ranker.noise != 0 and n <= _RATED else "quicksort"
 
 

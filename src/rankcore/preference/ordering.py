@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -23,6 +24,7 @@ from rankcore.preference.forms import (
     is_async,
 )
 from rankcore.preference.quicksort import QuickSort
+from rankcore.preference.running import computed_order
 
 
 def sort_by_degree(items: Items, preference: Preference) -> Any:
@@ -34,8 +36,8 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
         Anything.
     preference : callable, Batch, Indexed, or matrix of shape (n, n)
         ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
-        item v; a matrix has it in row u and column v. Each pair is asked once, with the item first
-        that comes first, and the answer for the other order taken to be one minus that.
+        item v; a matrix has it in row u and column v. Each pair is compared once, with the item
+        first that comes first, and the answer for the other order taken to be one minus that.
 
     Returns
     -------
@@ -68,9 +70,7 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
         matrix = as_matrix(preference, n)
         sums = computed_degrees(computed if matrix is None else matrix, n)
         return in_order(items, np.argsort(-sums, kind="stable"))
-    method = Degree(n)
-    _run(method, items, preference)
-    return in_order(items, method.order())
+    return in_order(items, computed_order(Degree(n), partial(_answers, items, preference)))
 
 
 def quicksort_rank(
@@ -86,9 +86,8 @@ def quicksort_rank(
     items : sequence, length n
         Anything.
     preference : callable, Batch, Indexed, or matrix of shape (n, n)
-        ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
-        item v; a matrix has it in row u and column v. With a degree in between an item goes before
-        a pivot at random, with that probability. Each pair is asked at most once.
+        As for `sort_by_degree`. With a degree in between an item goes before a pivot at random,
+        with that probability. Each pair is compared at most once.
     top_k : int, optional
         How many items to find, at least 1. None: all.
     random_state : int, numpy.random.Generator or None
@@ -129,8 +128,8 @@ def quicksort_rank(
     rng = np.random.default_rng(random_state)
     method = QuickSort(np.array([n], dtype=np.intp), rng, top_k=top_k)
     computed = _as_computed(preference, n)
-    _run(method, items, preference if computed is None else computed)
-    return in_order(items, method.order()[:top_k])
+    degrees = partial(_answers, items, preference) if computed is None else computed.degrees
+    return in_order(items, computed_order(method, degrees)[:top_k])
 
 
 def _as_computed(preference: Any, n: int) -> Indexed | None:
@@ -141,20 +140,7 @@ def _as_computed(preference: Any, n: int) -> Indexed | None:
     return as_indexed(preference, n)
 
 
-def _run(method: Degree | QuickSort, items: Any, preference: Any) -> None:
-    """Put the pairs of a method to a preference until it is done."""
-    rounds = method.rounds()
-    try:
-        pairs = next(rounds)
-        while True:
-            pairs = rounds.send(_answers(items, preference, *pairs))
-    except StopIteration:
-        return
-
-
 def _answers(items: Any, preference: Any, i: Places, j: Places) -> Degrees:
-    if isinstance(preference, Indexed):
-        return preference.degrees(i, j)
     pairs = [(items[u], items[v]) for u, v in zip(i.tolist(), j.tolist(), strict=True)]
     if not isinstance(preference, Batch):
         return as_degrees([preference(u, v) for u, v in pairs], len(pairs))

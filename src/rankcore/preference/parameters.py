@@ -14,17 +14,7 @@ from rankcore.preference.several import Choice
 
 
 def check_parameters(ranker: Any) -> None:
-    """Raise for parameters of a `PreferenceRanker` that cannot be.
-
-    Parameters
-    ----------
-    ranker : PreferenceRanker
-
-    Raises
-    ------
-    ValueError, TypeError
-        Says what is required and what was found.
-    """
+    """Raise ValueError or TypeError for invalid parameters of a `PreferenceRanker`."""
     methods = ["auto", "rating", *METHODS]
     if ranker.method not in methods:
         raise ValueError(f"method must be one of {methods}; found {ranker.method!r}")
@@ -54,8 +44,8 @@ def check_parameters(ranker: Any) -> None:
             raise TypeError(f"{name} must be None or a function; found {found!r}")
     if ranker.opponents % 2:
         raise ValueError(f"opponents must be even; found {ranker.opponents}")
-    asked = callable(ranker.preference) or isinstance(ranker.preference, Batch | Choice | Judges)
-    known = asked or isinstance(ranker.preference, Indexed)
+    called = callable(ranker.preference) or isinstance(ranker.preference, Batch | Choice | Judges)
+    known = called or isinstance(ranker.preference, Indexed)
     if not known and np.ndim(ranker.preference) != 2:
         raise TypeError(
             "preference must be a function of two items, a Batch, a Choice, an Order, Judges, an "
@@ -70,8 +60,8 @@ def check_parameters(ranker: Any) -> None:
             )
         if ranker.both_orders or (ranker.repeats or 1) > 1:
             raise ValueError("repeats and both_orders require a judge of pairs")
-    if ranker.journal is not None and (not asked or not ranker.cache):
+    if ranker.journal is not None and (not called or not ranker.cache):
         raise ValueError(
-            "a journal keeps answers that are asked for: it needs cache=True, and a preference "
-            "that is asked, not computed"
+            "a journal keeps answers of calls: it requires cache=True, and a preference that is "
+            "called, not computed"
         )

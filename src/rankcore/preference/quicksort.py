@@ -15,27 +15,17 @@ Round = tuple[Places, Places]
 class QuickSort:
     """QuickSort of one query or of many beside each other (Ailon and Mohri, 2010).
 
-    The items of each query are shuffled once, and parts keep that order when they are divided.
-    Their first item is then a uniformly random one, independent of all answers so far: the pivot.
+    The items of each query (``sizes``), numbered through, are shuffled once, and parts keep that
+    order when they are divided. Their first item is then a uniformly random one, independent of all
+    answers so far: the pivot. With ``sample`` an item goes before the pivot with the degree as its
+    probability, as the theorems have it; else if the degree is above 1/2. With a ``top_k`` only the
+    first k of each query are ordered.
 
-    Parameters
-    ----------
-    sizes : array-like of int
-        Items of each query. Items are numbered through.
-    rng : numpy.random.Generator
-    top_k : int, optional
-        Order only the first k of each query.
-    sample : bool
-        Whether an item goes before the pivot with the degree as its probability, as the theorems
-        have it; else if the degree is above 1/2.
-
-    Notes
-    -----
     Expected pairs of n items: at most 2 (n + 1) H_n - 4 n, and that if the preference is
     transitive. Expected rounds: at most 4.32 ln n. Some 85 bytes per item.
     """
 
-    asks_again = False
+    repeats_pairs = False
 
     def __init__(
         self,

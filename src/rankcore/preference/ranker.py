@@ -1,4 +1,4 @@
-"""A ranker that asks a preference: with budgets, retries, memory, a journal, and side by side."""
+"""A ranker by calls of a preference: budgets, retries, memory, a journal, concurrency."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
-from rankcore.preference.asking import AnswerKey, Ledger
 from rankcore.preference.costs import call_plan
 from rankcore.preference.forms import (
     Batch,
@@ -27,6 +26,7 @@ from rankcore.preference.forms import (
     is_async,
 )
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
+from rankcore.preference.ledger import AnswerKey, Ledger
 from rankcore.preference.methods import make_method
 from rankcore.preference.parameters import check_parameters
 from rankcore.preference.rating import Rating
@@ -39,7 +39,7 @@ from rankcore.preference.several import Choice
 
 
 class PreferenceRanker(RatedResults, Documented, BaseEstimator):
-    """Puts items in order by asking a preference: a model, a person, or a language model.
+    """Puts items in order by a preference: a model, a person, or a language model.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         Most calls of the preference for a pair, those that fail included; with a journal, since the
         journal's run began. None: no limit.
     repeats : int, optional
-        How often a pair is asked; the answers are averaged. It helps against a preference that
-        answers otherwise each time, not against one that is always wrong. With "rating", how often
-        at most. None: once; with "rating" as often as it tells most, unless the preference is found
+        Calls for a pair, whose answers are averaged. It helps against a preference that
+        answers otherwise each time, not against one that is always wrong. With "rating", the
+        maximum. None: one; with "rating" as many as are informative, unless the preference is found
         to repeat itself.
     both_orders : bool
-        Whether a pair is also asked the other way round, and the answers averaged:
+        Whether a pair is also shown the other way round, and the answers averaged:
         (g(u, v) + 1 - g(v, u)) / 2. It takes away the preference for what is shown first.
     decide : {"majority", "sample"}
         How QuickSort takes a degree in between: by the larger half, with a coin for 1/2, or by
@@ -84,7 +84,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     batch : int, optional
         For "rating": pairs in a round. None: a quarter of the items.
     cache : bool
-        Whether answers are kept and not asked for again, by this ranker.
+        Whether this ranker keeps answers, and does not repeat their calls.
     key : callable, optional
         Gives a hashable key for an item; items of one key are the same item. None: the item itself,
         if it can be hashed, or its bytes, for arrays. With a journal keys must be strings; None
@@ -102,15 +102,16 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         Called with a `RankingProgress` at each answer.
     random_state : int, numpy.random.Generator or None
         Seed of pivots, draws and opponents. None: one that is drawn once for this ranker. A
-        Generator gives others each time, so that a ranking which was broken off asks other pairs
-        when it is called again.
+        Generator gives others each time, so that a ranking which was broken off compares other
+        pairs when it is called again.
 
     Attributes
     ----------
     order_ : ndarray of intp, shape (n,)
         Positions of all items, in the order found: with a ``top_k`` the first k are in order.
     complete_ : bool
-        Whether all was asked that the method needs. If not, the order is what is known so far.
+        Whether all pairs that the method needs have answers. If not, the order is what is known
+        so far.
     n_calls_ : int
         Calls made for this ranking, those that failed included, and with a journal those that it
         has from earlier.
@@ -142,7 +143,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     way the calls under way are awaited, the attributes say what is known, and `rank` goes on from
     there when it is called again.
 
-    A ranker is for one thread at a time. Memory: at most some 500 bytes per answer that is asked,
+    A ranker is for one thread at a time. Memory: at most some 500 bytes per answer of a call,
     31 per degree that is computed.
 
     Plain form: ``tests/reference/preference.py``, ``quicksort_orders``;
@@ -328,7 +329,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         return make_method(self, items, self._keys(items), np.random.default_rng(self._seed()))
 
     def _keys(self, items: Any) -> list[Hashable]:
-        """Keys of the items, of a preference that is asked."""
+        """Keys of the items; none for a preference that is computed."""
         if as_indexed(self.preference, len(items)) is not None:
             return []
         key = self.key or (memory_key if self.journal is None else lasting_key)

@@ -22,7 +22,7 @@ _TRIALS = 20
 
 
 class Rating:
-    """Fit ratings to the answers so far, ask about the pairs that tell most, and again.
+    """Fit ratings to the answers so far, compare the most informative pairs, and repeat.
 
     The next pair has the maximum of P(wrong order) * standard error of the difference, both of the
     posterior; no item is in two pairs of a batch. With a ``top_k`` this is multiplied by the
@@ -39,8 +39,8 @@ class Rating:
         Stop when the first k are the k best with this probability, or, of a whole order, when this
         share of the pairs is expected in the right order. None: go on.
     repeats : int or None
-        How often a pair is asked at most. None: as often as it tells most, once it has been seen
-        that the judge does not repeat itself.
+        Limit of the calls for a pair. None: as many as are informative, once the judge is known
+        not to repeat itself.
     both_orders : bool
     judges : int
         Calls go to each in turn; the number of a repeat modulo ``judges`` is the judge.
@@ -49,8 +49,6 @@ class Rating:
     limit : int
         Most calls.
     """
-
-    asks_again = True
 
     def __init__(
         self,
@@ -74,7 +72,7 @@ class Rating:
         self._judges = judges
         self._prior = None if prior is None else standardised(prior)[self._distinct]
         self._batch = min(max(1, m // 2), batch or max(1, m // 4))
-        self._asked: dict[tuple[int, int], int] = {}  # how often, by pair
+        self._n_repeats: dict[tuple[int, int], int] = {}  # how often, by pair
         self._first_shown: dict[tuple[int, int], int] = {}
         self._calls: Calls = []
         self._degrees: list[float] = []
@@ -203,11 +201,11 @@ class Rating:
             pairs = self._pick(self._m)
         calls: Calls = []
         for pair in pairs:
-            self._ask(pair, calls)
+            self._add_calls(pair, calls)
         return calls
 
     def _pick(self, neighbours: int) -> list[tuple[int, int]]:
-        """The pairs that tell most, of items so many places apart at most."""
+        """The most informative pairs, of items so many places apart at most."""
         ratings = self.ratings()
         scores, covariance = self._strengths(), ratings._posterior.covariance
         near_order = np.lexsort((self._rng.random(self._m), -scores))
@@ -226,7 +224,7 @@ class Rating:
         return self._disjoint(i, j, np.argsort(-worth, kind="stable"))
 
     def _disjoint(self, i: Places, j: Places, ranked: Places) -> list[tuple[int, int]]:
-        """The first pairs that share no item and may be asked."""
+        """The first pairs that share no item and have repeats left."""
         used = np.zeros(self._m, dtype=bool).tolist()
         most = self._most_repeats()
         pairs: list[tuple[int, int]] = []
@@ -234,7 +232,7 @@ class Rating:
             if used[u] or used[v]:
                 continue
             pair = (u, v) if u < v else (v, u)
-            if most is not None and self._asked.get(pair, 0) >= most:
+            if most is not None and self._n_repeats.get(pair, 0) >= most:
                 continue
             used[u] = used[v] = True
             pairs.append(pair)
@@ -242,17 +240,17 @@ class Rating:
                 break
         return pairs
 
-    def _ask(self, pair: tuple[int, int], calls: Calls) -> None:
-        asked = self._asked.get(pair, 0)
+    def _add_calls(self, pair: tuple[int, int], calls: Calls) -> None:
+        repeat = self._n_repeats.get(pair, 0)
         # The second time as the first, which shows whether a judge repeats itself.
-        turned = self._first_shown[pair] if asked == 1 else int(self._rng.integers(2))
+        turned = self._first_shown[pair] if repeat == 1 else int(self._rng.integers(2))
         self._first_shown.setdefault(pair, turned)
-        self._asked[pair] = asked + 1
-        judge = (pair[0] + pair[1] + asked) % self._judges
+        self._n_repeats[pair] = repeat + 1
+        judge = (pair[0] + pair[1] + repeat) % self._judges
         orders = [pair[::-1] if turned else pair]
         if self._both:
             orders.append(orders[0][::-1])
-        calls.extend((*order, asked * self._judges + judge) for order in orders)
+        calls.extend((*order, repeat * self._judges + judge) for order in orders)
 
     def _most_repeats(self) -> int | None:
         if self._repeats is not None:

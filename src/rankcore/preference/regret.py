@@ -16,6 +16,7 @@ from rankcore._core.arguments import PairWeights
 from rankcore.preference.forms import Indexed, Places, as_indexed
 from rankcore.preference.losses import label_positions, weight_table
 from rankcore.preference.quicksort import QuickSort
+from rankcore.preference.running import computed_order
 
 Floats = NDArray[np.float64]
 
@@ -200,13 +201,7 @@ def preference_regret(
 
 
 def preference_matrix(preference: Any, n: int) -> Floats:
-    """Degrees of all pairs, h(u, v) + h(v, u) = 1, and 0 for an item with itself.
-
-    Raises
-    ------
-    TypeError
-        For a preference that has to be asked.
-    """
+    """Degrees of all pairs, h(u, v) + h(v, u) = 1, and 0 for an item with itself."""
     computed = as_indexed(preference, n)
     if computed is None:
         raise TypeError("preference must be an Indexed or a matrix")
@@ -276,34 +271,17 @@ def _losses(
     if size <= (EXACT_DECIDED if decided else EXACT_FRACTIONAL):
         return np.array([quicksort_loss(h, query.costs)])
     method = QuickSort(np.full(n_samples, size, dtype=np.intp), rng)
-    rounds = method.rounds()
-    pairs = next(rounds)
-    while True:
-        try:
-            pairs = rounds.send(h[pairs[0] % size, pairs[1] % size])
-        except StopIteration:
-            break
-    found = (method.order() % size).reshape(n_samples, size)
+    places = computed_order(method, lambda i, j: h[i % size, j % size])
+    found = (places % size).reshape(n_samples, size)
     return np.array([_cost(query, query.items[order]) for order in found])
 
 
 def quicksort_loss(h: Floats, costs: Floats) -> float:
     """Expected cost of the order that QuickSort finds, over all pivots and draws.
 
-    Parameters
-    ----------
-    h : ndarray of float64, shape (n, n)
-        Probability that the item of the row goes before the pivot of the column.
-    costs : ndarray of float64, shape (n, n)
-        Cost of the item of the row before that of the column.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    O(n 3^n), and O(n 2^n) if all degrees are 0 or 1, once for each set of items.
+    ``h`` has the probability that the item of the row goes before the pivot of the column,
+    ``costs`` the cost of that order. O(n 3^n), and O(n 2^n) if all degrees are 0 or 1, once for
+    each set of items.
     """
     n = len(h)
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore.preference.asking import Call, Ledger, Request
 from rankcore.preference.forms import Degrees, Indexed, Places
+from rankcore.preference.ledger import Call, Ledger, Request
 from rankcore.preference.quicksort import Round
 
 
 class Method(Protocol):
     """A method that finds an order: yields pairs in rounds, and has an order at any time."""
 
-    asks_again: bool  # whether a pair may come up in several rounds
+    repeats_pairs: bool  # whether a pair may come up in several rounds
 
     def rounds(self) -> Generator[Round, Degrees, None]:
         """Yield pairs, and receive their degrees; NaN is no answer, and there will be no more."""
@@ -44,14 +44,19 @@ class CallMethod(Protocol):
         """All pairs with an answer, shape (m, 2), and their mean degrees."""
 
 
-class CallRun:
-    """A method that yields calls, and the answers; as `Run`.
+def computed_order(method: Method, degrees: Callable[[Places, Places], Degrees]) -> Places:
+    """The order of a method, of a function that gives the degrees of all its pairs."""
+    rounds = method.rounds()
+    try:
+        pairs = next(rounds)
+        while True:
+            pairs = rounds.send(degrees(*pairs))
+    except StopIteration:
+        return method.order()
 
-    Parameters
-    ----------
-    method : CallMethod
-    ledger : Ledger
-    """
+
+class CallRun:
+    """A method that yields calls, and the answers; as `Run`."""
 
     def __init__(self, method: CallMethod, ledger: Ledger):
         self.method = method
@@ -61,7 +66,7 @@ class CallRun:
         self._open: list[Call] = []
 
     def requests(self, size: int | None) -> Iterator[list[Request]]:
-        """Yield what has to be asked; as `Run.requests`."""
+        """Yield the requests of each batch; as `Run.requests`."""
         going_on = self._advance(None)
         while going_on:
             yield self.ledger.open_calls(self._open, size)
@@ -91,7 +96,7 @@ class CallRun:
         return self.method.pairs()
 
     def _advance(self, answers: list[float | None] | None) -> bool:
-        """Hand over the answers of the open batch; whether there is another one to ask."""
+        """Hand over the answers of the open batch; whether another one follows."""
         self._open = []
         missing = answers is not None and None in answers
         try:
@@ -106,14 +111,7 @@ class CallRun:
 
 
 class Run:
-    """A method, the pairs it has asked for, and the answers. Not public.
-
-    Parameters
-    ----------
-    method : Method
-    ledger : Ledger
-        What the answers cost; it has them, too, unless they are computed.
-    """
+    """A method, the pairs it requested, and the answers; the ledger has their cost."""
 
     def __init__(self, method: Method, ledger: Ledger):
         self.method = method
@@ -121,18 +119,12 @@ class Run:
         self.complete = False
         self._rounds = method.rounds()
         self._open: Round | None = None
-        self._asked = False  # rather than computed
+        self._called = False  # rather than computed
         self._answered: list[tuple[Places, Places, Degrees]] = []
 
     def requests(self, size: int | None) -> Iterator[list[Request]]:
-        """Yield what has to be asked, round by round; it is asked before the next is taken.
-
-        Parameters
-        ----------
-        size : int or None
-            Most calls in a request. None: all of a round.
-        """
-        self._asked = True
+        """Yield requests of at most ``size`` calls, round by round, each after its answers."""
+        self._called = True
         going_on = self._advance(None)
         while going_on:
             assert self._open is not None
@@ -153,7 +145,7 @@ class Run:
 
     def close(self) -> None:
         """Hand the method what is known of a round that was broken off."""
-        if self._open is not None and self._asked:
+        if self._open is not None and self._called:
             self._advance(self.ledger.degrees(*self._open))
         self._rounds.close()
 
@@ -162,7 +154,7 @@ class Run:
         if not self._answered:
             return np.empty((0, 2), dtype=np.intp), np.empty(0)
         i, j, degrees = (np.concatenate(part) for part in zip(*self._answered, strict=True))
-        if self.method.asks_again and i.size:
+        if self.method.repeats_pairs and i.size:
             # A pair that came up before, in this order or the other, is answered as it was then.
             n = int(max(i.max(), j.max())) + 1
             _, kept = np.unique(np.minimum(i, j) * n + np.maximum(i, j), return_index=True)
@@ -171,7 +163,7 @@ class Run:
         return np.stack([i, j], axis=1), degrees.astype(np.float64)
 
     def _advance(self, degrees: Degrees | None) -> bool:
-        """Hand over the degrees of the open round; whether there is another one to ask."""
+        """Hand over the degrees of the open round; whether another one follows."""
         missing = False
         if self._open is not None and degrees is not None:
             (i, j), self._open = self._open, None

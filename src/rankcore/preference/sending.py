@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from rankcore.preference.asking import Ledger, Request
 from rankcore.preference.forms import Batch, Judges
+from rankcore.preference.ledger import Ledger, Request
 from rankcore.preference.retry import PreferenceError
 from rankcore.preference.several import Choice
 
@@ -41,11 +41,8 @@ def as_values(answer: Any, preference: Any) -> Any:
 def send_all(requests: list[Request], preference: Any, ledger: Ledger, concurrency: int) -> None:
     """Put all requests to a preference that is not async, until the budget is spent.
 
-    Raises
-    ------
-    PreferenceError
-        If one failed for good. What was under way is awaited and recorded first, on an interrupt
-        as well.
+    PreferenceError if one failed for good. What was under way is awaited and recorded first, on an
+    interrupt as well.
     """
     send = sender(preference, ledger)
     if concurrency == 1 or len(requests) == 1:

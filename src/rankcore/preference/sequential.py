@@ -1,4 +1,4 @@
-"""Methods that ask one pair after the other: insertion, a heap, and sliding passes."""
+"""Methods that compare one pair after the other: insertion, a heap, and sliding passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _OutOfCalls(Exception):
 
 
 def _precedes(u: int, v: int) -> Comparison:
-    """Ask whether item u should precede item v; a degree of 1/2 says it should not."""
+    """Whether item u should precede item v; a degree of 1/2 says it should not."""
     degrees = yield np.array([u], dtype=np.intp), np.array([v], dtype=np.intp)
     if np.isnan(float(degrees[0])):
         raise _OutOfCalls
@@ -25,24 +25,15 @@ def _precedes(u: int, v: int) -> Comparison:
 
 
 class Insertion:
-    """Insert one item after the other by binary search, into an order that may be there already.
+    """Insert one item after the other by binary search, after those ``ordered`` already.
 
-    Parameters
-    ----------
-    n : int
-    ordered : sequence of int
-        Items in order to begin with; the others are inserted as they are numbered.
-    top_k : int, optional
-        Keep only the first k in order: an item is first compared with the last of these.
-
-    Notes
-    -----
-    At most n ceil(log2 n) pairs, one in a round. Every order is one that binary search could meet,
-    whatever the answers; between two items that were never compared nothing is promised if the
-    preference is not transitive.
+    With a ``top_k`` only the first k are kept in order: an item is first compared with the last of
+    these. At most n ceil(log2 n) pairs, one in a round. Every order is one that binary search could
+    meet, whatever the answers; between two items that were never compared nothing is promised if
+    the preference is not transitive.
     """
 
-    asks_again = False
+    repeats_pairs = False
 
     def __init__(self, n: int, *, ordered: Places | None = None, top_k: int | None = None):
         self._first = [] if ordered is None else [int(k) for k in ordered]
@@ -91,19 +82,11 @@ class Insertion:
 class Heap:
     """Keep the k best items in a heap with the worst of them on top, then empty it.
 
-    Parameters
-    ----------
-    n : int
-    top_k : int, optional
-        None: all items, which is heap sort.
-
-    Notes
-    -----
-    A pair for each item beyond the first k, at most 2 log2 k for each that gets in, and about
-    k log2 k to order the k; one pair in a round.
+    Without ``top_k`` it holds all items: heap sort. A pair for each item beyond the first k, at
+    most 2 log2 k for each that gets in, and about k log2 k to order the k; one pair in a round.
     """
 
-    asks_again = True
+    repeats_pairs = True
 
     def __init__(self, n: int, *, top_k: int | None = None):
         k = n if top_k is None else min(top_k, n)
@@ -197,20 +180,12 @@ class Sliding:
 
     The sliding windows of pairwise ranking prompting (Qin et al., 2024). A pass starts two steps
     behind the one before it: what it compares is settled by then, so that passes go side by side
-    and give the same order as one after the other.
-
-    Parameters
-    ----------
-    n : int
-    top_k : int, optional
-        How many passes. None: n - 1, which is bubble sort.
-
-    Notes
-    -----
-    k (n - 1) - k (k - 1) / 2 pairs in n + k - 2 rounds, less those that come up again.
+    and give the same order as one after the other. There are ``top_k`` passes (None: n - 1, which
+    is bubble sort), k (n - 1) - k (k - 1) / 2 pairs in n + k - 2 rounds, less those that come up
+    again.
     """
 
-    asks_again = True
+    repeats_pairs = True
 
     def __init__(self, n: int, *, top_k: int | None = None):
         self._order: Places = np.arange(n)

@@ -1,4 +1,4 @@
-"""Calls of a preference that has to be asked: budgets, and answers that are kept."""
+"""Calls of a preference: budgets, progress, and answers that are kept."""
 
 from __future__ import annotations
 
@@ -86,14 +86,7 @@ class Ledger:
             self.n_calls = self._paid_before = self.journal.calls()
 
     def open_round(self, i: Places, j: Places, size: int | None) -> list[Request]:
-        """The calls that a round needs and the budget allows, pairs in their order.
-
-        Parameters
-        ----------
-        i, j : ndarray of int, shape (m,)
-        size : int or None
-            Most calls in a request. None: all in one.
-        """
+        """The calls that a round needs and the budget allows, at most ``size`` in a request."""
         left = None if self.max_calls is None else self.max_calls - self.n_calls
         calls: list[Call] = []
         seen: set[AnswerKey] = set()
@@ -182,11 +175,8 @@ class Ledger:
     def settle(self, request: Request, attempt: int, values: Any) -> float | None:
         """Keep the answers of a request, and report the progress.
 
-        Returns
-        -------
-        float or None
-            Seconds until the next attempt, if the answer of a judge of several items is not whole
-            and there is another one. Until then it counts as far as it goes.
+        Seconds until the next attempt, if the answer of a judge of several items is not whole and
+        there is another one. Until then it counts as far as it goes.
         """
         answers, whole = self.parsed(request, values)
         if not whole and attempt < self.retry.attempts:
@@ -205,10 +195,7 @@ class Ledger:
     def parsed(self, request: Request, values: Any) -> tuple[list[Any], bool]:
         """The answers of a request, checked, and whether they are whole.
 
-        Raises
-        ------
-        PreferenceError
-            If they are not degrees; the calls are paid for.
+        PreferenceError if they are not degrees; the calls are paid for.
         """
         if self.several is not None:
             read = self.several.parse
@@ -236,13 +223,7 @@ class Ledger:
         self._round = (self._round[0] + len(found), self._round[1])
 
     def failed(self, request: Request, attempt: int, error: Exception) -> float:
-        """Seconds until the next attempt.
-
-        Raises
-        ------
-        PreferenceError
-            If there is none.
-        """
+        """Seconds until the next attempt; PreferenceError if there is none."""
         self.lose(request)
         if isinstance(error, self.retry.on) and attempt < self.retry.attempts:
             return self.retry.seconds(attempt, error)
@@ -264,7 +245,7 @@ class Ledger:
 
     def _calls_of(self, u: int, v: int) -> list[Call]:
         if self.keys[u] == self.keys[v]:
-            return []  # one item, given twice: there is nothing to ask
+            return []  # one item, given twice
         calls: list[Call] = [(u, v, repeat) for repeat in range(self.repeats)]
         if self.both_orders:
             calls += [(v, u, repeat) for repeat in range(self.repeats)]
