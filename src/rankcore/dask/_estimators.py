@@ -195,7 +195,8 @@ class DistributedClassifier(Distributed):
         y : the same kind as X, in the same division
             Ordered labels; None for files, which have them.
         classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first. By default the distinct ones, ascending.
+            Every label, lowest rank first, which words require. By default the order of an ordered
+            categorical, the same in all blocks, or the distinct numbers, ascending.
         sample_weight : the same kind as X, in the same division; or str, optional
             Weights of the rows, with the meaning that they have in memory, of all rows together; a
             string names a column of a dataframe. Rows of files have none.
