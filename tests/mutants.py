@@ -5,19 +5,23 @@
     python tests/mutants.py run --only FILE
 
 Sources are changed in a copy. Tests that execute the line run, of a kernel those that execute a
-call of it, the fastest of each file first; results go to build/mutants/results.jsonl, and stay.
+call of it, the fastest of each file first; results go to build/mutants/results.jsonl, and stay. One
+that fails must have passed without a mutant too.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import compileall
 import contextlib
+import fcntl
 import functools
 import hashlib
-import importlib
+import importlib.util
 import json
 import os
+import py_compile
 import random
 import re
 import resource
@@ -38,6 +42,7 @@ COLLECTED = HOME / "collected"
 LOG = HOME / "log"  # of the last child
 RESULTS = HOME / "results.jsonl"
 FAILED = 1e9  # seconds of a test that fails without a mutant
+UNBUILT = "does not compile"
 ROOMS = ["_core", "io", "datasets", "preference", "dask", "cli"]
 # Tests of a mutant, their files, and seconds that they took under coverage: at first, and if it
 # survives these.
@@ -60,6 +65,12 @@ PYTEST = ["-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "-m", "not slo
 
 def build_tree():
     """A copy of the sources, with kernels; those that are as they were are not built again."""
+    TREE.mkdir(parents=True, exist_ok=True)
+    lock = os.open(TREE, os.O_RDONLY)  # open until this process and its children end
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:  # and tests would run on the other's mutants
+        sys.exit(f"another process uses {TREE}")
     names = ["setup.py", "pyproject.toml", "README.md", "LICENSE"]
     wanted = {ROOT / name for name in names}
     wanted |= {file for file in ROOT.glob("src/**/*") if file.is_file() and not ignored(file)}
@@ -74,6 +85,9 @@ def build_tree():
     (TREE / "build").mkdir(exist_ok=True)
     if not compile_kernels():
         sys.exit("the kernels do not compile")
+    # Of sources, not of times: a mutant is as large as the original, and a moment younger.
+    mode = py_compile.PycInvalidationMode.CHECKED_HASH
+    compileall.compile_dir(PACKAGE, quiet=1, invalidation_mode=mode)
 
 
 def ignored(file):
@@ -221,6 +235,7 @@ class Tests:
             for path in data.measured_files():
                 self.add(path.rpartition("/rankcore/")[2], data.contexts_by_lineno(path))
         self.sizes = Counter(test.partition("::")[0] for test in self.seconds)
+        self.passed = set()
 
     def add(self, name, contexts_by_line):
         lines = self.lines.setdefault(name, defaultdict(set))
@@ -274,6 +289,29 @@ class Tests:
         for test in found:
             cost[test.partition("::")[0]] += self.seconds[test]
         return sorted(found, key=lambda test: (cost[test.partition("::")[0]], test)), total
+
+    def pass_without(self, chosen):
+        """Whether tests pass without a mutant. One that does not is chosen no more.
+
+        Each passes where it was collected; some would not in other company, or under load.
+        """
+        if self.passed >= set(chosen):
+            return True
+        outcome, again = self.tried(chosen, sum(self.seconds[test] for test in chosen))
+        if outcome == "survived":
+            return True
+        print(outcome, "without a mutant:", again[-1], flush=True)
+        self.seconds[again[-1]] = FAILED
+        return False
+
+    def tried(self, chosen, seconds):
+        """Run tests. Return the outcome, and those to run again to see it without a mutant.
+
+        Those that pass, even with a mutant, need not show again that they can.
+        """
+        outcome, passed, failed = tried(chosen, seconds)
+        self.passed |= set(passed)
+        return outcome, [*passed, *failed] if failed else chosen
 
 
 def in_functions(source):
@@ -404,15 +442,35 @@ def code_lines(source):
     return sorted(found)
 
 
+class Reports:
+    """A plugin: tests that ended, and how they failed."""
+
+    def __init__(self, path):
+        self.path = path
+        path.write_text("")
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed or report.when == "teardown":
+            with self.path.open("a") as file:
+                how = str(report.longrepr) if report.failed else ""
+                file.write(json.dumps([report.nodeid, how]) + "\n")
+
+
 def tried(chosen, seconds):
-    """Run tests in a child of this process, which has imported what they share but the package."""
+    """Run tests in a child of this process, which has imported what they share but the package.
+
+    Return the outcome, which tests passed and which failed.
+    """
     import pytest
+
+    reports = Reports(TREE / "reports")
 
     def work():
         limit = int(20 + 5 * seconds)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         resource.setrlimit(resource.RLIMIT_DATA, (2**33, 2**33))
-        return pytest.main([*PYTEST, "--timeout=300", f"--basetemp={TREE / 'tmp'}", *chosen])
+        options = [*PYTEST, f"--timeout={limit + 20}", f"--basetemp={TREE / 'tmp'}"]
+        return pytest.main([*options, *chosen], plugins=[reports])
 
     child, latest = forked(work, LOG), time.monotonic() + 200 + 10 * seconds
     try:
@@ -422,11 +480,16 @@ def tried(chosen, seconds):
         end(child)
     if done[0] == 0:
         os.waitpid(child, 0)
-        return "stalled"  # too little processor time: says nothing
+        return "stalled", [], []  # too little processor time: says nothing
     status = os.waitstatus_to_exitcode(done[1])
     # 1: a test failed; 2 and 4: a test module could not be imported; -9: processor time ended.
     outcomes = {0: "survived", 1: "killed", 2: "killed", 4: "killed", -signal.SIGKILL: "hung"}
-    return outcomes.get(status, "crashed" if status < 0 else f"pytest exits with {status}")
+    outcome = outcomes.get(status, "crashed" if status < 0 else f"pytest exits with {status}")
+    reported = [json.loads(line) for line in reports.path.open()]
+    failed = [test for test, how in reported if how][:1]
+    if any("Timeout (>" in how for _, how in reported):
+        outcome = "hung"
+    return outcome, [test for test, _ in reported if test not in failed], failed
 
 
 def prepare():
@@ -440,6 +503,10 @@ def prepare():
     sys.dont_write_bytecode = True
     for shared in SHARED:
         importlib.import_module(shared)
+    # Python remembers folders that were not there, and would import another package.
+    found = importlib.util.find_spec("rankcore")
+    if not (found and found.origin and Path(found.origin).parent == PACKAGE):
+        sys.exit(f"tests would import {found and found.origin} instead of {PACKAGE}")
 
 
 def run(args):
@@ -451,9 +518,6 @@ def run(args):
         for one in known
         if one["outcome"] != "stalled"
     }
-    outcome = tried(*tests.chosen(sorted(tests.seconds)[::50], *LIMITS[1]))
-    if outcome != "survived":
-        sys.exit(f"{outcome} without a mutant: see {LOG}")
     for path, line, text in sample(args):
         original, name = path.read_text(), path.relative_to(TREE / "src").as_posix()
         change = difference(original, text)
@@ -466,19 +530,12 @@ def run(args):
         if done.get((name, change), -1) in {None, len(found)}:
             continue
         begun = sum(os.times()[:4])  # processor time, of children too
-        built = [file for one in affected for file in PACKAGE.glob(f"_ext/{one}.*so")]
-        kept = {file: file.read_bytes() for file in built}
-        try:
-            path.write_text(text)
-            if kernel and not compile_kernels(affected):
-                outcome, passed = "does not compile", 0
-            else:
-                outcome, passed = outcome_of(tests, set(found))
-        finally:
-            path.write_text(original)
-            for file, binary in kept.items():
-                file.unlink(missing_ok=True)
-                file.write_bytes(binary)
+        outcome, passed = None, 0
+        while outcome is None:
+            with mutated(path, text, affected) as built:
+                outcome, passed, again = outcome_of(tests, found) if built else (UNBUILT, 0, [])
+            if outcome not in {"survived", "stalled", UNBUILT} and not tests.pass_without(again):
+                outcome = None
         result = {
             "file": name, "line": line, "change": change, "outcome": outcome,
             "tests": passed, "of": len(found), "seconds": round(sum(os.times()[:4]) - begun, 1),
@@ -488,18 +545,34 @@ def run(args):
         print(outcome, name, line, change if outcome != "killed" else "", flush=True)
 
 
-def outcome_of(tests, left):
-    """What became of a mutant, and how many tests ran."""
-    ran = 0
+@contextlib.contextmanager
+def mutated(path, text, affected):
+    """A mutant in place, and whether it compiles. What an interrupt leaves, the next run mends."""
+    original = path.read_text()
+    kept = {file: file.read_bytes() for one in affected for file in PACKAGE.glob(f"_ext/{one}.*so")}
+    try:
+        path.write_text(text)
+        yield not affected or compile_kernels(affected)
+    finally:
+        path.write_text(original)
+        for file, binary in kept.items():
+            file.unlink(missing_ok=True)
+            file.write_bytes(binary)
+
+
+def outcome_of(tests, found):
+    """What became of a mutant, how many tests ran, and which of them show it."""
+    left, ran, again = set(found), 0, []
     for limits in LIMITS:
         chosen, seconds = tests.chosen(left, *limits)
         if not chosen:
             break
         left -= set(chosen)
         ran += len(chosen)
-        if (outcome := tried(chosen, seconds)) != "survived":
-            return outcome, ran
-    return "survived", ran
+        outcome, again = tests.tried(chosen, seconds)
+        if outcome != "survived":
+            return outcome, ran, again
+    return "survived", ran, again
 
 
 def difference(before, after):
@@ -519,8 +592,8 @@ def main():
     args = parser.parse_intermixed_args()
     HOME.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    prepare()
     build_tree()
+    prepare()
     sys.exit(collect(args.files, args.jobs) if args.step == "collect" else run(args))
 
 

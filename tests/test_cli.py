@@ -287,6 +287,26 @@ def test_predictions_equal_those_of_the_api(kind, stream, tmp_path):
     assert [float(line) for line in scores.splitlines()] == expected.project(X).tolist()
 
 
+def test_scores_of_several_outputs(tmp_path):
+    X, y = make_examples(60, 5)
+    model = rc.MulticlassPerceptron(random_state=0).fit(X, y)
+    rc.save(model, tmp_path / "model")
+    (tmp_path / "data").write_text(as_svmlight(X, y))
+    scores = succeed("predict", tmp_path / "model", tmp_path / "data", "--scores")
+    found = [[float(number) for number in line.split()] for line in scores.splitlines()]
+    assert found == model.decision_function(X).tolist()
+
+
+def test_compared_models_have_the_same_names_of_features(stars, tmp_path):
+    pd = pytest.importorskip("pandas")
+    for name, columns in [("first", "abc"), ("second", "abd")]:
+        frame = pd.DataFrame(np.eye(3), columns=list(columns))
+        rc.save(rc.PRank(random_state=0).fit(frame, [1, 2, 3]), tmp_path / name)
+    first, second = tmp_path / "first", tmp_path / "second"
+    message = fail("evaluate", first, stars, "--compare", second)
+    assert f"{first} and {second} have features of different names" in message
+
+
 def test_predict_into_a_file(model, stars, tmp_path):
     assert succeed("predict", model, stars, "-o", tmp_path / "labels") == ""
     assert (tmp_path / "labels").read_bytes() == b"3\n1\n2\n3\n"

@@ -173,6 +173,10 @@ def test_files_of_patterns_and_directories(tmp_path):
     for name in ["a.txt", "b.txt"]:
         dump_letor(X, Y, tmp_path / name)
     assert "is read by" in fails("train", tmp_path / "*.txt", "-o", tmp_path / "b.txt")
+    deep = tmp_path / "some" / "deep" / "c.txt"
+    deep.parent.mkdir(parents=True)
+    dump_letor(X, Y, deep)
+    assert "is read by" in fails("train", tmp_path / "**" / "c.txt", "-o", deep)
     result = CliRunner().invoke(
         app, ["cache", str(tmp_path / "*.txt"), "-o", str(tmp_path / "cache")]
     )

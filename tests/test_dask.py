@@ -209,6 +209,9 @@ def test_frames(client, queries):
     assert model.feature_names_in_.tolist() == list(frame.columns)
     scores = model.predict(whole.drop(columns=["y", "qid"]))
     assert np.array_equal(scores.compute(), model.to_local().predict(frame))
+    some = whole[whole["qid"] == qid[0]]  # most partitions are left without a row
+    of_some = model.predict(some.drop(columns=["y", "qid"])).compute()
+    assert np.array_equal(of_some, model.to_local().predict(frame[qid == qid[0]]))
     expected = rc.metrics.evaluate(y, scores.compute().to_numpy(), qid=qid)
     assert dict(rd.evaluate(whole["y"], scores, qid=whole["qid"])) == dict(expected)
 

@@ -175,6 +175,14 @@ def test_kernel_models_without_support_vectors(path, learner, form):
 # ---------------------------------------------------------------- at the limit and one past it
 
 
+@pytest.mark.parametrize("content", [b"", b"\x02\0\0\0\0\0\0", b"\x03\0\0\0\0\0\0\0{}"])
+def test_a_header_ends_inside_the_file(content):
+    assert safetensors.unpack(b"\x02\0\0\0\0\0\0\0{}") == ({}, {})
+    message = f"{len(content)} bytes are too few for the header that they announce"
+    with pytest.raises(ValueError, match=message):
+        safetensors.unpack(content)
+
+
 def test_a_shape_has_at_most_32_dimensions():
     def unpacked(n):
         entry = {"dtype": "U8", "shape": [1] * n, "data_offsets": [0, 1]}

@@ -291,6 +291,26 @@ def test_the_file_says_which_learner(command, tmp_path):
     assert "chosen_since" not in named
 
 
+@pytest.mark.parametrize(
+    ("scale", "of_one_size", "of_many"),
+    [
+        ("none", None, None),
+        ("auto", None, MaxAbsScaler),
+        ("maxabs", MaxAbsScaler, MaxAbsScaler),
+        ("standard", StandardScaler, StandardScaler),
+    ],
+)
+def test_few_values_are_scaled_if_their_sizes_differ(scale, of_one_size, of_many):
+    pytest.importorskip("typer")
+    from rankcore.cli.registry import find_learner
+    from rankcore.cli.scaling import Scale, scaler_for
+
+    learner = find_learner("prank")
+    for sizes, kind in [([1, 1, 1, 1], of_one_size), ([1, 1, 1, 1e6], of_many)]:
+        found = scaler_for(Scale(scale), learner, sp.csr_array(np.diag(np.array(sizes, float))))
+        assert isinstance(found, kind or type(None))
+
+
 @pytest.mark.parametrize("scale", ["standard", "maxabs", "auto", "none"])
 def test_train_scales_and_keeps_the_scaler(command, tmp_path, scale):
     X, y = data(200)

@@ -184,6 +184,9 @@ def test_plans_of_other_methods():
     assert 0.8 < top.top_share <= 1
     degree = plan(20, noise=0.2, method="degree", repeats_itself=True, latency=1.0, parallel=1000)
     assert (degree.calls, degree.seconds) == (190, 1.0)
+    assert 0.5 < degree.tau < 1
+    exact = plan(20, noise=0, method="degree", repeats_itself=True)
+    assert exact.tau == 1.0
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,16 @@ def test_sliding_passes_side_by_side_are_passes_one_after_the_other(n):
             assert (len(asked), steps) == (plan.calls, plan.rounds)
 
 
+def test_no_item_of_sliding_is_in_place_before_a_pass_ends():
+    sliding = Sliding(5)
+    assert sliding.together().tolist() == [5] * 5
+    rounds = sliding.rounds()
+    upper, _ = next(rounds)
+    with pytest.raises(StopIteration):  # an answer that is missing ends it
+        rounds.send(np.full(upper.size, np.nan))
+    assert sliding.together().tolist() == [5] * 5
+
+
 def test_insertion_asks_as_a_binary_search():
     for n in range(1, 7):
         counts = []

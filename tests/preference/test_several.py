@@ -70,6 +70,17 @@ def test_each_item_meets_eight_others_before_the_worse_half_is_dropped():
     assert len({item for call in calls[8:] for item in call}) == 10
 
 
+def test_groups_are_full_where_k_divides_no_pool():
+    sizes = []
+
+    def recorded(items):
+        sizes.append(len(items))
+        return order_of(items)
+
+    PreferenceRanker(Order(recorded, 5), max_calls=30, random_state=0).rank(list(range(23)))
+    assert sizes == [5] * 30
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("form", "calls", "quality"), [("order", 600, 0.94), ("choice", 2133, 0.95)]
