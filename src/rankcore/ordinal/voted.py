@@ -238,8 +238,8 @@ class VotedPRank(VotesRanks):
         return state.averaged(gather)
 
     def _warn_of_fit(self) -> None:
-        state = self._state
         if self.max_hypotheses == "auto":
+            state = self._fitted_state()
             votes = self._lineup(state)[2]
             warn_of_dropped_votes(
                 votes.size, int(state.others["progress"][2]) + 1, votes.sum() / max(state.t, 1)
