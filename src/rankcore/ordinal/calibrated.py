@@ -101,7 +101,8 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
     more than one peak. Isotonic curves may say 0 and 1, where a logarithmic loss is infinite.
 
     Costs ``cv`` + 1 fits of the learner, and an optimisation over n_classes numbers (O(n) for a
-    step) or n_classes - 1 sorts.
+    step) or n_classes - 1 sorts. Memory: a copy of the rows that a part learns from;
+    none around a ``FrozenEstimator``, which also serves rows that memory does not hold twice.
 
     References
     ----------

@@ -241,8 +241,7 @@ class VotedPRank(VotesRanks):
 
     def _warn_of_fit(self) -> None:
         if self.max_hypotheses == "auto":
-            state = self._state
-            assert isinstance(state, VotedState)
+            state = self._fitted_state()
             votes = self._lineup(state)[2]
             warn_of_dropped_votes(
                 votes.size, int(state.others["progress"][2]) + 1, votes.sum() / max(state.t, 1)
