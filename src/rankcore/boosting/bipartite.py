@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import option, optional, real
-from rankcore._core.queries import group_rows
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
 from rankcore.ranking._queries import as_relevance
@@ -34,7 +34,7 @@ class BipartiteRankBoost(PairBoosting):
         over queries.
     rel : float, optional
         Labels from here on are relevant. By default all but the least.
-    select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, search, \
+    select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, \
     warm_start, n_jobs, verbose, weak, max_leaf_nodes, max_depth, learning_rate, leaf_step, \
     min_samples_leaf, min_pair_weight, l2_leaf, subsample, colsample, monotonic_cst, \
     categorical_features, pair_weight, random_state
@@ -86,7 +86,6 @@ class BipartiteRankBoost(PairBoosting):
         balance: str | None = "query",
         early_stopping_rounds: int | None = None,
         eval_metric: Any = "ndcg@10",
-        search: str = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -115,7 +114,6 @@ class BipartiteRankBoost(PairBoosting):
         self.balance = balance
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
-        self.search = search
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -176,16 +174,11 @@ class BipartiteRankBoost(PairBoosting):
         source, categories = self._source(
             X, y, qid, group, sample_weight=sample_weight, one_query=True
         )
-        n_rows, window = source.window.rows.n_rows, source.window
-        queries = group_rows(window.queries, n_rows)
-        labels = as_relevance(window.labels, n_rows)
+        labels = as_relevance(source.window.labels, source.window.rows.n_rows)
         relevant = labels > labels.min() if self.rel is None else labels >= self.rel
         labels[:] = relevant
         pairing = make_pairing(
-            n_rows,
-            labels,
-            queries,
-            sample_weight,
+            replace(source.window, labels=labels),
             balanced=self.balance == "query",
             in_row_order=False,
             relative_weights=True,

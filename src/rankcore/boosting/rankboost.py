@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import option
-from rankcore._core.queries import group_rows
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
 
@@ -54,9 +53,6 @@ class RankBoost(PairBoosting):
         Measures on the ``eval_set`` after each round: names that `rankcore.metrics.evaluate` knows,
         or functions of labels, scores and qid whose higher values are better. Named losses are
         minimised. The first of a list decides on early stopping.
-    search : {"auto", "plain"}, default="auto"
-        "auto" skips features that cannot contain the best stump, "plain" searches all. The stumps
-        are the same (see Notes).
     warm_start : bool, default=False
         Whether ``fit`` continues with the current model, up to ``n_estimators`` rounds in total. If
         the rows differ from those before, ``bound`` and ``cap`` of the history do not hold.
@@ -223,7 +219,6 @@ class RankBoost(PairBoosting):
         balance: str | None = "query",
         early_stopping_rounds: int | None = None,
         eval_metric: Any = "ndcg@10",
-        search: str = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -251,7 +246,6 @@ class RankBoost(PairBoosting):
         self.balance = balance
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
-        self.search = search
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -333,14 +327,8 @@ class RankBoost(PairBoosting):
         self._check_params()
         weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
         source, categories = self._source(X, y, qid, group, **weights)
-        rows, window = source.window.rows, source.window
         pairing = make_pairing(
-            rows.n_rows,
-            window.labels,
-            group_rows(window.queries, rows.n_rows),
-            sample_weight,
-            pairs,
-            pairs_weight,
+            source.window,
             balanced=self.balance == "query",
             in_row_order=False,
             relative_weights=True,

@@ -11,11 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core import params
 from rankcore._core.concurrency import learns
+from rankcore._core.kernels import KERNELS, resolve_gamma
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
-from rankcore._core.queries import Queries, group_rows
+from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.threads import n_threads
 from rankcore._core.training import Trainer
@@ -26,14 +27,7 @@ from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import ranking_source
 from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._files import FIGURES, describe, restore
-from rankcore.ranking.svm._models import (
-    KERNELS,
-    Kernel,
-    KernelModel,
-    LinearModel,
-    as_matrix,
-    resolve_gamma,
-)
+from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 from rankcore.ranking.svm._newton import Solution, Step
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._training import NewtonLearner
@@ -233,29 +227,9 @@ class RankSVM(Ranker):
         X : array-like or scipy sparse, shape (n_samples, n_features)
             Finite. CSR and C-ordered float32 or float64 are used in place. With
             ``kernel="precomputed"`` the kernel matrix, shape (n_samples, n_samples).
-        y : array-like of numbers, shape (n_samples,)
-            Labels, larger for more relevant; any real numbers. Not needed with ``pairs``.
-        qid : array-like, shape (n_samples,), or str, optional
-            The query of each row, of any type and in any order; or the name of a column of a frame
-            X. A column named "qid" is taken by itself. None: all rows are of one query.
-        group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
-        sample_weight : array-like, optional
-            Of rows, shape (n_samples,): a pair weighs the product of its two. Or of queries, in
-            order of first appearance, shape (n_queries,).
-        pairs : array-like of int, shape (n_pairs, 2), optional
-            Row of the winner and row of the loser: learn from these instead of from labels.
-        pairs_weight : array-like, shape (n_pairs,), optional
-        eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, measured by ``eval_metric`` after each step.
-        eval_X, eval_y : array-like, or lists of them, optional
-            The same as two arguments, of which a pipeline can transform the first
-            (``transform_input=["eval_X"]``).
-        eval_qid, eval_group : array-like, or lists of them, optional
-            Their queries; required of one of them if there are queries to learn from.
-        callbacks : iterable of callables, optional
-            Called after each step with a `rankcore.callbacks.Iteration`; the fit ends
-            after one returns True.
+        y, qid, group, sample_weight, pairs, pairs_weight, eval_set, eval_X, eval_y, eval_qid, \
+eval_group, callbacks
+            As for `PairwisePerceptron.fit`; measures and callbacks follow each step.
 
         Returns
         -------
@@ -282,7 +256,7 @@ class RankSVM(Ranker):
             Trainer(learner, source, learner.monitor).run()
             fitted._take(problem, learner.solution())
         self._warn(learner.solution())
-        self._become(fitted)
+        self._replace_with(fitted)
         return self
 
     def _begin(
@@ -290,20 +264,11 @@ class RankSVM(Ranker):
     ) -> tuple[Pairing, Self, list[Validation]]:
         """The pairs of a fit, the estimator it will return, and its held-out rows."""
         window, rows = source.window, source.window.rows
-        queries = group_rows(window.queries, rows.n_rows)
-        pairing = make_pairing(
-            rows.n_rows,
-            window.labels,
-            queries,
-            window.sample_weight,
-            window.pairs,
-            window.pairs_weight,
-            balanced=self.balance == "query",
-        )
+        pairing = make_pairing(window, balanced=self.balance == "query")
         check_useful(pairing, rows.n_rows)
         given = window.queries is not None
-        validation = self._validation(source.given, rows.n_features, given, *held_out)
-        largest = queries.largest if given else 0
+        validation = self._validation(source.given, rows.n_features, given, held_out)
+        largest = window.queries.largest if given else 0
         state = ModelState(None, settings={})
         return pairing, self._shadow(source.given, rows.n_features, largest, state), validation
 
@@ -312,7 +277,7 @@ class RankSVM(Ranker):
         if self.kernel is not None:
             gamma = 1.0  # of no matter to kernels without one
             if self.kernel in ("poly", "rbf"):
-                gamma = resolve_gamma(self.gamma, as_matrix(rows))
+                gamma = resolve_gamma(self.gamma, rows)
             kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
         return Problem(
             rows,
