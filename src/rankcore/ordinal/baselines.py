@@ -44,32 +44,17 @@ class WidrowHoff(InterceptClassifier, ProjectingClassifier):
     intercept_scaling : "auto" or float, default="auto"
         Equivalent to a constant feature of this value behind the intercept; "auto" is as
         long as the rows: their root mean square length, rounded to a root of a power of two.
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
+    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, random_state, \
+verbose, classes
         As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_features,)
         Weights (a copy).
     intercept_ : float
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
+    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
+loss_curve_
         As in `PRank`.
 
     Notes
@@ -219,33 +204,18 @@ class MulticlassPerceptron(InterceptClassifier):
     intercept_scaling : "auto" or float, default="auto"
         Equivalent to a constant feature of this value behind the intercepts; "auto" is twice
         the length of the rows, as ``threshold_scale`` of `PRank`.
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
+    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, random_state, \
+verbose, classes
         As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_classes, n_features)
         Weights of ``classes_`` (a copy); they sum to 0.
     intercept_ : ndarray of float64, shape (n_classes,)
         Of ``classes_`` (a copy).
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
+    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
+loss_curve_
         As in `PRank`.
 
     Notes

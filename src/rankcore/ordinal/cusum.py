@@ -103,33 +103,18 @@ class CuSumRank(CuSumClassifier):
     intercept_scaling : "auto" or float, default="auto"
         Equivalent to a constant feature of this value behind each threshold; "auto" is twice the
         length of the rows, as ``threshold_scale`` of `PRank`. The paper has 1.
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
+    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, random_state, \
+verbose, classes
         As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_classes - 1, n_features)
         Weights of the tasks (a copy).
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Of the tasks (a copy): their scores are ``X @ coef_.T + intercept_``.
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
+    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
+loss_curve_
         As in `PRank`.
 
     Notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,14 +65,6 @@ class VotedState(OnlineState):
                 arrays[name] = widened(arrays[name], (2 * n, *rest))
         return True
 
-    def copy(self) -> VotedState:
-        """The same arrays again."""
-        by_feature, others = (
-            {name: array.copy() for name, array in arrays.items()}
-            for arrays in (self.by_feature, self.others)
-        )
-        return VotedState(by_feature, others, settings=self.settings)
-
 
 class VotedPRank(VotesRanks):
     """PRank whose past hypotheses vote, each with as many votes as examples it survived.
@@ -93,35 +86,20 @@ class VotedPRank(VotesRanks):
         As in `PRank`.
     threshold_scale : "auto" or float, default="auto"
         As in `PRank`.
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
+    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, random_state, \
+verbose, classes
         As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     hypotheses_ : ndarray of float64, shape (n_hypotheses, n_features)
         Directions, oldest first, the present one last (a copy).
     hypothesis_thresholds_ : ndarray of float64, shape (n_hypotheses, n_classes - 1)
         Their thresholds (a copy).
     votes_ : ndarray of int64, shape (n_hypotheses,)
         Their votes (a copy).
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
+    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
+loss_curve_
         As in `PRank`; the losses are those of the latest hypothesis.
 
     Notes
@@ -220,7 +198,7 @@ class VotedPRank(VotesRanks):
                     np.vstack([others["cuts"][:n], others["thresholds"]]),
                     np.append(others["votes"][:n], others["progress"][1]),
                 )
-            ended = state.copy()
+            ended = deepcopy(state)
             self._bind(ended).end_hypothesis()
             oldest = np.argsort(ended.others["born"][: ended.kept])
             return (

@@ -96,10 +96,6 @@ default="oldest"
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     support_ : ndarray of int64, shape (n_support,)
         Numbers of the support vectors among the rows, further rows of ``partial_fit`` included.
     support_vectors_ : ndarray or CSR, shape (n_support, n_features)
@@ -111,7 +107,8 @@ default="oldest"
         Ascending and finite (a copy).
     gamma_ : float
         The resolved ``gamma``.
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
+    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
+loss_curve_
         As in `PRank`.
 
     Notes
