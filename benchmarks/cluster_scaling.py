@@ -14,7 +14,7 @@ import numpy as np
 import rankcore as rc
 from benchmarks.measure import machine, seconds_each, show
 from rankcore._core.inputs import as_rows
-from rankcore._core.queries import group_rows
+from rankcore._core.sources import Window
 from rankcore.boosting._given_bins import GivenBins
 from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._value_groups import ValueGroups
@@ -104,7 +104,7 @@ def boosting_value(repeat):
     """Seconds of a round's sums for each value, of processor time."""
     X, y, qid = make_letor(500, random_state=0)
     rows = as_rows(X)
-    pairing = make_pairing(len(X), y, group_rows(qid, len(X)), None, in_row_order=False)
+    pairing = make_pairing(Window(rows, y, qid, 0, 0), in_row_order=False)
     docs = pairing.docs
     cuts = ValueGroups.of(rows, docs).cuts(255, False)
     places = np.arange(docs.size, dtype=np.int32)

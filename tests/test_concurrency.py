@@ -199,9 +199,7 @@ def test_a_kernel_compares_hypotheses_with_their_room_at_each_call():
     bound = model._state.bind(1.0)
     rows = as_rows(X)
     pairing = pair_by_label(Y.astype(float), group_rows(QID, len(X)), None, False)
-    data = bind_pairs(
-        pairing, rows, lexicographic=False, seed=1, solver="lazy", passes=1, memory_limit=0
-    )
+    data = bind_pairs(rc.PairwisePerceptron(solver="lazy", memory_limit=0), pairing, rows, 1)
     model._state.counts[0] = 10**6
     ones = np.ones(40)
     with pytest.raises(ValueError, match="1000000 hypotheses are kept, but there is room for"):

@@ -15,6 +15,7 @@ import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import exact_sum
 from rankcore._core.queries import group_rows
+from rankcore._core.sources import Window
 from rankcore._ext.exact_sums import feature_sums
 from rankcore.datasets import dump_letor, make_letor
 from rankcore.ranking._pairs import make_pairing
@@ -217,9 +218,12 @@ def test_numbers_are_rounded_to_the_nearest_integer(values):
     assert sums.tolist() == [round(value) for value in values]
 
 
+def pairing_of(X, y, qid):
+    return make_pairing(Window(as_rows(X), y, group_rows(qid, len(y)), 0, 0))
+
+
 def pair_shard(X, y, qid, n_in_query=0):
-    queries = group_rows(qid, len(y))
-    return PairShard(X, make_pairing(len(y), y, queries, None), True, n_in_query)
+    return PairShard(X, pairing_of(X, y, qid), True, n_in_query)
 
 
 @pytest.mark.parametrize("terms", [Terms.squared_hinge(2.0), Terms.smooth_hinge(2.0, 0.25)])
@@ -229,7 +233,7 @@ def test_a_shard_answers_with_the_sums_of_memory(terms, queries):
     rng = np.random.default_rng(0)
     w, p = rng.normal(size=(2, 90)) * 0.1
     exponents = np.full(90, 40, dtype=np.intc)
-    losses = PairLosses(make_pairing(len(y), y, group_rows(qid, len(y)), None), True)
+    losses = PairLosses(pairing_of(X, y, qid), True)
     at = losses.evaluate(terms, rows=as_rows(X), weights=w)
     found = shard.slopes(w, terms, exponents)
     assert np.allclose([float(one) for one in found.sums], at.sums.ravel(), rtol=1e-12)

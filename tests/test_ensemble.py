@@ -13,8 +13,8 @@ from rankcore._core.inputs import as_rows
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
-from rankcore.ordinal import oap as module
-from rankcore.ordinal.oap import least_draws
+from rankcore.ordinal import _members as module
+from rankcore.ordinal._sampling import least_draws
 from rankcore.progress import watch
 from reference.ensemble import largest, oap, times, uniform32, voted
 from reference.prank import prank, predict

@@ -157,7 +157,7 @@ def files(tmp_path):
         {"max_bins": 8},
         {"missing": "zero", "max_bins": 16},
         {"select": "normalizer"},
-        {"step": "discrete", "search": "plain", "n_jobs": 2},
+        {"step": "discrete", "n_jobs": 2},
     ],
 )
 def test_stumps_from_a_cache_are_those_of_memory(params, files, monkeypatch):
@@ -170,8 +170,10 @@ def test_stumps_from_a_cache_are_those_of_memory(params, files, monkeypatch):
     assert found.history_ == expected.history_
 
 
-@pytest.mark.parametrize("params", [{}, {"max_bins": 4}, {"step": "exact", "search": "plain"}])
-def test_rows_without_queries_are_one_query(params, files):
+@pytest.mark.parametrize("every", [False, True], ids=["bounded", "every column"])
+@pytest.mark.parametrize("params", [{}, {"max_bins": 4}, {"step": "exact"}])
+def test_rows_without_queries_are_one_query(params, every, files, monkeypatch):
+    monkeypatch.setattr(rc.BipartiteRankBoost, "_searches_all", every)
     rows = open_rows(files / "labels.txt", cache=files / "cache")
     data = load_letor(files / "labels.txt")
     found = rc.BipartiteRankBoost(30, **params).fit(rows)

@@ -77,12 +77,12 @@ LEARNERS = [
 @pytest.mark.parametrize("width", [4, 12])
 def test_every_learner_goes_on_after_loading(tmp_path, monkeypatch, learner, width):
     # Members of ensembles in tiles as they were saved, whatever is the choice of today.
-    monkeypatch.setattr("rankcore.ordinal.oap.tile_width", lambda d, n: width)
+    monkeypatch.setattr("rankcore.ordinal._members.tile_width", lambda d, n: width)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(150, 4)), rng.integers(1, 6, size=150)
     model = clone(learner).fit(X[:100], y[:100])
     rc.save(model, tmp_path / "m")
-    monkeypatch.setattr("rankcore.ordinal.oap.tile_width", lambda d, n: 8)
+    monkeypatch.setattr("rankcore.ordinal._members.tile_width", lambda d, n: 8)
     loaded = rc.load(tmp_path / "m")
     same(model, loaded)
     np.testing.assert_array_equal(model.decision_function(X), loaded.decision_function(X))

@@ -418,7 +418,7 @@ def test_overflow_and_what_a_model_does_not_have():
         with pytest.raises(ValueError, match="scale X"):
             rc.RankSVM(kernel=kernel).fit(X * 1e160, y, qid=qid)
     # Infinity is noticed where it arises, as much as NaN.
-    with pytest.raises(ValueError, match="variance of X overflowed"):
+    with pytest.raises(ValueError, match="variance of X; it overflowed"):
         rc.RankSVM(kernel="rbf").fit(X * 1e160, y, qid=qid)
     with pytest.raises(ValueError, match="kernel has values that are not finite"):
         rc.RankSVM(kernel="poly", gamma=1.0).fit(np.abs(X) * 1e120, y, qid=qid)

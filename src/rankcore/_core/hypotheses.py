@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from rankcore._core.params import check_count
+from rankcore._core.warning import warn
 
 # What "auto" keeps: this many, or as many as take this many bytes.
 MOST, MOST_BYTES = 5000, 2**28
@@ -30,11 +30,9 @@ def limited(value: int | str | None, n_features: int) -> int | None:
 def warn_of_dropped_votes(kept: int, seen: int, share: float) -> None:
     """Warn if the hypotheses that are kept hold less than half of the votes."""
     if kept < seen and share < 0.5:
-        warnings.warn(
+        warn(
             f"max_hypotheses='auto' keeps {kept} of {seen} hypotheses, which hold {share:.0%} of "
             "the votes. Set max_hypotheses to a number to keep more of them, or to None for all "
             "(n_features numbers each); an averaged model answers for all of them in the room of "
             "one",
-            UserWarning,
-            stacklevel=5,
         )

@@ -14,6 +14,8 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.contributions import Contributions, contributions_of
 from rankcore._core.doc_links import Documented
+from rankcore._core.fitted import as_more_rows
+from rankcore._core.inputs import as_rows
 from rankcore._core.params import Constrained, check_names
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
@@ -91,9 +93,17 @@ class Specified(Documented, Constrained):
         """Readable summary of the model."""
         raise NotImplementedError
 
+    def _as_rows(self, X: Any) -> Rows:
+        """Check a feature matrix."""
+        return as_rows(X)
+
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model: as many features, under the same names."""
-        raise NotImplementedError
+        return as_more_rows(self, X, self._as_rows)
+
+    def _replace_with(self, fitted: Any) -> None:
+        """Become a fitted copy, in one go: Ctrl-C finds the old model or the new one."""
+        self.__dict__ = dict(vars(fitted))
 
     @reads
     def contributions(

@@ -244,11 +244,6 @@ class RowBlocks(Source):
         """X, y and qid of all rows, in place; raise ValueError if they are not laid out so."""
 
 
-def mapped(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-    """X, y and qid of all rows on disk, mapped into memory."""
-    return blocks.whole()
-
-
 def as_source(X: Any, y: Any, *, in_windows: bool, sample_weight: Any = None) -> Source:
     """The rows of a fit without queries, checked if they are in memory.
 

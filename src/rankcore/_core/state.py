@@ -79,6 +79,12 @@ class LearnerState(Versioned):
 
         return restore
 
+    def forget_after(self, best: int | None) -> None:
+        """Drop passes after the best one, whose model this is, from the log."""
+        if best is not None:
+            self.log = self.log[:best]
+            self.validation = {name: values[:best] for name, values in self.validation.items()}
+
     def own(self) -> None:
         """Copy arrays that are read-only, as those of a model that joblib mapped from a file."""
         for name, value in vars(self).items():

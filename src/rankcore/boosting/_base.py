@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from numbers import Integral
+from operator import methodcaller
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
-from rankcore._core.sources import RowBlocks, mapped
+from rankcore._core.sources import RowBlocks
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
@@ -63,7 +64,8 @@ class PairBoosting(Ranker):
     balance: str | None
     early_stopping_rounds: int | None
     eval_metric: Any
-    search: str
+    # Whether every column is searched in every round, which tests and benchmarks compare with.
+    _searches_all = False
     warm_start: bool
     n_jobs: int | None
     verbose: int
@@ -99,7 +101,7 @@ class PairBoosting(Ranker):
 
         # Of a row cache, bins are all that new stumps need.
         bins_do = not grows_trees(self) and not self.warm_start and self.max_bins is not None
-        whole = outlined if bins_do else mapped
+        whole = outlined if bins_do else methodcaller("whole")
         source = ranking_source(X, y, qid, group, as_rows=read, whole=whole, **more)
         return source, categories[0]
 
@@ -143,7 +145,7 @@ class PairBoosting(Ranker):
         check_useful(pairing, rows.n_rows)
         learner = copy(self)
         learner._categories = categories
-        validation = learner._validation(given, rows.n_features, in_queries, *held_out)
+        validation = learner._validation(given, rows.n_features, in_queries, held_out)
         state = self._begin(rows.n_features)
         largest = window.queries.largest if in_queries else 0
         fitted = learner._shadow(given, rows.n_features, largest, state)
@@ -158,7 +160,7 @@ class PairBoosting(Ranker):
             train_rounds(fitted, iter(rounds), source, monitor)
         finally:
             rounds.close()
-        self._become(fitted)
+        self._replace_with(fitted)
         return self
 
     def _rounds(
@@ -183,7 +185,7 @@ class PairBoosting(Ranker):
                 smoothing=self.smoothing,
                 learning_rate=rate,
                 balanced=balanced,
-                plain=self.search == "plain",
+                plain=self._searches_all,
                 n_jobs=n_jobs,
             )
         assert isinstance(rows, Rows)  # trees look at more than bins

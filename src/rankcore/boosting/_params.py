@@ -12,7 +12,7 @@ from rankcore.boosting._binning import MAX_BINS
 from rankcore.boosting._focus import check_pair_weight
 
 # Parameters that only stumps have, or trees, and what they are by default.
-OF_STUMPS = {"select": "edge", "smoothing": "auto", "search": "auto"}
+OF_STUMPS = {"select": "edge", "smoothing": "auto"}
 OF_TREES = {
     "max_depth": None,
     "leaf_step": "search",
@@ -34,7 +34,6 @@ def grows_trees(model: Any) -> bool:
 CONSTRAINTS: dict[str, params.Constraint] = {
     "select": params.option("edge", "normalizer"),
     "missing": params.option("learn", "zero"),
-    "search": params.option("auto", "plain"),
     "max_bins": params.optional(params.integer(2, MAX_BINS)),
     "smoothing": params.number_or(("auto",), params.real(0, 1e100)),
     "weak": params.option("auto", "stump", "tree"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
@@ -11,7 +12,6 @@ from rankcore._core.arguments import EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import option, optional, real
-from rankcore._core.queries import group_rows
 from rankcore._core.sources import RowBlocks
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
@@ -38,7 +38,7 @@ class BipartiteRankBoost(PairBoosting):
         over queries.
     rel : float, optional
         Labels from here on are relevant. By default all but the least.
-    select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, search, \
+    select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, \
     warm_start, n_jobs, verbose, weak, max_leaf_nodes, max_depth, learning_rate, leaf_step, \
     min_samples_leaf, min_pair_weight, l2_leaf, subsample, colsample, monotonic_cst, \
     categorical_features, pair_weight, random_state
@@ -90,7 +90,6 @@ class BipartiteRankBoost(PairBoosting):
         balance: Literal["query"] | None = "query",
         early_stopping_rounds: int | None = None,
         eval_metric: Measures = "ndcg@10",
-        search: Literal["auto", "plain"] = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -119,7 +118,6 @@ class BipartiteRankBoost(PairBoosting):
         self.balance = balance
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
-        self.search = search
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -180,16 +178,11 @@ class BipartiteRankBoost(PairBoosting):
         source, categories = self._source(
             X, y, qid, group, sample_weight=sample_weight, one_query=True
         )
-        n_rows, window = source.window.rows.n_rows, source.window
-        queries = group_rows(window.queries, n_rows)
-        labels = as_relevance(window.labels, n_rows)
+        labels = as_relevance(source.window.labels, source.window.rows.n_rows)
         relevant = labels > labels.min() if self.rel is None else labels >= self.rel
         labels[:] = relevant
         pairing = make_pairing(
-            n_rows,
-            labels,
-            queries,
-            sample_weight,
+            replace(source.window, labels=labels),
             balanced=self.balance == "query",
             in_row_order=False,
             relative_weights=True,

@@ -11,7 +11,6 @@ from rankcore._core.arguments import EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import option
-from rankcore._core.queries import group_rows
 from rankcore._core.sources import RowBlocks
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._pairs import make_pairing
@@ -58,9 +57,6 @@ class RankBoost(PairBoosting):
         Measures on the ``eval_set`` after each round: names that `rankcore.metrics.evaluate` knows,
         or functions of labels, scores and qid whose higher values are better. Named losses are
         minimised. The first of a list decides on early stopping.
-    search : {"auto", "plain"}, default="auto"
-        "auto" skips features that cannot contain the best stump, "plain" searches all. The stumps
-        are the same (see Notes).
     warm_start : bool, default=False
         Whether ``fit`` continues with the current model, up to ``n_estimators`` rounds in total. If
         the rows differ from those before, ``bound`` and ``cap`` of the history do not hold.
@@ -227,7 +223,6 @@ class RankBoost(PairBoosting):
         balance: Literal["query"] | None = "query",
         early_stopping_rounds: int | None = None,
         eval_metric: Measures = "ndcg@10",
-        search: Literal["auto", "plain"] = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -255,7 +250,6 @@ class RankBoost(PairBoosting):
         self.balance = balance
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
-        self.search = search
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -338,14 +332,8 @@ class RankBoost(PairBoosting):
         self._check_params()
         weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
         source, categories = self._source(X, y, qid, group, **weights)
-        rows, window = source.window.rows, source.window
         pairing = make_pairing(
-            rows.n_rows,
-            window.labels,
-            group_rows(window.queries, rows.n_rows),
-            sample_weight,
-            pairs,
-            pairs_weight,
+            source.window,
             balanced=self.balance == "query",
             in_row_order=False,
             relative_weights=True,

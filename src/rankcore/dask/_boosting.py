@@ -25,7 +25,7 @@ from rankcore.boosting._training import train_rounds
 from rankcore.boosting._value_groups import Cuts, ValueGroups
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
+from rankcore.dask._shards import Finding, Shard, check_queries, in_queries, naming
 from rankcore.dask._sums import each, joined
 from rankcore.dask._watching import Watching
 from rankcore.ranking._pairs import Pairing, pair_by_label
@@ -120,18 +120,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
         )
         for shard, number in zip(run.shards, run.numbers, strict=True)
     ]
-    sizes = run.gather(each(run, documents, size_of, "size", balanced))
-    n_winning = sum(size.n_winning for size in sizes)
-    n_losing = sum(size.n_losing for size in sizes)
-    n_pairs = n_winning * n_losing if split else sum(size.n_pairs for size in sizes)
-    if n_pairs == 0:
-        raise ValueError(
-            "nothing to learn from: no query has two documents of different label (and of a weight "
-            "above 0); was the right qid given?"
-        )
-    totals = [float(sum(some)) for some in zip(*(size.totals for size in sizes), strict=True)]
-    if not all(totals):
-        raise vanishing()
+    n_pairs, totals, fitted._largest_query = _measured(run, documents, balanced, split)
     # Weights of pairs whose sum is about 1 are far from the ends of the range of numbers.
     powers = tuple(min(-frexp(total)[1], FARTHEST) for total in totals)
     totals = [ldexp(*one) for one in zip(totals, powers, strict=True)]
@@ -146,12 +135,30 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     # The rows are read again if bins are lost.
     run.drop([*prepared, cuts])
     run.shards = prepared
-    fitted._largest_query = max(size.largest for size in sizes)
     smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
     step = Step(model.step, smoothing, float(model.learning_rate))
     rounds = _added(state.model, rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators))
     train_rounds(fitted, rounds, MemoryRows(form, run, None, n_features=n_features), watch)
     return fitted
+
+
+def _measured(
+    run: Run, documents: list[Any], balanced: bool, split: bool
+) -> tuple[int, list[float], int]:
+    """How many pairs there are, the totals of their weights, and the rows of the largest query."""
+    sizes = run.gather(each(run, documents, size_of, "size", balanced))
+    n_pairs = sum(size.n_pairs for size in sizes)
+    if split:
+        n_pairs = sum(size.n_winning for size in sizes) * sum(size.n_losing for size in sizes)
+    if n_pairs == 0:
+        raise ValueError(
+            "nothing to learn from: no query has two documents of different label (and of a weight "
+            "above 0); was the right qid given?"
+        )
+    totals = [float(sum(some)) for some in zip(*(size.totals for size in sizes), strict=True)]
+    if not all(totals):
+        raise vanishing()
+    return n_pairs, totals, max(size.largest for size in sizes)
 
 
 def _added(model: Any, made: Iterable[Round]) -> Iterator[dict[str, float]]:
@@ -195,7 +202,7 @@ def pick(
     number: int,
 ) -> Documents:
     """The documents of a shard, of weights scaled by the extremes of those of all shards."""
-    try:
+    with naming(f"shard {number}"):
         rows = as_rows(shard.X, nan=True)
         labels = as_relevance(shard.y, rows.n_rows)
         weights = np.ones(rows.n_rows)
@@ -217,8 +224,6 @@ def pick(
             balanced=balanced,
         )
         steps_of(pairing, balanced)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"shard {number}: {error}") from error
     largest = 0 if shard.qid is None else int(np.diff(queries.bounds).max())
     return Documents(shard.X, pairing.docs, pairing, 0, None, largest)
 

@@ -55,4 +55,4 @@ class DistributedEnsemble(DistributedClassifier):
         n_blocks = count_of(n_blocks, "n_blocks", engine)
         learn = partial(fit_members, classes=classes, n_blocks=n_blocks)
         files = n_features, zero_based
-        return self._fit_on(X, y, None, engine, None, False, *files, learn, sample_weight)
+        return self._fit_on((X, y, None, sample_weight), learn, engine, files)

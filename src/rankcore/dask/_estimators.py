@@ -50,32 +50,30 @@ class Distributed:
 
     def _fit_on(
         self,
-        X: Any,
-        y: Any,
-        qid: Any,
-        client: Client | None,
-        n_shards: int | None,
-        regroup: bool,
-        n_features: int | None,
-        zero_based: bool,
+        columns: tuple[Any, Any, Any, Any],
         learn: Learn,
-        sample_weight: Any = None,
+        client: Client | None,
+        files: tuple[int | None, bool],
+        n_shards: int | None = None,
+        regroup: bool = False,
     ) -> Self:
+        """Fit to X, y, qid and weights; of files, with ``n_features`` and ``zero_based``."""
+        (X, _, qid, sample_weight), (n_features, _) = columns, files
         check_flag(regroup, "regroup")
         engine = engine_of(client)
         n_shards = count_of(n_shards, "n_shards", engine)
         model, token = self._unfitted(), token_hex(4)
         model._check_params()
-        pieces = pieces_of(X, y, qid, n_shards, n_features, zero_based, sample_weight)
+        pieces = pieces_of(columns, n_shards, files)
         wanted = shards_of(pieces, n_shards, token, regroup)
         run = Run(engine, type(self).__name__.lower(), token)
         held: list[Any] = []
         try:
             held = engine.compute(wanted)
             n = len(held)
-            columns = held, range(n), [self._nan] * n, [self._by_length] * n
+            given = held, range(n), [self._nan] * n, [self._by_length] * n
             names = [f"look-shard-{number}" for number in range(n)]
-            found = run.gather(run.submit_all(look, *columns, what=names))
+            found = run.gather(run.submit_all(look, *given, what=names))
             run.drop()
             run.numbers = [at for at, finding in enumerate(found) if finding is not None]
             run.shards = [held[at] for at in run.numbers]
@@ -233,7 +231,7 @@ class DistributedClassifier(Distributed):
         watching = Watching(eval_set, None, callbacks)
         learn = partial(fit_ordinal, classes=classes, mixing=mixing, watching=watching)
         files = n_features, zero_based
-        return self._fit_on(X, y, None, client, n_shards, False, *files, learn, sample_weight)
+        return self._fit_on((X, y, None, sample_weight), learn, client, files, n_shards)
 
     def predict(self, X: DaskColumn) -> Any:
         """The predicted labels, as a lazy collection of the kind of X."""
@@ -300,7 +298,7 @@ class DistributedRanker(Distributed):
         watching = Watching(eval_set, eval_qid, callbacks)
         learn = partial(fit_pairwise, mixing=mixing, watching=watching)
         files = n_features, zero_based
-        return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
+        return self._fit_on((X, y, qid, sample_weight), learn, client, files, n_shards, regroup)
 
     def predict(self, X: DaskColumn) -> Any:
         """Scores, as a lazy collection of the kind of X."""

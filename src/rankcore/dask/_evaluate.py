@@ -13,7 +13,7 @@ from rankcore._core.arguments import DaskColumn
 from rankcore._core.queries import group_rows
 from rankcore.dask._engine import Client, count_of, engine_of, release
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries, pieces_of, shards_of
+from rankcore.dask._shards import Finding, Shard, check_queries, naming, pieces_of, shards_of
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.evaluation import Evaluation
 from rankcore.metrics.evaluation import evaluate as evaluate_here
@@ -64,7 +64,7 @@ def evaluate(
     engine = engine_of(client)
     n_shards = count_of(n_shards, "n_shards", engine)
     names = [metrics] if isinstance(metrics, str) else list(metrics)
-    pieces = pieces_of(y_score, y_true, qid, n_shards, None, False)
+    pieces = pieces_of((y_score, y_true, qid, None), n_shards, (None, False))
     run = Run(engine, "evaluate", token_hex(4))
     held: list[Any] = []
     try:
@@ -86,7 +86,7 @@ def evaluate(
 def _part(shard: Shard | None, number: int, metrics: list[str], convention: Any) -> _Part | None:
     if shard is None:
         return None
-    try:
+    with naming(f"shard {number}"):
         if shard.qid is None:
             raise ValueError("measures of collections require qid; found qid=None")
         scores = np.asarray(shard.X)
@@ -94,8 +94,6 @@ def _part(shard: Shard | None, number: int, metrics: list[str], convention: Any)
             shard.y, scores, qid=shard.qid, metrics=metrics, convention=convention
         )
         queries = np.unique(group_rows(shard.qid, shard.y.size).ids)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"shard {number}: {error}") from error
     nothing = np.empty(0)
     counts = np.empty(0, dtype=np.int64)
     finding = Finding(shard.y.size, 0, nothing, counts, (0.0, 0), queries, 0)

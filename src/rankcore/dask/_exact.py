@@ -72,7 +72,7 @@ class ExactRanker(Distributed):
         def learn(model: Any, run: Run, findings: list[Finding], form: Any) -> Any:
             return fit(model, run, findings, form, watching)
 
-        return self._fit_on(X, y, qid, client, n_shards, regroup, *files, learn, sample_weight)
+        return self._fit_on((X, y, qid, sample_weight), learn, client, files, n_shards, regroup)
 
     def predict(self, X: DaskColumn) -> Any:
         """Scores, as a lazy collection of the kind of X."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from itertools import compress
@@ -20,7 +21,15 @@ from rankcore._core.state import OnlineState
 from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries, common_order, join_labels
+from rankcore.dask._shards import (
+    Finding,
+    Shard,
+    check_queries,
+    common_order,
+    join_labels,
+    naming,
+)
+from rankcore.dask._sums import each
 from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._labels import ranks_among
@@ -35,6 +44,7 @@ from rankcore.ordinal._weights import (
 )
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
+from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
@@ -229,12 +239,8 @@ def begin_visits(
     of_rows = None if weights is None else weights.of(shard)
     visits, _ = model._split_weights(of_rows)
     n_together = rows_together(as_rows(shard.X), shard.y) if model.shuffle else 1
-    try:
+    with nullcontext() if number is None else naming(f"shard {number}"):
         return Visits(shard.y.size, visits, model.shuffle, deepcopy(generator), True, n_together)
-    except ValueError as error:
-        if number is None:
-            raise
-        raise ValueError(f"shard {number}: {error}") from error
 
 
 def next_visits(visits: Visits) -> tuple[Visits, NDArray[Any] | None]:
@@ -252,7 +258,7 @@ def learn_ordinal(
     number: int,
 ) -> Change:
     """Change of a model by a pass over a shard."""
-    try:
+    with naming(f"shard {number}"):
         rows, ranks = as_rows(shard.X), encode(shard.y, model.ranks_)
         learner, sent = copy(model), model._state
         learner._state = state = sent.onto()
@@ -262,8 +268,6 @@ def learn_ordinal(
         examples = Examples(rows, ranks, order, steps)
         if examples.n_visits:
             learner._run_pass(state, examples, len(state.log), learner.max_iter)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"shard {number}: {error}") from error
     return Change.of(state, sent)
 
 
@@ -313,12 +317,7 @@ def fit_pairwise(
         run.submit(prepare_pairs, shard, model, number, what=f"pairs-shard-{number}")
         for shard, number in zip(run.shards, run.numbers, strict=True)
     ]
-    sizes = run.gather(
-        [
-            run.submit(size_of, one, what=f"size-shard-{number}")
-            for one, number in zip(prepared, run.numbers, strict=True)
-        ]
-    )
+    sizes = run.gather(each(run, prepared, size_of, "size"))
     n_queries = sum(size[0] for size in sizes)
     if n_queries == 0:
         raise ValueError(
@@ -417,7 +416,7 @@ def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) ->
 
 def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
     """Check and group a shard once for all passes."""
-    try:
+    with naming(f"shard {number}"):
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
         labels = as_relevance(shard.y, rows.n_rows)
@@ -425,8 +424,6 @@ def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
         balanced = model.balance == "query"
         pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle, balanced)
         skipped = queries.ids.size - pairing.visited().size
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"shard {number}: {error}") from error
     return Prepared(shard.X, pairing, skipped, int(np.diff(queries.bounds).max()))
 
 
@@ -440,7 +437,7 @@ def learn_pairs(
     prepared: Prepared, model: Any, generator: np.random.Generator, alone: bool, number: int
 ) -> tuple[Change, np.random.Generator]:
     """Change of a model by a pass over a shard, and the generator of the next order."""
-    try:
+    with naming(f"shard {number}"):
         rows = as_rows(prepared.X)
         learner, sent, generator = copy(model), model._state, deepcopy(generator)
         learner._state = state = sent.onto()
@@ -448,11 +445,9 @@ def learn_pairs(
         sequence = prepared.pairing.visited()
         if learner.shuffle:
             generator.shuffle(sequence)
-        data = learner._bind_data(prepared.pairing, rows, state, learner.max_iter)
+        data = bind_pairs(learner, prepared.pairing, rows, state.seed, learner.max_iter)
         epochs = len(state.log), learner.max_iter
-        run_pass(learner, state, data, prepared.pairing, sequence, None, *epochs)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"shard {number}: {error}") from error
+        run_pass(learner, data, prepared.pairing, sequence, None, epochs)
     if not alone:  # the committee of a shard, which is not mixed
         state.members, state.longest = [], []
     return Change.of(state, sent), generator

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,6 +20,15 @@ from rankcore._core.scales import square_lengths
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Name a shard or a block in the errors of its rows."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{what}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -71,20 +81,15 @@ Piece = Any
 
 
 def pieces_of(
-    X: Any,
-    y: Any,
-    qid: Any,
-    n_parts: int,
-    n_features: int | None,
-    zero_based: bool,
-    sample_weight: Any = None,
+    columns: tuple[Any, Any, Any, Any], n_parts: int, files: tuple[int | None, bool]
 ) -> list[Piece]:
-    """Blocks of rows, labels, queries and weights, none of which is computed yet.
+    """Blocks of X, y, qid and weights, none of which is computed yet.
 
     X is a dask array or dataframe, a list of delayed blocks, or paths; the others are of the same
     kind and division, or name columns of a dataframe. Files are cut into ``n_parts`` ranges, all
     together: each is one delayed object, a `Shard` or None.
     """
+    X, y, qid, sample_weight = columns
     if _are_paths(X):
         if y is not None or qid is not None:
             raise TypeError("files have their own labels and queries: leave y and qid out")
@@ -97,7 +102,7 @@ def pieces_of(
         each = -(-n_parts // len(paths))
         ranges = [part for path in paths for part in _ranges.cut(path, each)]
         read = delayed(_read, pure=True)
-        return [read(part, n_features, zero_based, np.float64) for part in ranges]
+        return [read(part, *files, np.float64) for part in ranges]
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
     if hasattr(X, "columns"):
@@ -109,13 +114,13 @@ def pieces_of(
     blocks = _blocks(X, "X", None)
     chunks = X.chunks[0] if hasattr(X, "chunks") else None
     labels = _blocks(y, "y", chunks)
-    columns = [blocks, labels]
+    found = [blocks, labels]
     for name, given in [("qid", qid), ("sample_weight", sample_weight)]:
-        columns.append([None] * len(blocks) if given is None else _blocks(given, name, chunks))
-    for name, parts in zip(["y", "qid", "sample_weight"], columns[1:], strict=True):
+        found.append([None] * len(blocks) if given is None else _blocks(given, name, chunks))
+    for name, parts in zip(["y", "qid", "sample_weight"], found[1:], strict=True):
         if len(parts) != len(blocks):
             raise ValueError(f"X has {len(blocks)} blocks and {name} {len(parts)}; must be equal")
-    return list(zip(*columns, strict=True))
+    return list(zip(*found, strict=True))
 
 
 def without_columns(frame: Any, *names: Any) -> Any:
@@ -205,13 +210,11 @@ def _joined(pieces: Sequence[Any], number: int, given: bool) -> Shard | None:
 
     ``given`` says whether pieces are blocks that were given, and not parts of files.
     """
-    try:
+    with naming(f"shard {number}"):
         parts = [_as_shard(piece) for piece in pieces]
         if given:
             check_kinds([part.qid for part in parts if part is not None])
         return join(parts)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"shard {number}: {error}") from error
 
 
 def join(shards: Sequence[Shard | None]) -> Shard | None:
@@ -277,10 +280,8 @@ def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def _split_by_query(piece: Any, n_shards: int, number: int) -> list[Shard | None]:
     """The rows of a piece by shard, each query where its id says; an error names the piece."""
-    try:
+    with naming(f"block {number}"):
         shard = _as_shard(piece)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"block {number}: {error}") from error
     if shard is None:
         return [None] * n_shards
     if shard.qid is None:
@@ -308,7 +309,7 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
     """
     if shard is None:
         return None
-    try:
+    with naming(f"shard {number}"):
         rows = as_rows(shard.X, nan=nan)
         labels, counts = np.unique(shard.y, return_counts=True)
         queries = None
@@ -319,8 +320,6 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
             if not np.isfinite(shard.weights).all() or (shard.weights < 0).any():
                 raise ValueError("sample_weight must be finite and not negative")
             lightest, heaviest = extremes(shard.weights)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"shard {number}: {error}") from error
     return Finding(
         rows.n_rows,
         rows.n_features,

@@ -14,7 +14,7 @@ from rankcore._core.queries import group_rows
 from rankcore._core.sources import MemoryRows
 from rankcore._core.training import Trainer
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries, in_queries
+from rankcore.dask._shards import Finding, Shard, check_queries, in_queries, naming
 from rankcore.dask._sums import asked, each
 from rankcore.dask._watching import Watching
 from rankcore.ranking._base import ModelState
@@ -183,12 +183,10 @@ class Questions:
 
 def prepare(shard: Shard, balanced: bool, number: int) -> PairShard:
     """The pairs of a shard."""
-    try:
+    with naming(f"shard {number}"):
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
         # As in memory, but that all rows of a shard may weigh nothing.
         labels = as_relevance(shard.y, rows.n_rows)
         pairing = pair_by_label(labels, queries, shard.weights, True, balanced)
         return PairShard(shard.X, pairing, balanced, int(np.diff(queries.bounds).max()))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"shard {number}: {error}") from error

@@ -23,9 +23,8 @@ class Watching(NamedTuple):
     def watch(self, model: Any, fitted: Any, form: Any, in_queries: bool) -> Monitor:
         """The monitor of a model that is fitted to rows of the columns of ``form``."""
         self._check()
-        held_out = model._validation(
-            form, fitted.n_features_in_, in_queries, self.eval_set, None, None, self.eval_qid, None
-        )
+        sets = self.eval_set, None, None, self.eval_qid, None
+        held_out = model._validation(form, fitted.n_features_in_, in_queries, sets)
         return Monitor(fitted, held_out, self.callbacks)
 
     def watch_labels(self, model: Any, fitted: Any, classes: NDArray[Any]) -> Monitor:

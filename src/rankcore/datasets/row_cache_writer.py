@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.replacing import Workshop
+from rankcore._core.sources import Facts
 from rankcore._core.survey import Surveyor
 from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, reading
 from rankcore.datasets.row_cache import (
@@ -96,6 +97,38 @@ def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
                 raise
 
 
+def _append_rows(source: FileRows, files: dict[str, _Growing]) -> Facts:
+    """Append all rows to the arrays, and their facts to the small ones."""
+    surveyor, in_queries = Surveyor(source.n_features), False
+    files["starts"].add(np.zeros(1, dtype=np.int64))
+    files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
+    n_values = 0
+    parts = source.parts(source.n_features, BLOCK_VALUES, BLOCK_ROWS)
+    for X, labels, queries, done in parts:
+        n_rows = files["labels"].n
+        sums = [
+            files["values"].add(X.data),
+            files["columns"].add(X.indices),
+            files["starts"].add(X.indptr[1:].astype(np.int64) + n_values),
+            files["labels"].add(labels),
+        ]
+        if queries is not None:
+            in_queries = True
+            first = np.flatnonzero(np.diff(queries, prepend=-1))
+            files["queries"].add(first + n_rows)
+        n_values += X.nnz
+        bounds = [n_rows + labels.size, n_values, files["queries"].n]
+        files["blocks"].add(np.array([bounds]))
+        files["checksums"].add(np.array([sums]))
+        surveyor.add(labels, X.indices, X.data)
+        report(reading(done, source.size, n_rows + labels.size))
+    survey = surveyor.finish(in_queries, title(source.sources[0]))
+    files["magnitudes"].add(survey.magnitudes)
+    files["distinct"].add(survey.labels)
+    files["counts"].add(survey.counts)
+    return survey
+
+
 def _write(source: FileRows, folder: Path) -> None:
     stamps = source_stamps(source.sources)
     kinds = {name: DTYPES[name][-1] for name in DTYPES} | {"values": source.dtype.name}
@@ -104,33 +137,7 @@ def _write(source: FileRows, folder: Path) -> None:
     try:
         for name, kind in kinds.items():
             files[name] = _Growing(folder / f"{name}.npy", kind, widths.get(name, 0))
-        surveyor, in_queries = Surveyor(source.n_features), False
-        files["starts"].add(np.zeros(1, dtype=np.int64))
-        files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
-        n_values = 0
-        parts = source.parts(source.n_features, BLOCK_VALUES, BLOCK_ROWS)
-        for X, labels, queries, done in parts:
-            n_rows = files["labels"].n
-            sums = [
-                files["values"].add(X.data),
-                files["columns"].add(X.indices),
-                files["starts"].add(X.indptr[1:].astype(np.int64) + n_values),
-                files["labels"].add(labels),
-            ]
-            if queries is not None:
-                in_queries = True
-                first = np.flatnonzero(np.diff(queries, prepend=-1))
-                files["queries"].add(first + n_rows)
-            n_values += X.nnz
-            bounds = [n_rows + labels.size, n_values, files["queries"].n]
-            files["blocks"].add(np.array([bounds]))
-            files["checksums"].add(np.array([sums]))
-            surveyor.add(labels, X.indices, X.data)
-            report(reading(done, source.size, n_rows + labels.size))
-        survey = surveyor.finish(in_queries, title(source.sources[0]))
-        files["magnitudes"].add(survey.magnitudes)
-        files["distinct"].add(survey.labels)
-        files["counts"].add(survey.counts)
+        survey = _append_rows(source, files)
     finally:
         for file in files.values():
             file.finish()
@@ -145,8 +152,8 @@ def _write(source: FileRows, folder: Path) -> None:
         "version": VERSION,
         "n_rows": survey.n_rows,
         "n_features": survey.n_features,
-        "n_values": n_values,
-        "in_queries": in_queries,
+        "n_values": survey.n_values,
+        "in_queries": survey.in_queries,
         "mean_square": survey.mean_square,
         "feature_names": None if names is None else names.tolist(),
         **source.settings,

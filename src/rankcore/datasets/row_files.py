@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from rankcore._core.replacing import Workshop
 from rankcore._core.sources import RowBlocks
 from rankcore.datasets.file_rows import WINDOW, FileRows
-from rankcore.datasets.letor_blocks import check_count
+from rankcore.datasets.letor_blocks import Options, check_count
 from rankcore.datasets.parquet_rows import ParquetRows, is_parquet, parquet_files
 from rankcore.datasets.row_cache import CachedRows, is_cache, read_description
 from rankcore.datasets.row_cache_writer import source_stamps, write_cache
@@ -114,7 +114,8 @@ def open_rows(
             "scaler must be a StandardScaler or a MaxAbsScaler of sklearn.preprocessing; found "
             f"{scaler!r}"
         )
-    rows = _rows(source, n_features, zero_based, dtype, window, cache, (label, qid, columns))
+    options = reading_options(zero_based, dtype, n_features)
+    rows = _rows(source, options, window, cache, (label, qid, columns))
     if scaler is None:
         return rows
     if not hasattr(scaler, "n_features_in_"):
@@ -124,9 +125,7 @@ def open_rows(
 
 def _rows(
     source: Sources,
-    n_features: int | None,
-    zero_based: bool,
-    dtype: Any,
+    options: Options,
     window: int,
     cache: Any,
     named: tuple[str | None, str | None, Sequence[str] | None],
@@ -137,8 +136,8 @@ def _rows(
             raise ValueError(f"{sources[0]} is a row cache already: leave cache out")
         if any(one is not None for one in named):
             raise ValueError(f"{sources[0]} is a row cache, which has its columns: name none")
-        return _opened(sources[0], window, n_features)
-    files = _opened_files(sources, n_features, zero_based, dtype, window, named)
+        return _opened(sources[0], window, options.n_features)
+    files = _opened_files(sources, options, window, named)
     if cache is not None:
         if not is_cache(cache):
             write_cache(files, cache)
@@ -149,7 +148,7 @@ def _rows(
                 f"{cache} is a row cache of other files, or they have changed since, or of "
                 "other settings: delete it, or choose another directory"
             )
-        return _opened(cache, window, n_features)
+        return _opened(cache, window, options.n_features)
     if any(map(_is_stream, sources)):
         folder = Workshop(Path(gettempdir(), "rows"))
         try:
@@ -163,14 +162,11 @@ def _rows(
 
 def _opened_files(
     sources: list[Source],
-    n_features: int | None,
-    zero_based: bool,
-    dtype: Any,
+    options: Options,
     window: int,
     named: tuple[str | None, str | None, Sequence[str] | None],
 ) -> FileRows:
     """Files of one format, to be read."""
-    options = reading_options(zero_based, dtype, n_features)
     tables = [not hasattr(one, "read") and is_parquet(one) for one in sources]
     if not any(tables):
         if any(one is not None for one in named):
@@ -181,10 +177,10 @@ def _opened_files(
     if not all(tables):
         other = title(sources[tables.index(False)])
         raise ValueError(f"{other} is no Parquet file, unlike others: give files of one format")
-    if zero_based:
+    if options.zero_based:
         raise ValueError("zero_based is for text files, whose features have numbers")
     paths = [os.fsdecode(one) for one in sources]  # type: ignore[arg-type]
-    rows = ParquetRows(paths, dtype, window, *named)
+    rows, n_features = ParquetRows(paths, options.dtype, window, *named), options.n_features
     if n_features is not None and n_features != rows.n_features:
         raise ValueError(
             f"{paths[0]} has {rows.n_features} columns of features; found n_features={n_features}"

@@ -314,7 +314,22 @@ def _where(array: np.ndarray) -> tuple[Any, ...]:
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
-class Arrays(Mapping[str, np.ndarray]):
+class _Shaped(Mapping[str, np.ndarray]):
+    """Arrays of which the shapes are known before they are read."""
+
+    shapes: dict[str, tuple[int, ...]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.shapes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+class Arrays(_Shaped):
     """The arrays of a model file by name, each read on access.
 
     Attributes
@@ -358,15 +373,6 @@ class Arrays(Mapping[str, np.ndarray]):
             return text_arrays.decode(name, self._texts[name], self._view)
         return self._view(name)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.shapes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.shapes)
-
-    def __len__(self) -> int:
-        return len(self.shapes)
-
     def check_all_read(self, others: set[str]) -> None:
         """Raise if there is an array that the learner did not read, except for some others."""
         unknown = self._tensors.keys() - self._read - others
@@ -374,7 +380,7 @@ class Arrays(Mapping[str, np.ndarray]):
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
 
 
-class _Under(Mapping[str, np.ndarray]):
+class _Under(_Shaped):
     """The arrays whose names begin with a prefix, by the rest of their names."""
 
     def __init__(self, arrays: Any, prefix: str) -> None:
@@ -388,15 +394,6 @@ class _Under(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._arrays[self._prefix + name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.shapes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.shapes)
-
-    def __len__(self) -> int:
-        return len(self.shapes)
 
 
 def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:

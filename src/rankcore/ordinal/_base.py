@@ -291,8 +291,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
         labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric)
         Trainer(learner, source, Monitor(fitted, labels, given)).run()
         fitted._warn_of_fit()
-        # In one go, so that Ctrl-C finds the old model or the new one.
-        self.__dict__ = dict(vars(fitted))
+        self._replace_with(fitted)
         return self
 
     def _warn_of_fit(self) -> None:
@@ -369,7 +368,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
             self._check_weighable()
         with changing(state, state.snapshot(rows.columns)):
             if not first:
-                self._forget_later(state)
+                state.forget_after(getattr(self, "best_iteration_", None))
             order = None
             visits, steps = self._split_weights(weights)
             if visits is not None:
@@ -382,17 +381,10 @@ class OnlineOrdinalClassifier(OrdinalModel):
                 state.stream([0, 0, 0])
                 self._run_pass(state, examples, 1, 1)
         if first:
-            self.__dict__ = dict(vars(self._shadow(X, known, state, rows.n_features)))
+            self._replace_with(self._shadow(X, known, state, rows.n_features))
         else:
             self.__dict__.pop("best_iteration_", None)
         return self
-
-    def _forget_later(self, state: OnlineState) -> None:
-        """Drop the passes after the best one, whose model this is, from what was counted."""
-        best = getattr(self, "best_iteration_", None)
-        if best is not None:
-            state.log = state.log[:best]
-            state.validation = {name: log[:best] for name, log in state.validation.items()}
 
     def _shadow(self, X: Any, ranks: np.ndarray, state: OnlineState, n_features: int) -> Self:
         """A copy of this estimator, fitted with a state: what it will be if all goes well."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class CumulativeLogits:
         """Probability of each rank, shape (n, k)."""
         return _table(scores, self.thresholds[None], np.empty(0), self.slope)
 
+    def to_arrays(self) -> dict[str, Floats]:
+        """Arrays for a model file."""
+        return {"curves": self.thresholds[None]}
+
 
 @dataclass(frozen=True)
 class IsotonicCurves:
@@ -54,10 +58,15 @@ class IsotonicCurves:
 
     knots: Floats
     above: Floats
+    slope: ClassVar[float] = 0.0
 
     def probabilities(self, scores: Floats) -> Floats:
         """Probability of each rank, shape (n, k)."""
-        return _table(scores, self.above, self.knots, 0.0)
+        return _table(scores, self.above, self.knots, self.slope)
+
+    def to_arrays(self) -> dict[str, Floats]:
+        """Arrays for a model file."""
+        return {"curves": np.ascontiguousarray(self.above), "knots": self.knots}
 
 
 Curves = CumulativeLogits | IsotonicCurves

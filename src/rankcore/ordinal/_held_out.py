@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,27 @@ class HeldOutFits:
 
     def _scores(self, fitted: Any, rows: NDArray[Any]) -> Floats:
         return latent_scores(fitted, _taken(self.X, rows), self.classes)
+
+
+def parts_of(cv: Any, seed: Any, X: Any, labels: NDArray[Any]) -> list[tuple[Any, Any]]:
+    """Rows to learn from and rows held out, for each part of a cross-validation."""
+    from sklearn.model_selection import StratifiedKFold, check_cv
+
+    if not isinstance(cv, int) or isinstance(cv, bool):
+        return list(check_cv(cv, labels, classifier=True).split(X, labels))
+    if cv < 2:
+        raise ValueError(f"cv must be at least 2; found {cv}")
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(2**31))
+    most = int(np.unique(labels, return_counts=True)[1].max())
+    if most < cv:
+        raise ValueError(
+            f"cv={cv} parts require {cv} rows of some label; the most there are is {most}"
+        )
+    with warnings.catch_warnings():  # a label may be rarer than there are parts
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
+        return list(folds.split(np.zeros(labels.size), labels))
 
 
 def is_frozen(model: Any) -> bool:

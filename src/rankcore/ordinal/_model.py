@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
-from rankcore._core.fitted import as_more_rows
-from rankcore._core.inputs import as_labels, as_rows
+from rankcore._core.inputs import as_labels
 from rankcore._core.model_spec import Specified
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
@@ -115,10 +114,6 @@ class OrdinalModel(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
         ranks, of_classes = ranks_beside(as_labels(y, rows.n_rows)[0], self.ranks_)
         predicted = np.interp(self._measured(rows), np.arange(of_classes.size), of_classes)
         return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
-
-    def _more_rows(self, X: Any) -> Rows:
-        """Rows for a fitted model: as many features, under the same names."""
-        return as_more_rows(self, X, as_rows)
 
     # ---------------------------------------------------------------- what was learned
 

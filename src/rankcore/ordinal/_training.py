@@ -196,7 +196,7 @@ def _classes(declared: NDArray[Any] | None, facts: Facts | None, learner: str) -
     if declared is not None:
         return declared
     assert facts is not None
-    # As many labels as tell a few fractional classes from a continuous target.
+    # Enough labels to distinguish a few fractional classes from a continuous target.
     n = min(facts.n_rows, 3 * facts.labels.size)
     return ranks_among(np.resize(facts.labels, n), None, None, learner)
 

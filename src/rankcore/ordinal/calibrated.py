@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -13,18 +12,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
-from rankcore._core.fitted import as_more_rows
-from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
+from rankcore._core.inputs import as_labels, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import check_real, option
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
-from rankcore._ext.rows import Rows
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
 from rankcore.ordinal._costs import expected_costs
 from rankcore.ordinal._curves import (
-    CumulativeLogits,
     fit_cumulative,
     fit_isotonic,
     restored_curves,
@@ -35,6 +31,7 @@ from rankcore.ordinal._held_out import (
     last_step,
     latent_scores,
     moments,
+    parts_of,
     sliceable,
     thawed,
 )
@@ -195,9 +192,8 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
             held_out = np.arange(labels.size)
             scores = (scores - center) / scale
         else:
-            found = [task.held_out(part) for part in self._parts(X, labels)]
-            held_out = np.concatenate([part for part, _ in found])
-            scores = np.concatenate([one for _, one in found])
+            parts = parts_of(self.cv, self.random_state, X, labels)
+            held_out, scores = map(np.concatenate, zip(*map(task.held_out, parts), strict=True))
             fitted = task.fit(np.arange(labels.size))
             center, scale = moments(latent_scores(fitted, sliced, known))
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
@@ -232,27 +228,6 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
             in_words = of_frozen is not None and of_frozen.dtype.kind in "US"
             declared = of_frozen if in_words else inside._declared()
         return declared
-
-    def _parts(self, X: Any, labels: NDArray[Any]) -> list[tuple[Any, Any]]:
-        from sklearn.model_selection import StratifiedKFold, check_cv
-
-        cv = self.cv
-        if isinstance(cv, int) and not isinstance(cv, bool):
-            if cv < 2:
-                raise ValueError(f"cv must be at least 2; found {cv}")
-            seed = self.random_state
-            if isinstance(seed, np.random.Generator):
-                seed = int(seed.integers(2**31))
-            fewest = int(np.unique(labels, return_counts=True)[1].max())
-            if fewest < cv:
-                raise ValueError(
-                    f"cv={cv} parts require {cv} rows of some label; the most there are is {fewest}"
-                )
-            with warnings.catch_warnings():  # a label may be rarer than there are parts
-                warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-                parts = StratifiedKFold(cv, shuffle=True, random_state=seed)
-                return list(parts.split(np.zeros(labels.size), labels))
-        return list(check_cv(cv, labels, classifier=True).split(X, labels))
 
     # ---------------------------------------------------------------- predicting
 
@@ -424,13 +399,8 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
         return "estimator_" in self.__dict__
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        curves, slope, arrays = self.curves_, 0.0, {}
-        if isinstance(curves, CumulativeLogits):
-            arrays["curves"], slope = curves.thresholds[None], curves.slope
-        else:
-            arrays |= {"curves": np.ascontiguousarray(curves.above), "knots": curves.knots}
-        arrays["moments"] = np.array([slope, self.center_, self.scale_])
-        arrays |= {"costs": self.costs_, "classes": self.ranks_}
+        arrays = {"costs": self.costs_, "classes": self.ranks_, **self.curves_.to_arrays()}
+        arrays["moments"] = np.array([self.curves_.slope, self.center_, self.scale_])
         if hasattr(self, "conformal_scores_"):
             arrays["conformal_scores"] = self.conformal_scores_
         # Texts have no columns.
@@ -507,9 +477,6 @@ class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator)
             background = None if background is None else front.transform(background)
         found: Contributions = last_step(whole).contributions(X, background, output=output)
         return found
-
-    def _more_rows(self, X: Any) -> Rows:
-        return as_more_rows(self, X, as_rows)
 
     def _fit_summary(self) -> dict[str, Any]:
         found: dict[str, Any] = last_step(thawed(self.estimator_))._fit_summary()

@@ -30,32 +30,16 @@ class PythonRule(RuleLearner, ThresholdClassifier):
 
     Parameters
     ----------
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
     average : bool, default=True
         Predict with the average of the arrays after every example instead of the last ones.
     threshold_scale : "auto" or float, default="auto"
         As in `PRank`: thresholds are its square times ``steps``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
+    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, random_state, \
+verbose, classes
         As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_features,)
         The direction (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
@@ -63,9 +47,8 @@ class PythonRule(RuleLearner, ThresholdClassifier):
         them a projection reaches.
     parameters_ : dict of str to ndarray
         All arrays of `start` as they predict (copies).
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, threshold_scale_, t_
-        As in `PRank`.
-    history_, loss_curve_
+    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, \
+threshold_scale_, t_, history_, loss_curve_
         As in `PRank`.
 
     See Also
@@ -230,13 +213,10 @@ class PythonScoreRule(RuleLearner):
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     parameters_ : dict of str to ndarray
         All arrays of ``start`` as they predict (copies).
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
+    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
+loss_curve_
         As in `PRank`.
 
     See Also

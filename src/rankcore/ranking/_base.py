@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.eval_sets import as_eval_sets, as_metrics, measure_names
-from rankcore._core.fitted import as_more_rows, keep_names
-from rankcore._core.inputs import as_rows
+from rankcore._core.fitted import keep_names
 from rankcore._core.model_spec import Specified
 from rankcore._core.params import option, optional
 from rankcore._core.queries import Queries, query_numbers
@@ -193,14 +192,6 @@ class Ranker(Specified, BaseEstimator):
             warn_of_one_query(rows.n_rows, self._largest_query, method)
         return rows, queries_of(qid, group, rows.n_rows)
 
-    def _as_rows(self, X: Any) -> Rows:
-        """Check a feature matrix."""
-        return as_rows(X)
-
-    def _more_rows(self, X: Any) -> Rows:
-        """Rows for a fitted model: as many features, under the same names."""
-        return as_more_rows(self, X, self._as_rows)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -212,17 +203,10 @@ class Ranker(Specified, BaseEstimator):
         return tags
 
     def _validation(
-        self,
-        X: Any,
-        n_features: int,
-        in_queries: bool,
-        eval_set: Any,
-        eval_X: Any,
-        eval_y: Any,
-        eval_qid: Any,
-        eval_group: Any,
+        self, X: Any, n_features: int, in_queries: bool, held_out: tuple[Any, ...]
     ) -> list[Validation]:
         """Held-out sets of rows, of the features of X."""
+        eval_set, eval_X, eval_y, eval_qid, eval_group = held_out
         more = {"eval_qid": eval_qid, "eval_group": eval_group}
         sets = as_eval_sets(eval_set, eval_X, eval_y, more)
         names = copy(self)  # not a new one: a subclass may require parameters
@@ -259,13 +243,6 @@ class Ranker(Specified, BaseEstimator):
         keep_names(shadow, X)
         shadow.n_features_in_, shadow._largest_query, shadow._state = n_features, largest, state
         return shadow
-
-    def _become(self, fitted: Self) -> None:
-        """Take over what a fit has made, and nothing of an earlier one.
-
-        In one go, so that Ctrl-C finds the old model or the new one.
-        """
-        self.__dict__ = dict(vars(fitted))
 
     @property
     @reads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,29 +19,21 @@ PACKED_VALUES = 2**22
 PANEL = 8
 
 
-def bind_pairs(
-    pairing: Pairing,
-    rows: Rows,
-    *,
-    lexicographic: bool,
-    seed: int,
-    solver: str,
-    passes: int,
-    memory_limit: int,
-) -> PairData:
+def bind_pairs(model: Any, pairing: Pairing, rows: Rows, seed: int, passes: int = 1) -> PairData:
     """The pairs and rows as the kernel takes them, with room for Gram matrices that are kept.
 
-    Pairs come in order if ``lexicographic``; otherwise they are walked through, by ``seed``.
-    Nothing but time depends on ``memory_limit``, the bytes that are kept.
+    Without ``shuffle``, pairs come in order; otherwise they are walked through, by ``seed``.
+    Nothing but time depends on ``memory_limit``, the bytes that are kept, and the passes.
     """
+    lexicographic = not model.shuffle
     n_docs = np.diff(pairing.bounds)
-    ways = _ways(pairing, n_docs, rows, solver, passes, lexicographic)
+    ways = _ways(pairing, n_docs, rows, model.solver, passes, lexicographic)
     cached = np.full(n_docs.size, -1, dtype=np.int64)
     size = 0
     if passes > 1:
         sizes = np.where(ways == WAYS["gram"], (-(-n_docs // PANEL) * PANEL) ** 2, 0)
         stops = np.cumsum(sizes)
-        fits = (sizes > 0) & (stops <= memory_limit // 8)
+        fits = (sizes > 0) & (stops <= int(model.memory_limit) // 8)
         cached[fits] = (stops - sizes)[fits]
         size = int(stops[fits].max(initial=0))
     offsets, winners, losers, weights = pairing.listed or (None, None, None, None)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import as_weights, refuse_mask, scaled
-from rankcore._core.queries import Queries, query_numbers
+from rankcore._core.queries import Queries, group_rows, query_numbers
+from rankcore._core.sources import Window
 from rankcore._core.warning import warn
 from rankcore.ranking._queries import as_relevance
 
@@ -70,20 +71,43 @@ class Pairing:
         steps = 1.0 / self.weights if balanced else np.ones(self.weights.size)
         return steps if self.query_weights is None else steps * self.query_weights
 
+    def finite_steps(self, balanced: bool) -> NDArray[np.float64]:
+        """As `steps`; raise ValueError if a step, or the weight of a query's pairs, is infinite."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            steps = self.steps(balanced)
+        usable = np.isfinite(self.weights) & np.isfinite(steps)
+        if not usable.all():
+            raise ValueError(
+                "the weights are too large or too small: the pairs of a query weigh "
+                f"{self.weights[usable.argmin()]:.3g} together; multiply all by one number"
+            )
+        return steps
+
+    def part(self, kept: NDArray[np.bool_]) -> Pairing:
+        """The pairs by label of some of the queries."""
+        sizes = np.diff(self.bounds)
+        docs = np.repeat(kept, sizes)
+        return Pairing(
+            self.docs[docs],
+            np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
+            self.labels[docs],
+            None if self.doc_weights is None else self.doc_weights[docs],
+            None,
+            self.n_pairs[kept],
+            self.weights[kept],
+            self.queries[kept],
+            None if self.query_weights is None else self.query_weights[kept],
+        )
+
 
 def make_pairing(
-    n_rows: int,
-    y: Any,
-    queries: Queries,
-    sample_weight: Any,
-    pairs: Any = None,
-    pairs_weight: Any = None,
+    window: Window,
     *,
     balanced: bool = False,
     in_row_order: bool = True,
     relative_weights: bool = False,
 ) -> Pairing:
-    """The pairs to learn from: of different label, or listed as winner and loser rows.
+    """The pairs of a window: of different label, or listed as winner and loser rows.
 
     If ``balanced``, steps are divided by the weights of the pairs of a query (see `Pairing.steps`),
     so that only the ratios of weights within a query matter; if ``relative_weights``, of all
@@ -91,8 +115,10 @@ def make_pairing(
     listed pairs always in the order of rows. `check_useful` raises if there is nothing to learn
     from.
     """
+    n_rows, pairs, pairs_weight = window.rows.n_rows, window.pairs, window.pairs_weight
+    queries = group_rows(window.queries, n_rows)
     sizes = {"row": n_rows, "query": queries.ids.size}
-    weights = as_weights(sample_weight, "sample_weight", sizes)
+    weights = as_weights(window.sample_weight, "sample_weight", sizes)
     if pairs is None and pairs_weight is not None:
         raise ValueError("pairs_weight requires pairs; found pairs=None")
     if pairs is not None:
@@ -104,7 +130,8 @@ def make_pairing(
     if pairs is not None:
         pairing = pair_by_list(pairs, pairs_weight, queries, of_rows, balanced)
     else:
-        pairing = pair_by_label(as_relevance(y, n_rows), queries, of_rows, in_row_order, balanced)
+        labels = as_relevance(window.labels, n_rows)
+        pairing = pair_by_label(labels, queries, of_rows, in_row_order, balanced)
     if weights is not None and of_rows is None:
         pairing = pairing.weigh(weights)
     return pairing

@@ -20,28 +20,20 @@ BUDGET = 500_000
 
 def run_pass(
     model: Any,
-    state: PairwiseState,
     data: kernels.PairData,
     pairing: Pairing,
     sequence: NDArray[np.int64],
     quality: Callable[[Any], float] | None,
-    epoch: int,
-    n_epochs: int,
+    passes: tuple[int, int] = (1, 1),
 ) -> None:
-    """Visit queries of a pairing in the order of ``sequence``, and log the figures.
+    """Visit queries of a pairing in the order of ``sequence``, and log the figures in the model.
 
     ``quality`` is the criterion for members of the committee, if any. Raises ValueError if weights,
     scores or its values are not finite, or if the hypotheses need more than ``memory_limit``.
     """
+    state: PairwiseState = model._state
     n_queries = pairing.n_pairs.size
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        steps = pairing.steps(model.balance == "query")
-    usable = np.isfinite(pairing.weights) & np.isfinite(steps)
-    if not usable.all():
-        raise ValueError(
-            "the weights are too large or too small: the pairs of a query weigh "
-            f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
-        )
+    steps = pairing.finite_steps(model.balance == "query")
     units = np.ones(n_queries) if model.count == "pair" else 1.0 / pairing.n_pairs
     record = state.log[-1]
     before, base = state.tally(), list(record)
@@ -69,10 +61,8 @@ def run_pass(
         record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
         record[3] = base[3] + position
         share = record[1] / max(record[0], 1)
-        done = Progress(
-            epoch, n_epochs, position, sequence.size, share, "share of mistakes", "queries"
-        )
-        report(done)
+        what, total = "share of mistakes", sequence.size
+        report(Progress(*passes, position, total, share, what, "queries"))
         if outcome == kernels.OUTCOMES["reached"]:
             break
     if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):

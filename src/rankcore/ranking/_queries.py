@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_labels, as_rows
 from rankcore._core.numbers import as_weights, refuse_mask
 from rankcore._core.queries import Queries, group_rows
-from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone, mapped
+from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone
 from rankcore._core.warning import warn
 
 # The column of a frame that is taken for queries.
@@ -58,7 +59,7 @@ def ranking_source(
     group: Any,
     *,
     as_rows: Callable[[Any], Any] = as_rows,
-    whole: Callable[[RowBlocks], tuple[Any, Any, Any]] | None = mapped,
+    whole: Callable[[RowBlocks], tuple[Any, Any, Any]] | None = methodcaller("whole"),
     one_query: bool = False,
     **more: Any,
 ) -> Source:

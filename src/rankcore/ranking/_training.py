@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_scales
 from rankcore._core.sources import RowBlocks, Source, Window
 from rankcore._core.training import Learner
-from rankcore.ranking._pairs import Pairing, check_useful
+from rankcore.ranking._pair_data import bind_pairs
+from rankcore.ranking._pairs import Pairing, check_useful, make_pairing, warn_of_pairs
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 
@@ -52,7 +54,7 @@ class PairwiseLearner(Learner):
             in_queries = window.queries is not None
             self._pairing, self._skipped, largest = pairing_of(model, window)
             check_useful(self._pairing, window.rows.n_rows)
-        self.validation = model._validation(source.given, n_features, in_queries, *held_out)
+        self.validation = model._validation(source.given, n_features, in_queries, held_out)
         self.generator = as_generator(model.random_state)
         if resumed is None:
             state: PairwiseState = model._new_state(n_features, self.generator)
@@ -89,17 +91,17 @@ class PairwiseLearner(Learner):
                 )
             pairing, skipped, largest = pairing_of(fitted, window)
             fitted._largest_query = max(fitted._largest_query, largest)
-            data = fitted._bind_data(pairing, window.rows, state, 1)
+            data = bind_pairs(fitted, pairing, window.rows, state.seed)
         else:
             skipped = self._skipped
             if self._data is None:
-                self._data = fitted._bind_data(pairing, window.rows, state, passes)
+                self._data = bind_pairs(fitted, pairing, window.rows, state.seed, passes)
             data = self._data
         self._record[4] += skipped
         sequence: NDArray[np.int64] = pairing.visited()
         if self.shuffle:
             generator.shuffle(sequence)
-        run_pass(fitted, state, data, pairing, sequence, self._quality, number, passes)
+        run_pass(fitted, data, pairing, sequence, self._quality, (number, passes))
 
     def close(self) -> None:
         """As `Learner.close`."""
@@ -126,10 +128,15 @@ def pairing_of(model: Any, window: Window) -> tuple[Pairing, int, int]:
 
     The last is 0 if there are no queries.
     """
-    rows = window.rows
-    queries = group_rows(window.queries, rows.n_rows)
-    weights = window.sample_weight, window.pairs, window.pairs_weight
-    pairing, skipped = model._pairing(rows, window.labels, queries, *weights)
+    queries = group_rows(window.queries, window.rows.n_rows)
+    pairing = make_pairing(
+        replace(window, queries=queries),
+        balanced=model.balance == "query",
+        in_row_order=not model.shuffle,
+    )
+    if pairing.listed is None:
+        warn_of_pairs(int(pairing.n_pairs.max(initial=0)))
+    skipped = queries.ids.size - pairing.visited().size
     largest = 0 if window.queries is None else queries.largest
     return pairing, skipped, largest
 

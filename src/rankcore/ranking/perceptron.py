@@ -16,13 +16,11 @@ from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dro
 from rankcore._core.inputs import as_rows
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import as_generator
-from rankcore._core.queries import Queries
 from rankcore._core.sources import RowBlocks, Window
 from rankcore._core.training import Trainer
-from rankcore._ext.rows import Rows, project
+from rankcore._ext.rows import project
 from rankcore.ranking._committee import Committee
 from rankcore.ranking._pair_data import bind_pairs
-from rankcore.ranking._pairs import Pairing, make_pairing, warn_of_pairs
 from rankcore.ranking._perceptron_model import PerceptronModel
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
@@ -73,10 +71,11 @@ class PairwisePerceptron(PerceptronModel):
     count : {"pair", "query"}, default="pair"
         What a success counts: 1, or 1 / (pairs of the query).
     quality : str or callable, optional
-        What the committee and the pocket choose hypotheses by, in place of successes: a measure
-        such as "map" on the ``eval_set``, or a function of the weights, larger for better. Asked
-        only of hypotheses that would join the committee by successes, which are few, when a mistake
-        has ended them. "voted" without ``max_hypotheses`` keeps all and does not ask.
+        Criterion by which the committee and the pocket choose hypotheses, in place of successes: a
+        measure such as "map" on the ``eval_set``, or a function of the weights, larger for better.
+        Only hypotheses that would join the committee by successes, which are few, are measured,
+        when a mistake has ended them. "voted" without ``max_hypotheses`` keeps all and measures
+        none.
     max_hypotheses : int, "auto" or None, default="auto"
         Voters kept by "voted", those of most successes. "auto" keeps 5000, or as many as take
         256 MB, and warns if they have less than half of the successes; None keeps all.
@@ -293,7 +292,7 @@ class PairwisePerceptron(PerceptronModel):
         fitted = learner.fitted
         Trainer(learner, source, Monitor(fitted, learner.validation, given)).run()
         self._warn_of_dropped(fitted._state, fitted)
-        self._become(fitted)
+        self._replace_with(fitted)
         return self
 
     def _warn_of_dropped(self, state: PairwiseState, fitted: Self) -> None:
@@ -349,59 +348,22 @@ class PairwisePerceptron(PerceptronModel):
         pairing, skipped, largest = pairing_of(self, window)
         if first:
             state = self._new_state(rows.n_features, as_generator(self.random_state))
+            fitted = self._shadow(X, rows.n_features, largest, state)
         else:
-            state = self._state
+            fitted, state = self, self._state
             state.check_settings(self._settings(rows.n_features), SETTINGS)
             state.own()
         with changing(state, state.snapshot()):
-            best = getattr(self, "best_iteration_", None)
-            if best is not None:  # the passes after it are not of this model
-                state.log = state.log[:best]
-                state.validation = {name: log[:best] for name, log in state.validation.items()}
+            state.forget_after(getattr(self, "best_iteration_", None))
             state.stream([0] * len(FIGURES))
             state.log[-1][4] += skipped
-            data = self._bind_data(pairing, rows, state, 1)
-            run_pass(self, state, data, pairing, pairing.visited(), self._quality(None), 1, 1)
+            data = bind_pairs(self, pairing, rows, state.seed)
+            run_pass(fitted, data, pairing, pairing.visited(), self._quality(None))
         if first:
-            self._become(self._shadow(X, rows.n_features, largest, state))
+            self._replace_with(fitted)
         self.__dict__.pop("best_iteration_", None)
         self._largest_query = max(self._largest_query, largest)
         return self
-
-    def _pairing(
-        self,
-        rows: Rows,
-        y: Any,
-        queries: Queries,
-        sample_weight: Any,
-        pairs: Any,
-        pairs_weight: Any,
-    ) -> tuple[Pairing, int]:
-        """The pairs to learn from, and how many queries have none."""
-        pairing = make_pairing(
-            rows.n_rows,
-            y,
-            queries,
-            sample_weight,
-            pairs,
-            pairs_weight,
-            balanced=self.balance == "query",
-            in_row_order=not self.shuffle,
-        )
-        if pairing.listed is None:
-            warn_of_pairs(int(pairing.n_pairs.max(initial=0)))
-        return pairing, queries.ids.size - pairing.visited().size
-
-    def _bind_data(self, pairing: Pairing, rows: Rows, state: PairwiseState, passes: int) -> Any:
-        return bind_pairs(
-            pairing,
-            rows,
-            lexicographic=not self.shuffle,
-            seed=state.seed,
-            solver=self.solver,
-            passes=passes,
-            memory_limit=int(self.memory_limit),
-        )
 
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:
         return PairwiseState.new(

@@ -91,7 +91,7 @@ class StructuredLearner(Documented, Constrained, BaseEstimator):
     def _losses(self, state: Any, examples: Any, order: Array) -> Iterator[float]:
         """Predict and learn one example after the other; the loss of each prediction.
 
-        The caller counts an example in ``state`` before it asks for the next.
+        The caller counts an example in ``state`` before it requests the next.
         """
         raise NotImplementedError
 

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import Gamma, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import COMPILED
 from rankcore._core.params import function_or, option
 from rankcore._ext import kernel_scores
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import DualLearner
-from rankcore.ordinal.kernel._functions import COMPILED
 from rankcore.structured._base import (
     Examples,
     StructuredLearner,
@@ -300,12 +300,11 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
             stop = int(np.searchsorted(edges, edges[start] + limit, side="right")) - 1
             stop = min(max(stop, start + 1), order.size)
             before = int(arrays["book"][_pool.N_SUPPORT])
-            bound, among = self._bind(
-                state, rows, row_order, int(edges[start]), int(edges[stop]), first, slot_of
-            )
+            block = slice(int(edges[start]), int(edges[stop]))
+            bound, among = self._bind(state, rows, row_order, block, first, slot_of)
             for place in range(start, stop):
-                low, high = (int(edge - edges[start]) for edge in edges[place : place + 2])
-                yield self._learn(state, examples, int(order[place]), bound, low, high, among)
+                parts = slice(*(int(edge - edges[start]) for edge in edges[place : place + 2]))
+                yield self._learn(state, examples, int(order[place]), bound, parts, among)
             self._check_diagonal(arrays, before)
             start = stop
         arrays["book"][_pool.FIRST] = first + examples.ends[-1]
@@ -315,23 +314,22 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         state: KernelStructuredState,
         rows: Any,
         row_order: Any,
-        start: int,
-        stop: int,
+        block: slice,
         first: int,
         slot_of: Array | None,
     ) -> tuple[KernelAtomsState, Array | None]:
         """A block of rows to score and learn, with the kernel values among them, if given."""
         arrays, values, among = state.others, None, None
-        filled = start < stop  # else there are no parts to score
+        filled = block.start < block.stop  # else there are no parts to score
         if filled:
-            which = row_order[start:stop]
+            which = row_order[block]
             _pool.make_room(arrays, rows, which, self.budget)
             values, among = self._given_values(state, rows, which, first)
         bound = KernelAtomsState(
             arrays, self._compiled_kernel(state), self._compiled_budget(state), state.n_features
         )
         if filled:
-            bound.take(rows, row_order, start, stop, first, slot_of, values, among)
+            bound.take(rows, row_order, block.start, block.stop, first, slot_of, values, among)
         return bound, among
 
     def _learn(
@@ -340,11 +338,11 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         examples: KernelExamples,
         i: int,
         bound: KernelAtomsState,
-        low: int,
-        high: int,
+        parts: slice,
         among: Array | None,
     ) -> float:
-        """Predict example i, whose parts are rows low .. high - 1 of the block, and learn it."""
+        """Predict example i, whose parts are some rows of the block, and learn it."""
+        low, high = parts.start, parts.stop
         task, x, y = self.task, examples.inputs[i], examples.outputs[i]
         scores, weights = np.empty((high - low, examples.n_labels)), read_only(state.arrays[0])
         bound.scores(low, high, scores)

@@ -44,16 +44,13 @@ random_state, verbose, classes
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     dual_coef_ : ndarray of float64, shape (n_classes - 1, n_support)
         Coefficients of the tasks (a copy): their scores are
         ``K(X, support_vectors_) @ dual_coef_.T + intercept_``.
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Of the tasks (a copy).
-    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, \
+    classes_, ranks_, support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, \
+n_iter_, \
 best_iteration_, t_, history_, loss_curve_
         As in `KernelPRank`.
 

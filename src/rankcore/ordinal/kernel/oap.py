@@ -48,10 +48,6 @@ random_state, verbose, classes
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     dual_coef_ : ndarray of float64, shape (1, n_support)
         Mean of the members' coefficients (a copy).
     member_dual_coef_ : CSR of float64, shape (n_estimators, n_support)
@@ -60,7 +56,8 @@ random_state, verbose, classes
         Thresholds of the members (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Mean of the members' thresholds, ascending (a copy).
-    support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, n_iter_, \
+    classes_, ranks_, support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, \
+n_iter_, \
 best_iteration_, t_, history_, loss_curve_
         As in `KernelPRank`; the losses are those of the mean of the members' last parameters.
 

@@ -148,14 +148,13 @@ random_state, verbose
         check_metric(self.scoring, "scoring")
         model = RankSVM(**self._params(float(Cs[0])))
         model._check_params()
-        source: Any = ranking_source(X, y, qid, group, as_rows=model._as_rows)
+        given: dict[str, Any] = {"as_rows": model._as_rows, "sample_weight": sample_weight}
+        source: Any = ranking_source(X, y, qid, group, **given)
         X, rows = source.given, source.window.rows
         queries = group_rows(source.window.queries, rows.n_rows)
         numbers = query_numbers(queries)
-        labels = as_relevance(y, rows.n_rows)
-        everything = make_pairing(
-            rows.n_rows, labels, queries, sample_weight, balanced=self.balance == "query"
-        )
+        labels = as_relevance(source.window.labels, rows.n_rows)
+        everything = make_pairing(source.window, balanced=self.balance == "query")
         check_useful(everything, rows.n_rows)
         check_defined(self.scoring, labels, queries, "scoring")
         largest = 0 if source.window.queries is None else queries.largest
@@ -256,16 +255,4 @@ def _part(pairing: Pairing, numbers: NDArray[np.int64]) -> Pairing:
     kept = np.isin(pairing.queries, numbers)
     if not kept.any():
         raise ValueError("a fold has no query with two documents of different label to learn from")
-    sizes = np.diff(pairing.bounds)
-    docs = np.repeat(kept, sizes)
-    return Pairing(
-        pairing.docs[docs],
-        np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
-        pairing.labels[docs],
-        None if pairing.doc_weights is None else pairing.doc_weights[docs],
-        None,
-        pairing.n_pairs[kept],
-        pairing.weights[kept],
-        pairing.queries[kept],
-        None if pairing.query_weights is None else pairing.query_weights[kept],
-    )
+    return pairing.part(kept)

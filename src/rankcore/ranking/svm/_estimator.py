@@ -12,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from rankcore._core import params
 from rankcore._core.arguments import EvalSet, Gamma, KernelLike, Measures, RowsLike, Seed
 from rankcore._core.concurrency import learns
+from rankcore._core.kernels import KERNELS, resolve_gamma
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
-from rankcore._core.queries import Queries, group_rows
+from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.sources import RowBlocks
 from rankcore._core.threads import n_threads
@@ -28,14 +29,7 @@ from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import ranking_source
 from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._files import FIGURES, describe, restore
-from rankcore.ranking.svm._models import (
-    KERNELS,
-    Kernel,
-    KernelModel,
-    LinearModel,
-    as_matrix,
-    resolve_gamma,
-)
+from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 from rankcore.ranking.svm._newton import Solution, Step
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._training import NewtonLearner
@@ -288,7 +282,7 @@ class RankSVM(Ranker):
             Trainer(learner, source, learner.monitor).run()
             fitted._take(problem, learner.solution())
         self._warn(learner.solution())
-        self._become(fitted)
+        self._replace_with(fitted)
         return self
 
     def _begin(
@@ -296,20 +290,11 @@ class RankSVM(Ranker):
     ) -> tuple[Pairing, Self, list[Validation]]:
         """The pairs of a fit, the estimator it will return, and its held-out rows."""
         window, rows = source.window, source.window.rows
-        queries = group_rows(window.queries, rows.n_rows)
-        pairing = make_pairing(
-            rows.n_rows,
-            window.labels,
-            queries,
-            window.sample_weight,
-            window.pairs,
-            window.pairs_weight,
-            balanced=self.balance == "query",
-        )
+        pairing = make_pairing(window, balanced=self.balance == "query")
         check_useful(pairing, rows.n_rows)
         given = window.queries is not None
-        validation = self._validation(source.given, rows.n_features, given, *held_out)
-        largest = queries.largest if given else 0
+        validation = self._validation(source.given, rows.n_features, given, held_out)
+        largest = window.queries.largest if given else 0
         state = ModelState(None, settings={})
         return pairing, self._shadow(source.given, rows.n_features, largest, state), validation
 
@@ -318,7 +303,7 @@ class RankSVM(Ranker):
         if self.kernel is not None:
             gamma = 1.0  # of no matter to kernels without one
             if self.kernel in ("poly", "rbf"):
-                gamma = resolve_gamma(self.gamma, as_matrix(rows))
+                gamma = resolve_gamma(self.gamma, rows)
             kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
         return Problem(
             rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             "a kernel that is a function cannot be written to a model file; use pickle, or "
             "kernel='precomputed'"
         )
-    facts["kernel"] = {
-        "kind": kernel.kind,
-        "gamma": kernel.gamma,
-        "degree": kernel.degree,
-        "coef0": kernel.coef0,
-    }
+    facts["kernel"] = asdict(kernel)
     arrays = {"support": state.support, "coefficients": state.coefficients, **history}
     if hasattr(state.vectors, "tocsr"):
         vectors = state.vectors

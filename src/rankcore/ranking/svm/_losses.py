@@ -115,14 +115,7 @@ class PairLosses:
     def __init__(
         self, pairing: Pairing, balanced: bool, n_jobs: int = 1, rows: Rows | None = None
     ) -> None:
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            steps = pairing.steps(balanced)
-        usable = np.isfinite(pairing.weights) & np.isfinite(steps)
-        if not usable.all():
-            raise ValueError(
-                "the weights are too large or too small: the pairs of a query weigh "
-                f"{pairing.weights[usable.argmin()]:.3g} together; multiply all by one number"
-            )
+        steps = pairing.finite_steps(balanced)
         self.pairing = pairing
         self.n_docs = pairing.docs.size
         self.n_queries = pairing.n_pairs.size

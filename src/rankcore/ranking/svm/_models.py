@@ -10,29 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import variance
+from rankcore._core.kernels import COMPILED, as_matrix, call_kernel
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows, project
 
 Floats = NDArray[np.float64]
 
-KERNELS = ("linear", "poly", "rbf", "precomputed")
-# In the order of rankcore.h.
-COMPILED = KERNELS[:3]
 # Rows that are scored between two looks at pending signals.
 SCORED_ROWS = 1024
 # Values of a kernel matrix that are computed at a time: 32 MiB.
 BLOCK_VALUES = 2**22
-
-
-def as_matrix(rows: Rows) -> Any:
-    """The values of checked rows, an array or CSR, for functions of matrices; nothing is copied."""
-    if rows.columns is None:
-        return rows.arrays[0]
-    from scipy.sparse import csr_array
-
-    return csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features))
 
 
 @dataclass(frozen=True)
@@ -62,12 +50,7 @@ class Kernel:
         for first in range(0, n, size):
             block = left[first : first + size].astype(np.float64, copy=False)
             if callable(self.kind):
-                values = np.asarray(self.kind(block, right), dtype=np.float64)
-                if values.shape != (block.shape[0], m):
-                    raise ValueError(
-                        f"the kernel returned shape {values.shape} for {block.shape[0]} and {m} "
-                        f"rows; it must return ({block.shape[0]}, {m})"
-                    )
+                values = call_kernel(self.kind, block, right)
             else:
                 parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
                 with np.errstate(over="ignore", invalid="ignore"):  # an error, below
@@ -80,21 +63,6 @@ class Kernel:
                     "parameters of the kernel"
                 )
             yield first, first + block.shape[0], values
-
-
-def resolve_gamma(gamma: str | float, X: Any) -> float:
-    """Resolve "scale" (1 / (n_features * variance)) or "auto" (1 / n_features) for X."""
-    if gamma == "auto":
-        return 1.0 / X.shape[1]
-    if gamma != "scale":
-        return float(gamma)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = variance(X.data if hasattr(X, "tocsr") else X, X.shape[0] * X.shape[1])
-    if not np.isfinite(found):
-        raise ValueError(
-            'the variance of X overflowed: scale X, or pass gamma another than "scale"'
-        )
-    return 1.0 / (X.shape[1] * found) if found > 0 else 1.0
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rankcore._core.concurrency import signals_held
+from rankcore._core.kernels import as_matrix
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import PairLosses
-from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel, as_matrix
+from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 from rankcore.ranking.svm._newton import Solution, Step, newton_steps
 from rankcore.ranking.svm._spaces import FeatureSpace, KernelSpace
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import as_matrix
 from rankcore._core.numbers import exact_sum
 from rankcore._ext.exact_sums import feature_sums
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
-from rankcore.ranking.svm._models import as_matrix
 from rankcore.ranking.svm._newton import Solve
 from rankcore.ranking.svm._preconditioner import Sample, inverse
 
@@ -174,22 +174,10 @@ class PairShard:
 
     def take(self, queries: NDArray[np.int64]) -> tuple[Any, Pairing]:
         """A sample of the queries, ascending: their rows and pairs."""
-        pairing, sizes = self._pairing, np.diff(self._pairing.bounds)
-        kept = np.zeros(sizes.size, dtype=bool)
+        kept = np.zeros(self._pairing.n_pairs.size, dtype=bool)
         kept[queries] = True
-        of_docs = np.repeat(kept, sizes)
-        docs = pairing.docs[of_docs]
-        part = Pairing(
-            np.arange(docs.size),
-            np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
-            pairing.labels[of_docs],
-            None if pairing.doc_weights is None else pairing.doc_weights[of_docs],
-            None,
-            pairing.n_pairs[kept],
-            pairing.weights[kept],
-            np.arange(queries.size),
-        )
-        return as_matrix(self._rows)[docs], part
+        part = self._pairing.part(kept)
+        return as_matrix(self._rows)[part.docs], part
 
     def _evaluate(self, weights: Floats, terms: Terms) -> Evaluation:
         if self._at is not None:

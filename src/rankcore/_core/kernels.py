@@ -31,12 +31,11 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
     return 1.0 / (rows.n_features * found) if found > 0 else 1.0
 
 
-def some_rows(rows: Rows, which: Any) -> Any:
-    """Rows of a matrix by number or slice: an array, or CSR."""
+def as_matrix(rows: Rows) -> Any:
+    """The values of checked rows, an array or CSR, for functions of matrices; nothing is copied."""
     if rows.columns is None:
-        return rows.arrays[0][which]
-    matrix = sp.csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features))
-    return matrix[which]
+        return rows.arrays[0]
+    return sp.csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features))
 
 
 def call_kernel(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> np.ndarray:
