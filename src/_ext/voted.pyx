@@ -36,25 +36,25 @@ cdef void _keep(VotedState *m, int64_t slot) noexcept nogil:
     m.born[slot] = m.progress[2]
 
 
-cdef int64_t _slot(const VotedState *m) noexcept nogil:
+cdef int64_t _slot(
+    const int64_t *votes, const int64_t *born, const int64_t *progress, int64_t capacity
+) noexcept nogil:
     """Where the present hypothesis goes: a free place, that of the least, or nowhere (-1).
 
     The least is the one of fewest votes, of equal ones the youngest; only more votes displace it.
     """
     cdef int64_t i, least = 0
-    if m.progress[0] < m.capacity:
-        return m.progress[0]
-    for i in range(1, m.capacity):
-        if m.votes[i] < m.votes[least] or (
-            m.votes[i] == m.votes[least] and m.born[i] > m.born[least]
-        ):
+    if progress[0] < capacity:
+        return progress[0]
+    for i in range(1, capacity):
+        if votes[i] < votes[least] or (votes[i] == votes[least] and born[i] > born[least]):
             least = i
-    return least if m.progress[1] > m.votes[least] else -1
+    return least if progress[1] > votes[least] else -1
 
 
 cdef void _end_hypothesis(VotedState *m) noexcept nogil:
     """Offer the present hypothesis, which is about to change, a place among those kept."""
-    cdef int64_t slot = _slot(m)
+    cdef int64_t slot = _slot(m.votes, m.born, m.progress, m.capacity)
     if slot >= 0:
         _keep(m, slot)
         if slot == m.progress[0]:
@@ -153,6 +153,24 @@ cdef class Voted:
         self.learner.n_ranks = self.m.prank.n_ranks
         self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
 
-    def place(self):
-        """The place that a mistake would give the present hypothesis; -1 for none."""
-        return _slot(&self.m) if self.m.capped else self.m.progress[0]
+
+def place(
+    const int64_t[::1] votes not None,
+    const int64_t[::1] born not None,
+    const int64_t[::1] progress not None,
+    bint capped,
+):
+    """The place that a mistake would give the present hypothesis; -1 for none.
+
+    Parameters
+    ----------
+    votes, born, progress : int64 arrays
+        As of `Voted`.
+    capped : bool
+        Whether there are as many places as there will be.
+    """
+    if votes.shape[0] < 1 or born.shape[0] != votes.shape[0] or progress.shape[0] != 3:
+        raise ValueError("the arrays of a voted state do not fit together")
+    if not capped:
+        return progress[0]
+    return _slot(&votes[0], &born[0], &progress[0], votes.shape[0])

@@ -217,3 +217,9 @@ def power_of_two(value: float, exponent: int = 0) -> float:
     if not value > 0:
         return 1.0
     return math.ldexp(1.0, min(max(round(math.log2(value)) + exponent, -664), 664))
+
+
+def largest(sizes: Floats, most: int) -> list[int]:
+    """Indices of the largest absolute sizes, zeros left out."""
+    order = np.argsort(-np.abs(sizes), kind="stable")[:most]
+    return [j for j in order.tolist() if sizes[j] != 0]

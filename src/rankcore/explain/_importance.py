@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import raise_signals
 from rankcore._core.inputs import n_rows_of
+from rankcore._core.numbers import largest
 from rankcore._core.queries import group_rows
 from rankcore.explain._subject import Floats, Shown, Subject, take
 from rankcore.metrics.tables import Table
-from rankcore.plotting._style import largest
 from rankcore.ranking._queries import take_queries
 
 if TYPE_CHECKING:

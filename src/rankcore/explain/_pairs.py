@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from rankcore._core.numbers import largest
 from rankcore.explain._subject import Floats, Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
-from rankcore.plotting._style import largest
 
 if TYPE_CHECKING:
     pass

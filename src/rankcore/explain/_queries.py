@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import n_rows_of
+from rankcore._core.numbers import largest
 from rankcore._core.queries import group_rows
 from rankcore.explain._subject import (
     Floats,
@@ -24,7 +25,6 @@ from rankcore.explain._subject import (
     take,
 )
 from rankcore.metrics.tables import Table
-from rankcore.plotting._style import largest
 from rankcore.ranking._queries import take_queries
 
 if TYPE_CHECKING:

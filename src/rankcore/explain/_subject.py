@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from rankcore._core.model_spec import Specified
 from rankcore._core.scoring import Scoring
 from rankcore.metrics.tables import Table
 from rankcore.ordinal._held_out import thawed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
@@ -160,7 +163,7 @@ class Shown:
         """Result as tables."""
         raise NotImplementedError
 
-    def plot(self, *, ax: Any = None, **options: int) -> Any:
+    def plot(self, *, ax: Axes | None = None, **options: int) -> Axes:
         """Draw by the function of `rankcore.plotting` for this kind of result.
 
         Parameters
@@ -175,7 +178,8 @@ class Shown:
         """
         from rankcore import plotting
 
-        return getattr(plotting, self._plot)(self, ax=ax, **options)
+        ax = getattr(plotting, self._plot)(self, ax=ax, **options)
+        return ax
 
     def __str__(self) -> str:
         return "\n\n".join([self.headline(), *map(str, self.tables())])

@@ -14,7 +14,7 @@ from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dro
 from rankcore._core.model_spec import outline
 from rankcore._core.params import integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
-from rankcore._ext.voted import Voted
+from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
 from rankcore.ordinal._votes import VotesRanks
 from rankcore.ordinal.prank import check_lattice, scale_of
@@ -208,10 +208,12 @@ class VotedPRank(VotesRanks):
             Whether the present one, which is the youngest, follows them.
         votes : ndarray of int64
         """
-        others, place = state.others, self._bind(state).place()
+        others = state.others
+        capped = state.settings["max_hypotheses"] is not None
+        displaced = place(others["votes"], others["born"], others["progress"], capped)
         past = np.argsort(others["born"][: state.kept])
-        past = past[past != place]  # the present one displaces it
-        present = place >= 0
+        past = past[past != displaced]  # the present one displaces it
+        present = displaced >= 0
         votes = np.append(others["votes"][past], others["progress"][1 : 1 + present])
         return past, present, votes
 

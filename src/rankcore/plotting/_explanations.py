@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankcore._core.numbers import largest
 from rankcore.plotting._style import (
     BLUE,
     GREY,
@@ -13,7 +14,6 @@ from rankcore.plotting._style import (
     bar_height,
     diverging,
     label_text,
-    largest,
     new_axes,
     styled,
 )

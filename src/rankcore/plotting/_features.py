@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.front import feature_names as names_of
+from rankcore._core.numbers import largest
 from rankcore.plotting._style import (
     BLUE,
     GREY,
@@ -19,7 +20,6 @@ from rankcore.plotting._style import (
     bar_height,
     diverging,
     label_text,
-    largest,
     learner_of,
     new_axes,
     signed_bars,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankcore._core.front import take_apart
 
@@ -86,12 +85,6 @@ def whole_ticks(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-
-def largest(sizes: NDArray[np.float64], most: int) -> list[int]:
-    """Indices of the largest absolute sizes, zeros left out."""
-    order = np.argsort(-np.abs(sizes), kind="stable")[:most]
-    return [j for j in order.tolist() if sizes[j] != 0]
 
 
 def bar_height(n: int) -> float:
