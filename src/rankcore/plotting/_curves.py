@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from rankcore.bounds import MarginCurve
-    from rankcore.ranking.svm._choice import RankSVMCV
-    from rankcore.ranking.svm._path import SVMPath
 
 
 @styled
@@ -212,7 +210,7 @@ def _figures_of(learner: Any, history: Any) -> list[str]:
 
 
 @styled
-def plot_ranksvm_path(path: SVMPath | RankSVMCV, *, ax: Axes | None = None) -> Axes:
+def plot_ranksvm_path(path: Any, *, ax: Axes | None = None) -> Axes:
     """Draw what ranking SVMs reach on held-out queries, as a function of C.
 
     Parameters

@@ -21,11 +21,9 @@ from rankcore.plotting._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rankcore.explain import PairExplanation, QueryExplanation, RankExplanation
-
 
 @styled
-def plot_pair(why: PairExplanation, *, max_features: int = 10, ax: Axes | None = None) -> Axes:
+def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Axes:
     """Draw how features lead from the score of one row to that of another, as a waterfall.
 
     Parameters
@@ -92,7 +90,7 @@ def _waterfall(
 
 @styled
 def plot_query(
-    found: QueryExplanation,
+    found: Any,
     *,
     max_features: int = 8,
     max_documents: int = 25,
@@ -165,7 +163,7 @@ def plot_query(
 
 
 @styled
-def plot_rank(why: RankExplanation, *, max_features: int = 10, ax: Axes | None = None) -> Axes:
+def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Axes:
     """Draw how features take a row past thresholds, or not.
 
     Parameters

@@ -29,8 +29,6 @@ from rankcore.plotting._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rankcore.explain import GlobalImportance, PermutationImportance
-
 
 @styled
 def plot_contribution(
@@ -209,7 +207,7 @@ def _slope(column: Any, parts: Any) -> float:
 
 @styled
 def plot_importances(
-    found: GlobalImportance | PermutationImportance | BaseEstimator,
+    found: Any,
     *,
     max_features: int = 20,
     ax: Axes | None = None,

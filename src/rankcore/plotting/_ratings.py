@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,12 +11,10 @@ from rankcore.plotting._style import BLUE, ORANGE, label_text, new_axes, styled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rankcore.preference import PreferenceRanker, Ratings
-
 
 @styled
 def plot_place_intervals(
-    ratings: Ratings, *, level: float = 0.9, top: int | None = None, ax: Axes | None = None
+    ratings: Any, *, level: float = 0.9, top: int | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the places of items, the best at the top, with intervals of credibility.
 
@@ -52,7 +50,7 @@ def plot_place_intervals(
 
 
 @styled
-def plot_doubt(ranker: PreferenceRanker, *, ax: Axes | None = None) -> Axes:
+def plot_doubt(ranker: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the share of pairs that is expected in the wrong order, against calls.
 
     Parameters
