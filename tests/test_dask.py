@@ -214,6 +214,8 @@ def test_frames(client, queries):
     assert np.array_equal(of_some, model.to_local().predict(frame[qid == qid[0]]))
     expected = rc.metrics.evaluate(y, scores.compute().to_numpy(), qid=qid)
     assert dict(rd.evaluate(whole["y"], scores, qid=whole["qid"])) == dict(expected)
+    alone = rd.evaluate(whole["y"], scores, qid=whole["qid"], n_shards=1)
+    assert dict(alone) == pytest.approx(dict(expected), rel=1e-12)
 
 
 def test_a_query_in_two_shards(client, queries):
