@@ -28,6 +28,8 @@ OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
 	2>/dev/null && echo $$python && break; done)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# pytest has a worker for each processor: threads of BLAS beside them only wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 .PHONY: demo demo-cluster test lint types check deep oldest sanitize nightly release faults mutants \
@@ -58,8 +60,10 @@ lint: .venv/installed
 	codespell $(wildcard *.md *.py *.toml Makefile src tests examples benchmarks reproduce docs)
 
 types: .venv/installed
-	mypy src/rankcore
-	stubtest rankcore --mypy-config-file pyproject.toml --allowlist tests/stubtest-allowlist.txt
+	mypy src/rankcore & types=$$!; \
+	stubtest rankcore --mypy-config-file pyproject.toml \
+		--allowlist tests/stubtest-allowlist.txt; stubs=$$?; \
+	wait $$types && exit $$stubs
 
 # The same kernels with Cython's bounds checks, under the address and undefined-behaviour sanitizers
 # of GCC. Reports go past pytest's capture, which a process that is stopped takes with it.

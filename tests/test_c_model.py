@@ -23,6 +23,7 @@ from sklearn.utils.fixes import parse_version
 
 import rankcore as rc
 from model_files import put_together, rewrite, set_in, signed, taken_apart
+from strategies import NIGHTLY
 from test_model_file import ORDINAL, QID, RANKERS, RNG, X, Y, fitted
 
 CC = shutil.which("cc")
@@ -722,6 +723,7 @@ def corpus(folder):
     return paths
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("compiler", ["cc", "clang"])
 def test_no_damage_leads_beyond_the_bytes(tmp_path, compiler):
     """Sanitizers look on: RANKCORE_HOSTILE times as many trials, with Clang by libFuzzer."""
@@ -739,7 +741,7 @@ def test_no_damage_leads_beyond_the_bytes(tmp_path, compiler):
     if compiler == "clang":
         arguments = [f"-max_total_time={5 * times}", "-max_len=65536", tmp_path]
     else:
-        arguments = [str(2000 * times), "1", *paths]
+        arguments = [str((2000 if NIGHTLY else 500) * times), "1", *paths]
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     environment.pop("LD_PRELOAD", None)
     done = subprocess.run(

@@ -13,10 +13,10 @@ import gc, sys
 import numpy as np, rankcore as rc, scipy.sparse as sp
 name, params, form, _ = eval(sys.argv[1])
 rng = np.random.default_rng(0)
-n, d = 8000, 400
+n, d = 5000, 400
 X = rng.normal(size=(n, d))
 if form == "csr":
-    X = sp.random_array((n, 20 * d), density=0.02, random_state=rng, format="csr")
+    X = sp.random_array((n, 20 * d), density=0.03, random_state=rng, format="csr")
 y = rng.integers(0, 4, n)
 def of(what):
     return 1024 * int(open("/proc/self/status").read().split(what + ":")[1].split()[0])
@@ -38,7 +38,7 @@ elif name == "RankSVM":
     print(2**26)
 else:
     support = len(learner.support_)
-    print(support * (8 * (d + 6) if form == "dense" else 8 * 6 + 12 * 0.02 * 20 * d))
+    print(support * (8 * (d + 6) if form == "dense" else 8 * 6 + 12 * 0.03 * 20 * d))
     if name == "KernelOAPBPM":
         print(12 * learner.member_dual_coef_.nnz)
     if params.get("budget_policy") in ("forgetron", "projectron"):
