@@ -38,6 +38,7 @@ def run(repeat: int) -> None:
         averaged=lambda: epoch(rows, ranks, average=True),
         check=lambda: as_rows(X),
         fit=lambda: rc.PRank.published().fit(X, y),
+        default=lambda: rc.PRank(random_state=0).fit(X, y),
         sgd=lambda: peer.fit(X, y > 3),
         update=lambda: epoch(*single),
     )
@@ -71,6 +72,9 @@ def run(repeat: int) -> None:
             ("PRank epoch, averaged, a non-zero", per_value("averaged"), ""),
             ("checking the input once, a non-zero", per_value("check"), ""),
             ("PRank.fit, checks and labels included, a non-zero", per_value("fit"), ""),
+            ("  to the streaming pass", ratio("fit", "stream"), "at most 2.6x"),
+            ("PRank.fit, default: ten shuffled averaged passes", per_value("default"), ""),
+            ("  to the streaming pass", ratio("default", "stream"), "at most 32x"),
             ("SGDClassifier.fit (perceptron, y > 3), a non-zero", per_value("sgd"), ""),
             ("  to the PRank epoch", ratio("sgd", "epoch"), "at least 6x"),
             ("  to PRank.fit", ratio("sgd", "fit"), "at least 6x"),
@@ -115,7 +119,7 @@ def epoch(rows, ranks, average=False):
         1.0,
         False,
     )
-    learn(state, rows, ranks, None, 0, rows.n_rows, np.zeros(3, np.int64), none, none)
+    learn(state, rows, ranks, None, None, 0, rows.n_rows, np.zeros(3, np.int64), none, none)
 
 
 def rows_of_one(X):
