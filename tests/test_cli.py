@@ -299,7 +299,7 @@ def test_scores_of_several_outputs(tmp_path):
 
 def test_compared_models_have_the_same_names_of_features(stars, tmp_path):
     pd = pytest.importorskip("pandas")
-    for name, columns in [("first", "abc"), ("second", "abd")]:
+    for name, columns in [("first", "abc"), ("second", "xyz")]:
         frame = pd.DataFrame(np.eye(3), columns=list(columns))
         rc.save(rc.PRank(random_state=0).fit(frame, [1, 2, 3]), tmp_path / name)
     first, second = tmp_path / "first", tmp_path / "second"
