@@ -540,6 +540,25 @@ def test_rows_are_filled_by_functions(tmp_path):
     np.testing.assert_array_equal(out, np.concatenate(parts))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("missing", ["learn", "zero"])
+def test_few_rows_and_many_go_down_trees_as_in_python(library, tmp_path, missing, dtype):
+    model = rc.RankBoost(9, max_leaf_nodes=8, min_samples_leaf=2, missing=missing)
+    rows = rows_of(dtype, np.ascontiguousarray, model)
+    model.fit(rows[: len(X)], Y, qid=QID)
+    rc.save(model, tmp_path / "m")
+    found, expected = Model(library, tmp_path / "m"), model.predict(rows)
+    assert np.unique(expected).size > 20
+    wide = np.full((len(rows), 8), 1e30, dtype)  # what is behind the model's columns is not read
+    wide[:, :5] = rows
+    for n in (*range(18), 63, 64, 65, 72, 73, len(rows)):
+        for given in (rows[:n], wide[:n]):
+            scores = np.full(n + 1, np.nan)
+            assert found.call(given, "", scores, None) == OK
+            assert scores[:n].tobytes() == expected[:n].tobytes()
+            assert np.isnan(scores[n])
+
+
 # ---------------------------------------------------------------- the shared library, elsewhere
 
 
