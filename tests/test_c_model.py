@@ -559,6 +559,52 @@ def test_few_rows_and_many_go_down_trees_as_in_python(library, tmp_path, missing
             assert np.isnan(scores[n])
 
 
+EMPTY_PROGRAM = """
+#include "rankcore_model.h"
+int main(int argc, char **argv)
+{
+    const int64_t none[3] = {0, 0, 0}, one[3] = {0, 0, 1};
+    const double zeros[5] = {0.0, 0.0, 0.0, 0.0, 0.0};
+    double two[2], expected;
+    rc_model model;
+    rc_rows X = rc_rows_dense(zeros, RC_FLOAT64, 1, 5);
+    int32_t code = argc == 2 ? rc_model_open_file(&model, argv[1]) : RC_MODEL_NO_FILE;
+    code = code ? code : rc_model_score(&model, &X, &expected);
+    X = rc_rows_csr(NULL, NULL, none, RC_FLOAT64, 2, 5);
+    code = code ? code : rc_model_check_rows(&model, &X);
+    code = code ? code : rc_model_score(&model, &X, two);
+    if (!code && (two[0] != expected || two[1] != expected))
+        return 100;
+    X = rc_rows_csr(NULL, NULL, none, RC_FLOAT64, 0, 5);
+    code = code ? code : rc_model_check_rows(&model, &X);
+    X = rc_rows_csr(NULL, NULL, one, RC_FLOAT64, 2, 5);
+    if (!code && rc_model_check_rows(&model, &X) != RC_MODEL_ROWS)
+        return 101;
+    rc_model_close(&model);
+    return code;
+}
+"""
+
+
+def test_rows_without_stored_values_need_no_arrays(library, tmp_path):
+    """An empty std::vector has no address: that is not a matrix of other columns."""
+    (tmp_path / "main.c").write_text(EMPTY_PROGRAM)
+    command = [CC, *STRICT, "-ffp-contract=off", f"-I{rc.get_include()}", "-o", tmp_path / "main"]
+    subprocess.run([*command, tmp_path / "main.c", "-lm"], check=True)
+    offsets, scores = np.zeros(3, dtype=np.int64), np.empty(2)
+    for learner in (rc.RankSVM(), rc.RankBoost(9), rc.RankBoost(9, max_leaf_nodes=4)):
+        model = learner.fit(X, Y, qid=QID)
+        rc.save(model, tmp_path / "m")
+        assert subprocess.run([tmp_path / "main", tmp_path / "m"]).returncode == OK
+        found = Model(library, tmp_path / "m")
+        given = None, None, pointer(offsets), ctypes.c_int64(2), pointer(scores), None
+        assert library.rankcore_csr(found.handle, *given) == OK
+        np.testing.assert_array_equal(scores, model.predict(np.zeros((2, 5))))
+        offsets[2] = 1
+        assert library.rankcore_csr(found.handle, *given) == ROWS
+        offsets[2] = 0
+
+
 # ---------------------------------------------------------------- the shared library, elsewhere
 
 

@@ -144,13 +144,17 @@ static inline rc_rows rc_rows_dense(const void *data, int32_t dtype, int64_t n_r
     return X;
 }
 
-/* CSR rows: row i has the values, at their columns, from indptr[i] up to indptr[i + 1]. O(1). */
+/* CSR rows: row i has the values, at their columns, from indptr[i] up to indptr[i + 1]. Where none
+ * has any, data and indices may be NULL, as those of an empty std::vector are. O(1). */
 static inline rc_rows rc_rows_csr(const void *data, const int32_t *indices, const int64_t *indptr,
                                   int32_t dtype, int64_t n_rows, int64_t n_features)
 {
     rc_rows X = rc_rows_dense(data, dtype, n_rows, n_features);
+    static const int32_t none = 0; /* to which nothing refers */
     X.indices = indices;
     X.indptr = indptr;
+    if (!indices && indptr && n_rows >= 0 && indptr[n_rows] == indptr[0])
+        X.indices = &none;
     return X;
 }
 
