@@ -639,7 +639,7 @@ def config(*options):
 def svmlight(path):
     lines = [" ".join(["0", "qid:1", *(f"{j + 1}:{v!r}" for j, v in enumerate(x) if v)])
              for x in X.tolist()]  # fmt: skip
-    path.write_text("".join(f"{line} # a comment\n" for line in lines))
+    path.write_text("\n# no row\n" + "".join(f"{line} # a comment\n" for line in lines))
     return path
 
 
