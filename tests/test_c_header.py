@@ -578,6 +578,24 @@ def test_multiclass_scores_and_ranks_are_pythons(probe, kind, dtype):
         np.testing.assert_array_equal(model.decision_function(X), margins(scores, ranks))
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_rows_side_by_side_go_down_trees_as_one(compiler, tmp_path):
+    program = build(compiler, SOURCES / "tree_rows.c", tmp_path / "tree_rows")
+    done = run(program, "300", "1")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_rows_side_by_side_touch_nothing_else(tmp_path):
+    target, sanitizers = tmp_path / "tree_rows", "-fsanitize=address,undefined"
+    command = ["cc", *C99, *STRICT, "-g", "-O1", sanitizers, "-fno-sanitize-recover=all"]
+    done = run(*command, f"-I{rc.get_include()}", SOURCES / "tree_rows.c", "-o", target)
+    if done.returncode:  # without them it compiles: see above
+        pytest.skip(f"no sanitizers: {done.stderr[-200:]}")
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = run(target, "300", "2", env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 # ------------------------------------------------------------------ what is frozen
 
 

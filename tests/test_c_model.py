@@ -540,6 +540,71 @@ def test_rows_are_filled_by_functions(tmp_path):
     np.testing.assert_array_equal(out, np.concatenate(parts))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("missing", ["learn", "zero"])
+def test_few_rows_and_many_go_down_trees_as_in_python(library, tmp_path, missing, dtype):
+    model = rc.RankBoost(9, max_leaf_nodes=8, min_samples_leaf=2, missing=missing)
+    rows = rows_of(dtype, np.ascontiguousarray, model)
+    model.fit(rows[: len(X)], Y, qid=QID)
+    rc.save(model, tmp_path / "m")
+    found, expected = Model(library, tmp_path / "m"), model.predict(rows)
+    assert np.unique(expected).size > 20
+    wide = np.full((len(rows), 8), 1e30, dtype)  # what is behind the model's columns is not read
+    wide[:, :5] = rows
+    for n in (*range(18), 63, 64, 65, 72, 73, len(rows)):
+        for given in (rows[:n], wide[:n]):
+            scores = np.full(n + 1, np.nan)
+            assert found.call(given, "", scores, None) == OK
+            assert scores[:n].tobytes() == expected[:n].tobytes()
+            assert np.isnan(scores[n])
+
+
+EMPTY_PROGRAM = """
+#include "rankcore_model.h"
+int main(int argc, char **argv)
+{
+    const int64_t none[3] = {0, 0, 0}, one[3] = {0, 0, 1};
+    const double zeros[5] = {0.0, 0.0, 0.0, 0.0, 0.0};
+    double two[2], expected;
+    rc_model model;
+    rc_rows X = rc_rows_dense(zeros, RC_FLOAT64, 1, 5);
+    int32_t code = argc == 2 ? rc_model_open_file(&model, argv[1]) : RC_MODEL_NO_FILE;
+    code = code ? code : rc_model_score(&model, &X, &expected);
+    X = rc_rows_csr(NULL, NULL, none, RC_FLOAT64, 2, 5);
+    code = code ? code : rc_model_check_rows(&model, &X);
+    code = code ? code : rc_model_score(&model, &X, two);
+    if (!code && (two[0] != expected || two[1] != expected))
+        return 100;
+    X = rc_rows_csr(NULL, NULL, none, RC_FLOAT64, 0, 5);
+    code = code ? code : rc_model_check_rows(&model, &X);
+    X = rc_rows_csr(NULL, NULL, one, RC_FLOAT64, 2, 5);
+    if (!code && rc_model_check_rows(&model, &X) != RC_MODEL_ROWS)
+        return 101;
+    rc_model_close(&model);
+    return code;
+}
+"""
+
+
+def test_rows_without_stored_values_need_no_arrays(library, tmp_path):
+    """An empty std::vector has no address: that is not a matrix of other columns."""
+    (tmp_path / "main.c").write_text(EMPTY_PROGRAM)
+    command = [CC, *STRICT, "-ffp-contract=off", f"-I{rc.get_include()}", "-o", tmp_path / "main"]
+    subprocess.run([*command, tmp_path / "main.c", "-lm"], check=True)
+    offsets, scores = np.zeros(3, dtype=np.int64), np.empty(2)
+    for learner in (rc.RankSVM(), rc.RankBoost(9), rc.RankBoost(9, max_leaf_nodes=4)):
+        model = learner.fit(X, Y, qid=QID)
+        rc.save(model, tmp_path / "m")
+        assert subprocess.run([tmp_path / "main", tmp_path / "m"]).returncode == OK
+        found = Model(library, tmp_path / "m")
+        given = None, None, pointer(offsets), ctypes.c_int64(2), pointer(scores), None
+        assert library.rankcore_csr(found.handle, *given) == OK
+        np.testing.assert_array_equal(scores, model.predict(np.zeros((2, 5))))
+        offsets[2] = 1
+        assert library.rankcore_csr(found.handle, *given) == ROWS
+        offsets[2] = 0
+
+
 # ---------------------------------------------------------------- the shared library, elsewhere
 
 
@@ -574,7 +639,7 @@ def config(*options):
 def svmlight(path):
     lines = [" ".join(["0", "qid:1", *(f"{j + 1}:{v!r}" for j, v in enumerate(x) if v)])
              for x in X.tolist()]  # fmt: skip
-    path.write_text("".join(f"{line} # a comment\n" for line in lines))
+    path.write_text("\n# no row\n" + "".join(f"{line} # a comment\n" for line in lines))
     return path
 
 

@@ -38,6 +38,8 @@ def load(path):
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit("usage: score.py LIBRARY MODEL < rows.svm")
     library = load(sys.argv[1])
     error = create_string_buffer(200)
     model = library.rankcore_open(sys.argv[2].encode(), error, len(error))
@@ -46,7 +48,10 @@ def main():
     ordinal = library.rankcore_n_ranks(model) > 0
     label, score, rank = create_string_buffer(200), c_double(), c_int32()
     for line in sys.stdin:
-        pairs = [item.split(":") for item in line.split("#")[0].split()[1:] if item[:4] != "qid:"]
+        items = line.split("#")[0].split()
+        if not items:
+            continue
+        pairs = [item.split(":") for item in items[1:] if item[:4] != "qid:"]
         columns = array("i", [int(column) - 1 for column, _ in pairs])
         values = array("d", [float(value) for _, value in pairs])
         n = len(pairs)

@@ -84,7 +84,11 @@ fn run() -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| e.to_string())?;
         let (mut values, mut columns) = (Vec::new(), Vec::new());
-        for item in line.split('#').next().unwrap_or("").split_whitespace().skip(1) {
+        let mut items = line.split('#').next().unwrap_or("").split_whitespace();
+        if items.next().is_none() {
+            continue; // a blank line, or a comment; else that was the label
+        }
+        for item in items {
             let (name, value) = item.split_once(':').ok_or(format!("{item} has no colon"))?;
             if name != "qid" {
                 let column: i32 = name.parse().map_err(|_| format!("{name} is no column"))?;

@@ -61,7 +61,7 @@ RANKCORE_API int32_t rankcore_dense_f32(const rankcore_model *model, const float
                                         int32_t *ranks);
 
 /* The same of CSR rows: row i has the values offsets[i] .. offsets[i + 1] - 1, at ascending
- * columns. */
+ * columns; where none has any, values and columns may be NULL. */
 RANKCORE_API int32_t rankcore_csr(const rankcore_model *model, const double *values,
                                   const int32_t *columns, const int64_t *offsets, int64_t n_rows,
                                   double *scores, int32_t *ranks);

@@ -144,13 +144,17 @@ static inline rc_rows rc_rows_dense(const void *data, int32_t dtype, int64_t n_r
     return X;
 }
 
-/* CSR rows: row i has the values, at their columns, from indptr[i] up to indptr[i + 1]. O(1). */
+/* CSR rows: row i has the values, at their columns, from indptr[i] up to indptr[i + 1]. Where none
+ * has any, data and indices may be NULL, as those of an empty std::vector are. O(1). */
 static inline rc_rows rc_rows_csr(const void *data, const int32_t *indices, const int64_t *indptr,
                                   int32_t dtype, int64_t n_rows, int64_t n_features)
 {
     rc_rows X = rc_rows_dense(data, dtype, n_rows, n_features);
+    static const int32_t none = 0; /* to which nothing refers */
     X.indices = indices;
     X.indptr = indptr;
+    if (!indices && indptr && n_rows >= 0 && indptr[n_rows] == indptr[0])
+        X.indices = &none;
     return X;
 }
 
@@ -483,7 +487,8 @@ static inline double rc_trees_score(const rc_trees *model, rc_row x)
 
 /* Rows that go down a tree side by side: each step of one waits for the step before it. And rows
  * that go through all trees before the next ones do: they stay in the cache. */
-enum { RC_WALKS = 8, RC_WALKED_ROWS = 64 };
+#define RC_WALKS_ 8
+#define RC_WALKED_ROWS_ 64
 
 #if defined(__GNUC__)
 #define RC_WITH_CONSTANTS_ static inline __attribute__((always_inline))
@@ -493,10 +498,10 @@ enum { RC_WALKS = 8, RC_WALKED_ROWS = 64 };
 
 /* A step of a dense row down a tree whose nodes split no categories; the node it comes to, or -1 -
  * leaf. No branches: where a row goes cannot be foreseen. A walk that has ended stays. */
-RC_WITH_CONSTANTS_ int32_t rc_trees_step(const int32_t *features, const int32_t *children,
-                                         const uint8_t *missing, const double *thresholds,
-                                         const void *x, int32_t here, const int single,
-                                         const int zero)
+RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const int32_t *features, const int32_t *children,
+                                          const uint8_t *missing, const double *thresholds,
+                                          const void *x, int32_t here, const int single,
+                                          const int zero)
 {
     const int32_t node = here < 0 ? 0 : here, f = features[node];
     const double value = single ? (double)((const float *)x)[f] : ((const double *)x)[f];
@@ -506,25 +511,31 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_step(const int32_t *features, const int32_t 
     return here < 0 ? here : next;
 }
 
-/* Adds the values of tree t to the scores of RC_WALKS dense rows, `apart` bytes from each other. */
-RC_WITH_CONSTANTS_ void rc_trees_walk(const rc_trees *model, int64_t t, const char *x,
-                                      int64_t apart, double *scores, const int single,
-                                      const int zero)
+/* Adds the values of tree t to the scores of RC_WALKS_ dense rows, `apart` bytes from each other.
+ */
+RC_WITH_CONSTANTS_ void rc_trees_walk_(const rc_trees *model, int64_t t, const char *x,
+                                       int64_t apart, double *scores, const int single,
+                                       const int zero)
 {
     const int64_t first = model->offsets[t];
-    const int32_t *features = model->features + first, *children = model->children + 2 * first;
-    const uint8_t *missing = model->missing + first;
-    const double *thresholds = model->thresholds + first, *values = model->values + first + t;
-    int32_t at[RC_WALKS] = {0}, lane;
-    if (model->offsets[t + 1] == first) {
-        for (lane = 0; lane < RC_WALKS; lane++)
+    const double *values = model->values + first + t;
+    const int32_t *features, *children;
+    const uint8_t *missing;
+    const double *thresholds;
+    int32_t at[RC_WALKS_] = {0}, lane;
+    if (model->offsets[t + 1] == first) { /* arrays of nodes may be NULL */
+        for (lane = 0; lane < RC_WALKS_; lane++)
             scores[lane] += values[0];
         return;
     }
+    features = model->features + first;
+    children = model->children + 2 * first;
+    missing = model->missing + first;
+    thresholds = model->thresholds + first;
     /* Written out, for compilers that leave the loop as it is at -O2. */
-#define RC_STEP_(LANE)                                                                    \
-    at[LANE] = rc_trees_step(features, children, missing, thresholds, x + (LANE) * apart, \
-                             at[LANE], single, zero)
+#define RC_STEP_(LANE)                                                                     \
+    at[LANE] = rc_trees_step_(features, children, missing, thresholds, x + (LANE) * apart, \
+                              at[LANE], single, zero)
     do {
         RC_STEP_(0);
         RC_STEP_(1);
@@ -536,39 +547,44 @@ RC_WITH_CONSTANTS_ void rc_trees_walk(const rc_trees *model, int64_t t, const ch
         RC_STEP_(7);
     } while ((at[0] & at[1] & at[2] & at[3] & at[4] & at[5] & at[6] & at[7]) >= 0);
 #undef RC_STEP_
-    for (lane = 0; lane < RC_WALKS; lane++)
+    for (lane = 0; lane < RC_WALKS_; lane++)
         scores[lane] += values[-1 - at[lane]];
 }
 
 /* Scores of rows X by a sum of trees; writes scores[0 .. n_rows - 1], each to the bit that of
- * rc_trees_score. */
+ * rc_trees_score. Dense rows go down a tree eight at a time, unless a node splits categories. As
+ * rc_trees_score, for each row. */
 static inline void rc_trees_scores(const rc_trees *model, const rc_rows *X, double *scores)
 {
     const int single = X->dtype == RC_FLOAT32, zero = model->zero_missing != 0;
     const int64_t apart = X->stride * (single ? 4 : 8);
     int64_t start = 0, stop, i, t;
-    while (!X->indices && !model->sets && start + RC_WALKS <= X->n_rows) {
-        stop = X->n_rows - start < RC_WALKED_ROWS ? X->n_rows : start + RC_WALKED_ROWS;
-        stop -= (stop - start) % RC_WALKS;
+    while (!X->indices && !X->indptr && !model->sets && start + RC_WALKS_ <= X->n_rows) {
+        stop = X->n_rows - start < RC_WALKED_ROWS_ ? X->n_rows : start + RC_WALKED_ROWS_;
+        stop -= (stop - start) % RC_WALKS_;
         for (i = start; i < stop; i++)
             scores[i] = 0.0;
         for (t = 0; t < model->n_trees; t++)
-            for (i = start; i < stop; i += RC_WALKS) {
+            for (i = start; i < stop; i += RC_WALKS_) {
                 const char *x = (const char *)X->data + i * apart;
                 if (single && zero)
-                    rc_trees_walk(model, t, x, apart, scores + i, 1, 1);
+                    rc_trees_walk_(model, t, x, apart, scores + i, 1, 1);
                 else if (single)
-                    rc_trees_walk(model, t, x, apart, scores + i, 1, 0);
+                    rc_trees_walk_(model, t, x, apart, scores + i, 1, 0);
                 else if (zero)
-                    rc_trees_walk(model, t, x, apart, scores + i, 0, 1);
+                    rc_trees_walk_(model, t, x, apart, scores + i, 0, 1);
                 else
-                    rc_trees_walk(model, t, x, apart, scores + i, 0, 0);
+                    rc_trees_walk_(model, t, x, apart, scores + i, 0, 0);
             }
         start = stop;
     }
     for (; start < X->n_rows; start++)
         scores[start] = rc_trees_score(model, rc_rows_get(X, start));
 }
+
+#undef RC_WALKS_
+#undef RC_WALKED_ROWS_
+#undef RC_WITH_CONSTANTS_
 
 /* Cumulative scores of the n_ranks ranks; writes scores[0 .. n_ranks - 1], the first 0.
  * O(x.n * n_ranks). */
