@@ -160,7 +160,7 @@ def ranksvm_path(
         values_of_c[: len(fitted)],
         tuple(fitted),
         np.array(lengths),
-        None if held is None else held.names[0],
+        None if held is None else held.names[0].removeprefix("valid_"),
         np.array(values),
         _best(held, values) if held is not None else None,
     )
