@@ -220,6 +220,39 @@ def test_ohsumed_as_pytrec_eval(tmp_path):
             )
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_labels_of_letor_are_judgments_of_a_run(tmp_path, named):
+    """The run that predict writes is measured on the file that it ranks, as on its qrels."""
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{rng.integers(3)} qid:{q} 1:{rng.random():.3f} 2:{rng.random():.3f}"
+        + (f" #docid = d{q}_{d}" if named else "")
+        for q in (7, 3)
+        for d in range(9)
+    ]
+    rows, model, ranked = (str(tmp_path / name) for name in ("rows.txt", "model", "a.run"))
+    Path(rows).write_text("\n".join(lines) + "\n")
+    for command in (
+        ["train", rows, "-o", model, "--model", "ranksvm", "--quiet"],
+        ["predict", model, rows, "--run", ranked, "--quiet"],
+    ):
+        assert CliRunner().invoke(app, command).exit_code == 0
+    qrels = tmp_path / "qrels.txt"
+    qrels.write_text(
+        "".join(
+            f"{q} 0 {f'd{q}_{d}' if named else d + 1} {lines[i * 9 + d][0]}\n"
+            for i, q in enumerate((7, 3))
+            for d in range(9)
+        )
+    )
+    assert succeed(ranked, rows, "-q") == succeed(ranked, qrels, "-q")
+    Path(rows).write_text("0.5 qid:3 1:1\n")
+    failed = run(ranked, rows)
+    assert failed.exit_code == 1
+    assert "judgments are whole numbers" in failed.stderr
+    assert "0.5" in failed.stderr
+
+
 def test_models_rank_queries_too(tmp_path):
     import rankcore as rc
 

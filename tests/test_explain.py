@@ -388,6 +388,7 @@ class TestCommand:
         [
             ("votes", [], "VotedPRank votes"),
             ("stumps", ["--row", 3], "does not cut a sum over features by thresholds"),
+            ("stumps", ["--row", 3], "--query, --pair and --metric explain other models"),
             ("stumps", ["--query", 99], "has no query 99"),
             ("ranks", ["--row", 999], "there is no row 999"),
             ("ranks", ["--row", 1, "--metric", "auc"], "request different explanations"),

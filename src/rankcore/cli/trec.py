@@ -17,7 +17,7 @@ from rankcore.metrics.scorers import ranking_scores
 from rankcore.metrics.trec_names import SETS, STRING
 
 if TYPE_CHECKING:
-    from rankcore.datasets import JoinedRun, Run
+    from rankcore.datasets import JoinedRun, Qrels, Run
 
 # Default measures, as in trec_eval.
 MEASURES = ("official",)
@@ -28,17 +28,44 @@ def is_run(path: Path) -> bool:
 
     Empty lines and comments are skipped. False if there is no such file.
     """
-    from rankcore.datasets.streams import open_lines
-
-    if not path.is_file():
-        return False
-    with open_lines(path) as blocks:
-        lines = (line.split() for text, _ in blocks for line in bytes(text).splitlines())
-        words = next((one for one in lines if one and not one[0].startswith(b"#")), [])
+    words = _first_words(path)
     try:
         return len(words) >= 6 and float(words[4]) is not None
     except ValueError:
         return False
+
+
+def _first_words(path: Path) -> list[bytes]:
+    """The words of a file's first line that is neither empty nor a comment; none without a file."""
+    from rankcore.datasets.streams import open_lines
+
+    if not path.is_file():
+        return []
+    with open_lines(path) as blocks:
+        lines = (line.split() for text, _ in blocks for line in bytes(text).splitlines())
+        return next((one for one in lines if one and not one[0].startswith(b"#")), [])
+
+
+def _judgments(qrels: str) -> Qrels:
+    """Judgments of a file of qrels, or the labels of a LETOR file, whose second word is qid:.
+
+    Documents of a LETOR file have the names that ``rankcore predict --run`` gives them.
+    """
+    from rankcore.datasets import Qrels, load_letor, read_qrels
+
+    if qrels == "-":
+        return read_qrels(sys.stdin.buffer)
+    words = _first_words(Path(qrels))
+    if len(words) < 2 or not words[1].startswith(b"qid:"):
+        return read_qrels(qrels)
+    rows = load_letor(qrels)
+    if rows.qid is None:
+        raise ValueError(f"{qrels} has lines without qid:, and so no judgments of queries")
+    if (rows.y % 1 != 0).any():
+        found = rows.y[rows.y % 1 != 0][0]
+        raise ValueError(f"judgments are whole numbers; {qrels} has the label {found:g}")
+    ids = document_names(rows.qid, rows.docid)
+    return Qrels(rows.qid.astype(str), ids, rows.y.astype("int64"))
 
 
 def evaluate_runs(
@@ -50,14 +77,14 @@ def evaluate_runs(
     complete: bool = False,
     depth: int | None = None,
 ) -> Report:
-    """Measure TREC runs on the same judgments, a path, or ``-`` for standard input.
+    """Measure TREC runs on the same judgments: qrels or a LETOR file, or ``-``, qrels from stdin.
 
     ``complete`` counts judged queries that a run lacks as 0; ``depth`` is the maximum number of
     documents of a query that count. Runs are named by their files, or by paths if names repeat.
     """
-    from rankcore.datasets import join_run, read_qrels, read_run
+    from rankcore.datasets import join_run, read_run
 
-    judged = read_qrels(sys.stdin.buffer if qrels == "-" else qrels)
+    judged = _judgments(qrels)
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run) for run in runs]
@@ -183,6 +210,17 @@ def places(qid: Any) -> Any:
 
     starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
     return np.arange(qid.size) - np.repeat(starts, np.diff(np.r_[starts, qid.size]))
+
+
+def document_names(qid: Any, ids: Any) -> Any:
+    """Names of rows in runs: document ids, else the number of each among those of its query."""
+    import numpy as np
+
+    if ids is None:
+        order = np.argsort(qid, kind="stable")
+        ids = np.empty(qid.size, dtype=np.int64)
+        ids[order] = places(qid[order]) + 1
+    return ids.astype(str)
 
 
 def _top(run: Run, depth: int | None, convention: Convention) -> Run:

@@ -36,8 +36,8 @@ def evaluate(
         Reads(),
         typer.Argument(
             metavar="DATA|QRELS",
-            help="Data for a model (svmlight/LETOR), qrels for a run; also gzip or bzip2; "
-            "- for stdin.",
+            help="Data for a model (svmlight/LETOR); qrels for a run, or the LETOR file that it "
+            "ranks; also gzip or bzip2; - for stdin.",
         ),
     ],
     metric: Annotated[

@@ -112,7 +112,13 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
     if subject.row is not None:
         if subject.row > X.shape[0]:
             raise ValueError(f"there is no row {subject.row}: {title(data)} has {X.shape[0]}")
-        return explain.rank(loaded, X[[subject.row - 1]], background=X, feature_names=names)
+        try:
+            return explain.rank(loaded, X[[subject.row - 1]], background=X, feature_names=names)
+        except TypeError as error:
+            # The functions that the message names are options here.
+            advice = "--query, --pair and --metric explain other models"
+            text = str(error).replace("see contributions and permutation_importance", advice)
+            raise TypeError(text) from error
     rows = np.arange(X.shape[0])
     if subject.query is not None:
         read.check_queries(data)

@@ -115,18 +115,13 @@ def _write_run(path: Path, learned: Any, rows: Rows, tag: str) -> None:
     """Write the scores of queries as a TREC run."""
     import numpy as np
 
-    from rankcore.cli.trec import places
+    from rankcore.cli.trec import document_names
     from rankcore.datasets import Run, write_run
     from rankcore.metrics.scorers import ranking_scores
 
-    qid, ids = rows.qid, rows.ids
-    if ids is None:
-        # The number of each line among those of its query.
-        order = np.argsort(qid, kind="stable")
-        ids = np.empty(qid.size, dtype=np.int64)
-        ids[order] = places(qid[order]) + 1
+    qid, ids = rows.qid, document_names(rows.qid, rows.ids)
     scores = np.asarray(ranking_scores(learned, rows.X, qid), dtype=np.float64)
-    write_run(Run(qid.astype(str), ids.astype(str), scores, tag), path)
+    write_run(Run(qid.astype(str), ids, scores, tag), path)
 
 
 def _rows_of_text(data: str) -> Iterator[str]:
