@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -152,6 +153,24 @@ def test_ranks_in_words():
     for model in (rc.VotedPRank().fit(X, Y), STUMPS, rc.MulticlassPerceptron().fit(X, Y)):
         with pytest.raises(TypeError, match="does not cut a sum over features by thresholds"):
             rank(model, X[0])
+
+
+def test_of_a_calibrated_learner_the_estimator_is_explained():
+    reader = rc.PRank(random_state=0).fit(X, Y)
+    for given in (rc.PRank(random_state=0), FrozenEstimator(reader)):
+        model = rc.CalibratedOrdinal(given).fit(X, Y)
+        with pytest.raises(TypeError, match=r"its PRank predicts: pass the attribute estimator_"):
+            rank(model, X[0])
+        assert rank(model.estimator_, X[0]).label == model.estimator_.predict(X[:1])[0]
+    inside = rc.CalibratedOrdinal(make_pipeline(StandardScaler(), rc.PRank())).fit(X, Y)
+    with pytest.raises(TypeError, match=r"of the CalibratedOrdinal$"):
+        rank(inside, X[0])
+    behind = make_pipeline(StandardScaler(), rc.CalibratedOrdinal(rc.PRank())).fit(X, Y)
+    with pytest.raises(TypeError, match=r"estimator_ .* rows as the steps before transform them"):
+        rank(behind, X[0])
+    votes = rc.CalibratedOrdinal(rc.VotedPRank()).fit(X, Y)
+    with pytest.raises(TypeError, match="VotedPRank does not cut a sum over features"):
+        rank(votes, X[0])
 
 
 def test_pipelines_show_values_as_people_know_them():

@@ -13,8 +13,15 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import Tasks, column_means, dense_values, tasks_of
-from rankcore._core.front import Display
-from rankcore.explain._subject import Floats, Shown, Subject, number, signed
+from rankcore._core.front import Display, take_apart
+from rankcore.explain._subject import (
+    Floats,
+    Shown,
+    Subject,
+    calibrated_learner,
+    number,
+    signed,
+)
 from rankcore.metrics.tables import Table
 
 if TYPE_CHECKING:
@@ -137,7 +144,8 @@ def rank(
     ----------
     model : estimator
         A fitted learner with thresholds: `PRank`, `OAPBPM`, `CuSumRank`, `WidrowHoff`, those with
-        a linear kernel; or a pipeline or search that ends in one.
+        a linear kernel; or a pipeline or search that ends in one. Of a `CalibratedOrdinal`, which
+        predicts by probabilities, its ``estimator_``.
     x : array-like, shape (n_features,) or (1, n_features)
         The row; sparse, or a row of a frame, too; a text where a pipeline takes texts.
     background : array-like or scipy sparse, shape (n, n_features), optional
@@ -177,7 +185,20 @@ def rank(
     values = subject.values(x)[0]
     d = subject.inner.n_features_in_
     labels = learner.ranks_.tolist() if hasattr(learner, "ranks_") else []
-    tasks = tasks_of(subject.scoring, d, max(len(labels), 2), subject.name)
+    try:
+        tasks = tasks_of(subject.scoring, d, max(len(labels), 2), subject.name)
+    except TypeError as error:
+        within = calibrated_learner(learner)
+        if within is None:
+            raise
+        # Of an estimator without thresholds, this raises an error of its own name.
+        name, k = type(within).__name__, max(len(labels), 2)
+        tasks_of(within._spec().scoring, within.n_features_in_, k, name)
+        rows = ", of rows as the steps before transform them" if take_apart(model)[0] else ""
+        raise TypeError(
+            f"{subject.name} predicts by probabilities, not by thresholds; explain the rank that "
+            f"its {name} predicts: pass the attribute estimator_ of the {subject.name}{rows}"
+        ) from error
     row = dense_values(learner._more_rows(subject.transformed(x)))[0]
     mean = np.zeros(d)
     if background is not None:

@@ -34,7 +34,7 @@ class Subject:
     """
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
-        self.front, self.learner = take_apart(model)
+        self.front, self.learner = take_apart(thawed(model))
         if not isinstance(self.learner, Specified):
             raise TypeError(
                 "model must be a learner of rankcore that scores rows, or a pipeline or search of "
@@ -98,6 +98,14 @@ def _inside(learner: Any) -> tuple[list[Any], Any]:
         if inside and hasattr(inner, "project"):
             return inside, inner
     return [], learner
+
+
+def calibrated_learner(learner: Any) -> Any:
+    """The learner of rankcore within a calibrated one, or None."""
+    if type(learner).__name__ != "CalibratedOrdinal":
+        return None
+    _, inner = take_apart(thawed(learner.estimator_))
+    return inner if isinstance(inner, Specified) else None
 
 
 def take(X: Any, rows: Any) -> Any:
