@@ -275,7 +275,12 @@ def report(results: dict[str, Any]) -> Iterator[str]:
         names = [name for name in PAPER if f"{name} {bins}" in results]
         if not names:
             continue
-        yield f"## {bins} bins: mean absolute error, mean and standard error over 20 partitions\n"
+        runs = {len(results[f"{name} {bins}"]["errors"][LEARNED]) for name in names}
+        parts = " or ".join(map(str, sorted(runs)))
+        yield (
+            f"## {bins} bins: mean absolute error, mean and standard error over {parts} "
+            "partitions\n"
+        )
         missing = [name for name in PAPER if name not in names]
         if missing:
             yield f"Not run: {', '.join(missing)}. All means are over the others.\n"
@@ -337,9 +342,10 @@ def report(results: dict[str, Any]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--sets", nargs="*", default=list(PAPER))
-    parser.add_argument("--bins", type=int, nargs="*", default=[5, 10])
-    parser.add_argument("--partitions", type=int, default=20)
+    parser.add_argument("--sets", nargs="+", choices=list(PAPER), default=list(PAPER))
+    parser.add_argument("--bins", type=int, nargs="+", choices=[5, 10], default=[5, 10])
+    # A standard error takes two.
+    parser.add_argument("--partitions", type=int, choices=range(2, 21), default=20)
     parser.add_argument("--keep", type=Path, help="JSON file: what it has is not run again")
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()

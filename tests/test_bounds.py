@@ -284,3 +284,8 @@ def test_rankboost_stays_below_its_bound():
     bound = rankboost_training_bound(model.history_["edge"])
     assert pairwise_misranking(y, model.predict(X), qid=qid, ties="error") <= bound
     assert model.history_["cap"][-1] <= bound < 1
+
+
+def test_a_curve_is_shown_in_one_line():
+    curve = margin_curve([1, 0, 1, 0], [2.0, 0.0, 1.0, 1.5])
+    assert repr(curve) == "<MarginCurve: 200 margins, misranking 0.25, 2 independent pairs>"

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 POINTS, DEPTH = 200, 1e-4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MarginCurve:
     """Empirical margin losses of scores.
 
@@ -41,6 +41,12 @@ class MarginCurve:
     losses: Floats
     misranking: float
     n_pairs: int
+
+    def __repr__(self) -> str:
+        return (
+            f"<MarginCurve: {self.rhos.size} margins, misranking {self.misranking:.4g}, "
+            f"{self.n_pairs} independent pairs>"
+        )
 
     def certificate(
         self, radius: float, norm: float, *, delta: float = 0.05, m: int | None = None

@@ -34,8 +34,8 @@ class RuleLearner(OnlineOrdinalClassifier):
     """
 
     _no_file = (
-        "it is a rule in Python, whose code a model file cannot hold; use joblib or pickle, or "
-        "compile the rule: docs/own_rule.md"
+        "it is a rule of your own, whose code a model file cannot hold, compiled or not; use "
+        "joblib or pickle, or make it a learner of the package: docs/own_rule.md"
     )
     _overflow_hint = "scale X, or look for a division by zero in update"
     # Parameters of the base classes; a subclass may have its own of any name and range.
@@ -292,8 +292,11 @@ def _check_arrays(model: Any, arrays: Any) -> None:
                 f"{type(model).__name__} and do not end in {SUMS}; found {name!r}"
             )
         if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.int64):
+            found = f"a {type(array).__name__}"
+            if isinstance(array, np.ndarray):
+                found = f"an array of {array.dtype}"
             raise TypeError(
-                f"start must return NumPy arrays of float64 or int64; found {name} = {array!r}"
+                f"start must return NumPy arrays of float64 or int64; found {name}, {found}"
             )
 
 
