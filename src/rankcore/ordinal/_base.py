@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from rankcore._core.arguments import EvalSet, RowsLike
-from rankcore._core.concurrency import changing, learns, raise_signals
+from rankcore._core.concurrency import changing, learns
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import keep_names
 from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
@@ -30,6 +30,7 @@ from rankcore._core.state import (
     restored_state,
 )
 from rankcore._core.training import Trainer
+from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._labels import check_agreement
