@@ -1,6 +1,6 @@
 """Signals held while a state changes.
 
-Compiled, since Python runs handlers between any two bytecodes, in a ``finally`` too: a second signal
+Compiled, since Python runs handlers between any two bytecodes, in a ``finally`` too: a second one
 there would leave handlers behind. C runs none but where `signal` is called, which tells of it.
 """
 

@@ -122,6 +122,7 @@ cdef int64_t _reach(
     cdef double size
     cdef rc_row x
     nonzero[0] = 0
+    least = max(least, 5e-324)  # a value of 0 reaches nothing
     for i in range(X.n_rows):
         x = rc_rows_get(X, i)
         for k in range(x.n):
@@ -132,10 +133,11 @@ cdef int64_t _reach(
                 size = fabs((<const float *> x.data)[k])
             else:
                 size = fabs((<const double *> x.data)[k])
-            if size > 0 and found[column] == 0:
+            # In this order, since whether a value is 0 is hard for a processor to foresee.
+            if found[column] == 0 and size > 0:
                 found[column] = 1
                 nonzero[0] += 1
-            if size > 0 and size >= least:
+            if size >= least:
                 found[column] = 2
                 reached += 1
         if reached >= enough:
