@@ -49,6 +49,7 @@ def learner(name, **params):
     return getattr(rd, name)(**settings)
 
 
+@pytest.mark.sampled(1)  # one function turns words into ranks, before any learner sees them
 @pytest.mark.parametrize("way", ["parameter", "argument", "categorical"])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_words_learn_what_integers_learn(name, way, rows, client, recwarn):

@@ -212,8 +212,8 @@ def test_equal_curves_are_drawn_once(result):
 
 @pytest.fixture
 def known(result, monkeypatch):
-    """The command shows the figures that the module has already."""
-    monkeypatch.setattr(demo, "run", lambda *_, **__: result)
+    """The command, which runs the demo without arguments, shows the figures made already."""
+    monkeypatch.setattr(demo, "run", lambda: result)
 
 
 def test_demo_needs_no_arguments(known, tmp_path, monkeypatch):
@@ -228,7 +228,7 @@ def test_demo_needs_no_arguments(known, tmp_path, monkeypatch):
     assert Path("rankcore-demo.png").read_bytes().startswith(PNG)
 
 
-def test_demo_json(tmp_path, result):
+def test_demo_json(known, tmp_path, result):
     pytest.importorskip("matplotlib", reason="the picture needs the plot extra")
     path = tmp_path / "curve.picture"
     done = CliRunner().invoke(app, ["demo", "--json", "--png", str(path)])

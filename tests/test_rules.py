@@ -197,6 +197,7 @@ def test_the_example_has_thirty_lines():
     assert len(source.splitlines()) <= 30
 
 
+@pytest.mark.sampled(1)  # what the checks look at is code that both bases share
 @parametrize_with_checks(
     [PRankRule(random_state=0), PerceptronRule(random_state=0)],
     expected_failed_checks=lambda estimator: DIFFERENCES,
