@@ -41,7 +41,7 @@ from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import TreeSum
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import Pairing, check_useful
-from rankcore.ranking._queries import ranking_source
+from rankcore.ranking._queries import Given, ranking_source
 
 
 class PairBoosting(Specified):
@@ -94,9 +94,7 @@ class PairBoosting(Specified):
 
     # ---------------------------------------------------------------- learning
 
-    def _source(
-        self, X: Any, y: Any, qid: Any, group: Any, **more: Any
-    ) -> tuple[Any, Categories | None]:
+    def _source(self, given: Given, **more: Any) -> tuple[Any, Categories | None]:
         """The rows of a fit, and the categories among their features."""
         categories: list[Categories | None] = [None]
 
@@ -107,7 +105,7 @@ class PairBoosting(Specified):
         # Of a row cache, bins are all that new stumps need.
         bins_do = not grows_trees(self) and not self.warm_start and self.max_bins is not None
         whole = outlined if bins_do else methodcaller("whole")
-        source = ranking_source(X, y, qid, group, as_rows=read, whole=whole, **more)
+        source = ranking_source(given, as_rows=read, whole=whole, **more)
         return source, categories[0]
 
     def _begin_fit(self, X: Any) -> tuple[Rows | BlockRows, Categories | None]:

@@ -176,9 +176,8 @@ class BipartiteRankBoost(PairBoosting, Ranker):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
-        source, categories = self._source(
-            X, y, qid, group, sample_weight=sample_weight, one_query=True
-        )
+        given = X, y, qid, group
+        source, categories = self._source(given, sample_weight=sample_weight, one_query=True)
         labels = as_relevance(source.window.labels, source.window.rows.n_rows)
         relevant = labels > labels.min() if self.rel is None else labels >= self.rel
         labels[:] = relevant

@@ -11,8 +11,9 @@ from rankcore._core.arguments import Measures, Seed
 from rankcore._core.params import option
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._base import Ranker
-from rankcore.ranking._fit import Callbacks, Given, HeldOut, LearnsPairs, Weights
+from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._pairs import make_pairing
+from rankcore.ranking._queries import Given
 
 __all__ = ["RankBoost"]
 
@@ -270,7 +271,7 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     def _fit(
         self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
     ) -> None:
-        source, categories = self._source(*given, **weights)
+        source, categories = self._source(given, **weights)
         pairing = make_pairing(
             source.window,
             balanced=self.balance == "query",

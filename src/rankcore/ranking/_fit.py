@@ -12,8 +12,8 @@ from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.sources import RowBlocks
+from rankcore.ranking._queries import Given
 
-Given = tuple[Any, Any, Any, Any]  # X, y, qid and group
 Weights = dict[str, Any]  # sample_weight, pairs and pairs_weight
 HeldOut = tuple[Any, Any, Any, Any, Any]  # eval_set, eval_X, eval_y, eval_qid and eval_group
 Callbacks = Iterable[Callback]

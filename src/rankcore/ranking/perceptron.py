@@ -21,12 +21,12 @@ from rankcore._core.training import Trainer
 from rankcore._ext.rows import project
 from rankcore.ranking._base import Ranker
 from rankcore.ranking._committee import Committee
-from rankcore.ranking._fit import Callbacks, Given, HeldOut, LearnsPairs, Weights
+from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._perceptron_model import PerceptronModel
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
-from rankcore.ranking._queries import queries_of, ranking_source, take_queries
+from rankcore.ranking._queries import Given, queries_of, ranking_source, take_queries
 from rankcore.ranking._training import FIGURES, PairwiseLearner, pairing_of
 from rankcore.ranking._validation import Validation, check_metric, merit
 
@@ -225,7 +225,7 @@ class PairwisePerceptron(LearnsPairs, PerceptronModel, Ranker):
         self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
     ) -> None:
         watching = as_callbacks(callbacks)
-        source = ranking_source(*given, whole=None, **weights)
+        source = ranking_source(given, whole=None, **weights)
         learner = PairwiseLearner(self, source, held_out, resumed_model(watching))
         fitted = learner.fitted
         Trainer(learner, source, Monitor(fitted, learner.validation, watching)).run()

@@ -23,9 +23,9 @@ from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
 from rankcore.ranking._base import ModelState, Ranker
-from rankcore.ranking._fit import Callbacks, Given, HeldOut, LearnsPairs, Weights
+from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
-from rankcore.ranking._queries import ranking_source
+from rankcore.ranking._queries import Given, ranking_source
 from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._files import FIGURES, describe, restore
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
@@ -206,7 +206,7 @@ class RankSVM(LearnsPairs, Ranker):
     def _fit(
         self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
     ) -> None:
-        source: Any = ranking_source(*given, as_rows=self._as_rows, **weights)
+        source: Any = ranking_source(given, as_rows=self._as_rows, **weights)
         pairing, fitted, validation = self._begin(source, held_out)
         rows = source.window.rows
         with self._problem(rows, pairing) as problem, problem.limits():
