@@ -12,6 +12,7 @@ import pytest
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._core.queries import group_rows
+from rankcore._ext.held_signals import signals_held
 from rankcore._ext.pairs import learn as learn_pairs
 from rankcore.progress import watch
 from rankcore.ranking._pair_data import bind_pairs
@@ -292,30 +293,42 @@ def test_no_signal_is_lost_while_signals_are_held():
     assert model.t_ == len(X)
 
 
-def test_a_handler_that_raises_while_handlers_are_put_back_leaves_none_behind():
-    model = learn(rc.PRank.published())
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+def test_several_signals_in_a_row_leave_no_handler_behind():
+    """Four, microseconds apart: while handlers are set, while they are put back, and after that."""
+    left, raised = [0], 0
+
+    def hold():
+        while left[0]:
+            with signals_held():
+                pass
 
     def fail(number, frame):
-        raise TimeoutError
+        left[0] -= 1
+        if left[0]:
+            signal.setitimer(signal.ITIMER_REAL, gap)
+        while frame is not None:
+            if frame.f_code is hold.__code__:
+                raise TimeoutError
+            frame = frame.f_back
 
     old = signal.signal(signal.SIGALRM, fail)
-    few = slice(0, 3)
     try:
-        for delay in np.linspace(1e-5, 4e-4, 300):
-            signal.setitimer(signal.ITIMER_REAL, delay)
+        for trial in range(4000):
+            left[0], gap = 4, 5e-6 + trial % 11 * 2e-6
+            signal.setitimer(signal.ITIMER_REAL, 2e-5 + trial % 50 * 1e-6)
             try:
-                for _ in range(20):
-                    learn(model, few)
+                hold()
             except TimeoutError:
-                pass
-            signal.setitimer(signal.ITIMER_REAL, 0)
+                raised += 1
+            while left[0]:
+                time.sleep(2e-5)
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
             assert signal.getsignal(signal.SIGALRM) is fail
-    except TimeoutError:  # between the loop and the timer's end
-        pass
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
+    assert raised > 1000
 
 
 def test_long_answers_pause_between_parts(monkeypatch):

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankcore as rc
-from rankcore._core.concurrency import signals_held
 from rankcore._core.survey import Surveyor
+from rankcore._ext.held_signals import signals_held
 from rankcore._ext.survey import raise_sizes, sum_squares
 from rankcore.datasets import (
     dump_letor,

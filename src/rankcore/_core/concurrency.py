@@ -8,30 +8,19 @@ state is changed in place are held until a point at which the state can be put b
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from importlib import import_module
 from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+from rankcore._ext.held_signals import raise_signals, signals_held
 
-# Signals whose Python handlers may raise: between two bytecodes, whatever is half done.
-NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
-HELD = tuple(int(getattr(signal, name)) for name in NAMES if hasattr(signal, name))
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Looks without a lock before one waits for the thread that learns.
 TRIES = 3
-
-# What the functions of `signal` wrap in conversions to enumerations, which would take half as long
-# as a model takes to learn from one row.
-try:
-    _plain: Any = import_module("_signal")
-except ImportError:  # an interpreter that is built otherwise
-    _plain = signal
 
 
 class Versioned:
@@ -166,63 +155,3 @@ def changing(state: Versioned, restore: Callable[[], None]) -> Iterator[None]:
             raise
         finally:
             state.version += 1
-
-
-# Signals that came while they were held, in the main thread; None while they are not.
-_pending: list[Callable[[], Any]] | None = None
-
-
-def raise_signals() -> None:
-    """Run the handlers of signals that are held: Ctrl-C raises KeyboardInterrupt here."""
-    if _pending and threading.current_thread() is threading.main_thread():
-        _run(_pending)
-
-
-def _run(pending: list[Callable[[], Any]]) -> None:
-    try:
-        while pending:
-            pending.pop(0)()
-    finally:
-        if pending:  # one has raised; the others are run all the same
-            _run(pending)
-
-
-def _put_back(handlers: dict[int, Any], hold: Any) -> BaseException | None:
-    """Restore the handlers of signals even if one raises; the first error is raised afterwards."""
-    first = None
-    while True:
-        try:
-            for number, handler in handlers.items():
-                if _plain.getsignal(number) is hold:
-                    _plain.signal(number, handler)
-            return first
-        except BaseException as error:
-            first = first or error
-
-
-@contextmanager
-def signals_held() -> Iterator[None]:
-    """Defer signals until `raise_signals` or the end; only the main thread receives signals."""
-    global _pending
-    if threading.current_thread() is not threading.main_thread() or _pending is not None:
-        yield
-        return
-    handlers = {number: _plain.getsignal(number) for number in HELD}
-    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
-    pending: list[Callable[[], Any]] = []
-
-    def hold(number: int, frame: Any) -> None:
-        handler: Any = handlers[number]
-        pending.append(lambda: handler(number, frame))
-
-    try:
-        _pending = pending
-        for number in handlers:
-            _plain.signal(number, hold)
-        yield
-    finally:
-        _pending = None
-        raised = _put_back(handlers, hold)
-        _run(pending)
-        if raised is not None:
-            raise raised

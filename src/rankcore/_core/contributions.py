@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import raise_signals
 from rankcore._core.numbers import check_scores
 from rankcore._core.scoring import Scoring
 from rankcore._ext import contributions as kernels
+from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows, csr_rows
 
 Floats = NDArray[np.float64]

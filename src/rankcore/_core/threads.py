@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from numbers import Integral
 from typing import Any, TypeVar
 
-from rankcore._core.concurrency import raise_signals, signals_held
+from rankcore._ext.held_signals import raise_signals, signals_held
 
 Item = TypeVar("Item")
 # Items per thread between two looks at pending signals.

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.concurrency import raise_signals, signals_held
 from rankcore._core.monitor import Monitor
 from rankcore._core.sources import Position, Source, Window
+from rankcore._ext.held_signals import raise_signals, signals_held
 from rankcore.progress import Progress, translated
 
 # Seconds between two copies of the state that an interrupted fit can go back to.

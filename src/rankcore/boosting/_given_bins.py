@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import raise_signals
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.columns import Columns
 from rankcore._ext.given_bins import place
+from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Bins
 from rankcore.boosting._value_groups import Cuts, ValueGroups, gathered

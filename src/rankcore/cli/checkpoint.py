@@ -69,7 +69,7 @@ class Checkpoint:
         Ctrl-C is looked for where the state is whole; after the last pass, when all is saved.
         """
         from rankcore._core.callbacks import Pauses
-        from rankcore._core.concurrency import signals_held
+        from rankcore._ext.held_signals import signals_held
 
         if not getattr(estimator, "_in_windows", False):
             if self._resume:

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import raise_signals
 from rankcore._core.inputs import as_rows
 from rankcore._core.sources import Facts, RowBlocks, Window
 from rankcore._core.survey import Surveyor
+from rankcore._ext.held_signals import raise_signals
 from rankcore.datasets.streams import Source, title
 from rankcore.progress import Progress, report
 

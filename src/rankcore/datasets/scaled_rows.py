@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import raise_signals
 from rankcore._core.inputs import as_rows
 from rankcore._core.sources import Facts, RowBlocks, Window
 from rankcore._core.survey import Surveyor
+from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
 from rankcore.datasets.file_rows import reading
 from rankcore.progress import report

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rankcore._core.concurrency import reads, signals_held
+from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import Specified, outline
 from rankcore._core.params import as_generator
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
 from rankcore._core.threads import n_threads, shared_out
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
+from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._sampling import BUILT_IN, CONSTRAINTS, check_means, least_draws

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankcore._core.concurrency import changing, raise_signals
+from rankcore._core.concurrency import changing
 from rankcore._core.inputs import as_labels, as_rows, encode
 from rankcore._core.params import as_generator
 from rankcore._core.scales import warn_of_scales
@@ -17,6 +17,7 @@ from rankcore._core.sources import Facts, MemoryRows, RowBlocks, Source, Window
 from rankcore._core.state import OnlineState, checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
+from rankcore._ext.held_signals import raise_signals
 from rankcore.ordinal._labels import check_agreement, ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._weights import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import raise_signals
 from rankcore._ext import pairs as kernels
+from rankcore._ext.held_signals import raise_signals
 from rankcore.progress import Progress, report
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking._perceptron_state import PairwiseState

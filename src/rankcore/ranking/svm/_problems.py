@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from rankcore._core.concurrency import signals_held
 from rankcore._core.kernels import as_matrix
+from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import PairLosses
