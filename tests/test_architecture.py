@@ -122,3 +122,19 @@ def test_rooms_of_one_level_have_no_circles():
 
     for room in below:
         visit(room, [])
+
+
+def depth(kind):
+    """Classes of the package that stand above each other, down to this one."""
+    above = [base for base in kind.__bases__ if base.__module__.startswith("rankcore")]
+    return 1 + max(map(depth, above), default=0)
+
+
+def test_learners_are_at_most_four_classes_deep():
+    depths = {
+        name: depth(kind)
+        for name in rankcore.__all__
+        if isinstance(kind := getattr(rankcore, name), type)
+    }
+    assert depths["PRank"] == 3
+    assert {name: n for name, n in depths.items() if n > 4} == {}

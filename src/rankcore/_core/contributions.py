@@ -236,7 +236,8 @@ def _of_weights(
     weights: Floats, constant: float, rows: Rows, background: Rows | None
 ) -> tuple[Any, float]:
     if background is None:
-        return _with_stored(rows, stored_values(rows) * _spread(weights, rows)), constant
+        of_stored = weights if rows.columns is None else weights[rows.columns]
+        return _with_stored(rows, stored_values(rows) * of_stored), constant
     mean = column_means(background)
     values = dense_values(rows)
     values -= mean
@@ -250,10 +251,6 @@ def stored_values(rows: Rows) -> Floats:
     if rows.columns is None:
         return values.astype(np.float64)
     return values[: rows.n_values].astype(np.float64)
-
-
-def _spread(of_features: Floats, rows: Rows) -> Floats:
-    return of_features if rows.columns is None else of_features[rows.columns]
 
 
 def _with_stored(rows: Rows, values: Floats) -> Any:

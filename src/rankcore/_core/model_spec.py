@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
@@ -13,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.contributions import Contributions, contributions_of
-from rankcore._core.doc_links import Documented
 from rankcore._core.fitted import as_more_rows
 from rankcore._core.inputs import as_rows
-from rankcore._core.params import Constrained, check_names
+from rankcore._core.params import check_names
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -49,7 +49,7 @@ class ModelSpec:
     parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 
-class Specified(Documented, Constrained):
+class Specified:
     """A learner that can be described by a `ModelSpec`, and restored from one. Not public.
 
     A subclass provides `_describe`, `_scoring`, `_restore`, `_fit_summary` and `_summary`; code
@@ -69,29 +69,29 @@ class Specified(Documented, Constrained):
         check_names(cls, params)
         return super().__new__(cls)
 
+    @abstractmethod
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Facts and arrays of a fitted model, see `ModelSpec`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         """Scoring form of this fitted model, of the arrays of `_describe` where it can be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(self, spec: ModelSpec) -> None:
         """Become the model that a spec describes, whose parameters are set already.
 
         Raises ValueError, KeyError or TypeError if an array or fact is missing or of another form,
         or no run could have led to it.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _fit_summary(self) -> dict[str, Any]:
         """Readable summary of a finished fit."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _summary(self) -> dict[str, Any]:
         """Readable summary of the model."""
-        raise NotImplementedError
 
     def _as_rows(self, X: Any) -> Rows:
         """Check a feature matrix."""

@@ -135,14 +135,19 @@ class Constrained:
 
     def _check_params(self) -> None:
         """Raise on a parameter outside its range, or on some that exclude each other."""
-        self._check_declared()
+        check_declared(self)
+        self._check_together()
 
-    def _check_declared(self, *names: str) -> None:
-        """Raise on a parameter outside its declared range: on one of these, or on any."""
-        declared, found = _declared_by(type(self)), vars(self)
-        for name in names or declared:
-            if name in found:
-                declared[name](found[name], name)
+    def _check_together(self) -> None:
+        """Raise on parameters that exclude each other."""
+
+
+def check_declared(estimator: object, *names: str) -> None:
+    """Raise on a parameter outside its declared range: on one of these, or on any."""
+    declared, found = _declared_by(type(estimator)), vars(estimator)
+    for name in names or declared:
+        if name in found:
+            declared[name](found[name], name)
 
 
 def _declared_by(learner: type) -> dict[str, Constraint]:

@@ -9,10 +9,8 @@ import warnings
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the nearest frame outside the package."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while (
+        frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "rankcore"
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
-
-
-def _is_ours(module: str) -> bool:
-    return module == "rankcore" or module.startswith("rankcore.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from numbers import Integral
 from operator import methodcaller
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
-from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
@@ -39,12 +39,12 @@ from rankcore.boosting._training import BOUND, FIGURES, train_rounds
 from rankcore.boosting._tree_booster import Sampling, TreeRounds
 from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import TreeSum
-from rankcore.ranking._base import ModelState, Ranker
+from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import Pairing, check_useful
-from rankcore.ranking._queries import ranking_source
+from rankcore.ranking._queries import Given, ranking_source
 
 
-class PairBoosting(Ranker):
+class PairBoosting(Specified):
     """Base of both rankers. Not public.
 
     A subclass provides ``fit``, its parameters and ``_steps``, the rules for steps that it has.
@@ -52,8 +52,9 @@ class PairBoosting(Ranker):
 
     best_iteration_: int
     _state: ModelState
-    _figures = FIGURES
-    _constraints = CONSTRAINTS
+    _figures: tuple[str, ...] = FIGURES
+    _allows_nan = True
+    _constraints: ClassVar = CONSTRAINTS
 
     n_estimators: int
     step: str
@@ -84,14 +85,16 @@ class PairBoosting(Ranker):
     pair_weight: Any
     random_state: Any
 
+    # Of `Ranker`.
+    _validation: Any
+    _shadow: Any
+    _largest_query: int
     _steps: tuple[str, ...]
     _categories: Categories | None = None
 
     # ---------------------------------------------------------------- learning
 
-    def _source(
-        self, X: Any, y: Any, qid: Any, group: Any, **more: Any
-    ) -> tuple[Any, Categories | None]:
+    def _source(self, given: Given, **more: Any) -> tuple[Any, Categories | None]:
         """The rows of a fit, and the categories among their features."""
         categories: list[Categories | None] = [None]
 
@@ -102,7 +105,7 @@ class PairBoosting(Ranker):
         # Of a row cache, bins are all that new stumps need.
         bins_do = not grows_trees(self) and not self.warm_start and self.max_bins is not None
         whole = outlined if bins_do else methodcaller("whole")
-        source = ranking_source(X, y, qid, group, as_rows=read, whole=whole, **more)
+        source = ranking_source(given, as_rows=read, whole=whole, **more)
         return source, categories[0]
 
     def _begin_fit(self, X: Any) -> tuple[Rows | BlockRows, Categories | None]:
@@ -132,14 +135,14 @@ class PairBoosting(Ranker):
         categories.check(rows, X)
         return rows, categories
 
-    def _fit(
+    def _boost(
         self,
         source: Any,
         categories: Categories | None,
         pairing: Pairing,
         held_out: tuple[Any, ...],
         callbacks: Iterable[Callback] | None,
-    ) -> Self:
+    ) -> None:
         given, window = source.given, source.window
         rows, in_queries = window.rows, window.queries is not None
         check_useful(pairing, rows.n_rows)
@@ -161,7 +164,6 @@ class PairBoosting(Ranker):
         finally:
             rounds.close()
         self._replace_with(fitted)
-        return self
 
     def _rounds(
         self,
@@ -270,8 +272,7 @@ class PairBoosting(Ranker):
     def _as_rows(self, X: Any) -> Rows:
         return as_rows(X if self._categories is None else self._categories.encode(X), nan=True)
 
-    def _check_params(self) -> None:
-        super()._check_params()
+    def _check_together(self) -> None:
         check_together(self)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -413,11 +414,6 @@ class PairBoosting(Ranker):
     def n_iter_(self) -> int:
         """Rounds made."""
         return len(self._fitted_state().log)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def outlined(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
@@ -43,9 +44,9 @@ class Bins:
     has_missing: NDArray[np.uint8]
     narrow: bool
 
+    @abstractmethod
     def threshold(self, feature: int, bin: int) -> float:
         """The threshold below a bin; -inf below the lowest."""
-        raise NotImplementedError
 
 
 class Binning(Bins):

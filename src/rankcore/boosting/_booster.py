@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from math import inf, log
 from typing import Any
@@ -92,26 +93,26 @@ class Rounds:
             )
         self.done |= self._spent()
 
+    @abstractmethod
     def _prepare(self, n: int) -> None:
         """Allocate the arrays that `_sum` writes for n rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _sum(self) -> float:
         """Write the inputs of a round for each row; return the sum of the weights of all pairs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def round(self) -> dict[str, float] | None:
         """Add a weak ranker; return figures of the round, or None if no ranker is useful."""
-        raise NotImplementedError
 
     def __iter__(self) -> Iterator[dict[str, float]]:
         """Figures of each round, until none improves the model."""
         while not self.done and (figures := self.round()) is not None:
             yield figures
 
+    @abstractmethod
     def close(self) -> None:
         """Shut down the threads."""
-        raise NotImplementedError
 
     def _renew(self) -> None:
         """Discard cached sums after the weights were rescaled."""

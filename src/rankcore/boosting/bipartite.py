@@ -14,13 +14,14 @@ from rankcore._core.monitor import Callback
 from rankcore._core.params import option, optional, real
 from rankcore._core.sources import RowBlocks
 from rankcore.boosting._base import PairBoosting
+from rankcore.ranking._base import Ranker
 from rankcore.ranking._pairs import make_pairing
 from rankcore.ranking._queries import as_relevance
 
 __all__ = ["BipartiteRankBoost"]
 
 
-class BipartiteRankBoost(PairBoosting):
+class BipartiteRankBoost(PairBoosting, Ranker):
     """RankBoost for two labels, relevant and not, with the steps that are particular to them.
 
     With ``step="exact"`` it learns what `RankBoost` with ``step="discrete"`` does.
@@ -175,9 +176,8 @@ class BipartiteRankBoost(PairBoosting):
             On bad input or parameters, or if no query has both kinds of documents.
         """
         self._check_params()
-        source, categories = self._source(
-            X, y, qid, group, sample_weight=sample_weight, one_query=True
-        )
+        given = X, y, qid, group
+        source, categories = self._source(given, sample_weight=sample_weight, one_query=True)
         labels = as_relevance(source.window.labels, source.window.rows.n_rows)
         relevant = labels > labels.min() if self.rel is None else labels >= self.rel
         labels[:] = relevant
@@ -189,4 +189,5 @@ class BipartiteRankBoost(PairBoosting):
         )
         del labels, relevant
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
-        return self._fit(source, categories, pairing, held_out, callbacks)
+        self._boost(source, categories, pairing, held_out, callbacks)
+        return self

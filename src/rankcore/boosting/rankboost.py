@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
-from rankcore._core.arguments import EvalSet, Measures, RowsLike, Seed
-from rankcore._core.concurrency import learns
-from rankcore._core.monitor import Callback
+from rankcore._core.arguments import Measures, Seed
 from rankcore._core.params import option
-from rankcore._core.sources import RowBlocks
 from rankcore.boosting._base import PairBoosting
+from rankcore.ranking._base import Ranker
+from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._pairs import make_pairing
+from rankcore.ranking._queries import Given
 
 __all__ = ["RankBoost"]
 
 
-class RankBoost(PairBoosting):
+class RankBoost(LearnsPairs, PairBoosting, Ranker):
     """RankBoost with threshold stumps: pairs that are ranked wrongly gain weight.
 
     Each round takes the stump (1 where a feature is above a threshold, else 0) that best separates
@@ -268,75 +268,14 @@ class RankBoost(PairBoosting):
         self.pair_weight = pair_weight
         self.random_state = random_state
 
-    @learns
-    def fit(
-        self,
-        X: RowsLike | RowBlocks,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | str | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        pairs: ArrayLike | None = None,
-        pairs_weight: ArrayLike | None = None,
-        eval_set: EvalSet | None = None,
-        eval_X: RowsLike | Sequence[RowsLike] | None = None,
-        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
-        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
-        eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
-        callbacks: Iterable[Callback] | None = None,
-    ) -> Self:
-        """Fit from scratch or, with ``warm_start``, continue.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is missing. CSR and C-ordered float32 or float64 are used in place: do not
-            write to them before the call returns, callbacks included. Or a row cache, from
-            `rankcore.datasets.open_rows`, which has its own labels and queries.
-        y : array-like of numbers, shape (n_samples,)
-            Labels, higher for more relevant; any real numbers, but from 0 to 60 with a
-            ``pair_weight`` of NDCG. Not needed with ``pairs``.
-        qid : array-like, shape (n_samples,), or str, optional
-            The query of each row, of any type and in any order; or the name of a column of a frame
-            X. A column named "qid" is taken by itself. None: all rows are of one query.
-        group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
-        sample_weight : array-like, optional
-            Of rows, shape (n_samples,): a pair weighs the product of its two. Or of queries, in
-            order of first appearance, shape (n_queries,).
-        pairs : array-like of int, shape (n_pairs, 2), optional
-            Row of the winner and row of the loser: learn from these instead of from labels.
-        pairs_weight : array-like, shape (n_pairs,), optional
-        eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, measured by ``eval_metric`` after each round.
-        eval_X, eval_y : array-like, or lists of them, optional
-            The same as two arguments, of which a pipeline can transform the first
-            (``transform_input=["eval_X"]``).
-        eval_qid, eval_group : array-like, or lists of them, optional
-            Their queries; required of one of them if there are queries to learn from.
-        callbacks : iterable of callables, optional
-            Called after each round with a `rankcore.callbacks.Iteration`; the fit ends
-            after one returns True.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            On bad input or parameters, or if no query has two documents with different labels. A
-            failed or interrupted fit leaves the estimator as it was.
-        """
-        self._check_params()
-        weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
-        source, categories = self._source(X, y, qid, group, **weights)
+    def _fit(
+        self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
+    ) -> None:
+        source, categories = self._source(given, **weights)
         pairing = make_pairing(
             source.window,
             balanced=self.balance == "query",
             in_row_order=False,
             relative_weights=True,
         )
-        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
-        return self._fit(source, categories, pairing, held_out, callbacks)
+        self._boost(source, categories, pairing, held_out, callbacks)

@@ -125,7 +125,7 @@ def own_class(name: str) -> Any:
     import sys
     from importlib import import_module
 
-    from rankcore.ordinal._model import OrdinalModel
+    from rankcore.ordinal._base import OnlineOrdinalClassifier
 
     module, _, kind = name.partition(":")
     if "" not in sys.path:
@@ -137,7 +137,7 @@ def own_class(name: str) -> Any:
             f"--model {name} requires a class {kind!r} in a module {module!r}; importing it raised "
             f"{type(error).__name__}: {error}"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, OrdinalModel)):
+    if not (isinstance(found, type) and issubclass(found, OnlineOrdinalClassifier)):
         raise ValueError(
             f"--model {name} must be a subclass of rankcore.PythonRule or another learner of "
             f"ordered labels; found {found!r}"

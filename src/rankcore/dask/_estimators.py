@@ -45,9 +45,6 @@ class Distributed:
         local.__dict__ = dict(vars(self))
         return local
 
-    def _unfitted(self) -> Any:
-        return self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
-
     def _fit_on(
         self,
         columns: tuple[Any, Any, Any, Any],
@@ -62,7 +59,8 @@ class Distributed:
         check_flag(regroup, "regroup")
         engine = engine_of(client)
         n_shards = count_of(n_shards, "n_shards", engine)
-        model, token = self._unfitted(), token_hex(4)
+        params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        model, token = self._local(**params), token_hex(4)
         model._check_params()
         pieces = pieces_of(columns, n_shards, files)
         wanted = shards_of(pieces, n_shards, token, regroup)
@@ -89,7 +87,7 @@ class Distributed:
                     run.submit(widen, shard, n_features, what=f"shard-{number}-wide")
                     for shard, number in zip(run.shards, run.numbers, strict=True)
                 ]
-                findings = [_widened(finding, n_features) for finding in findings]
+                findings = [replace(finding, n_features=n_features) for finding in findings]
             fitted = learn(model, run, findings, form)
         except BaseException:
             release([*run.futures, *run.shards, *held])
@@ -133,10 +131,6 @@ def widen(shard: Any, n_features: int) -> Any:
     X = shard.X.copy()
     X.resize((X.shape[0], n_features))
     return replace(shard, X=X)
-
-
-def _widened(finding: Finding, n_features: int) -> Finding:
-    return replace(finding, n_features=n_features)
 
 
 def _is_text(X: Any) -> bool:

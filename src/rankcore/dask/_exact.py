@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -23,9 +24,9 @@ class ExactRanker(Distributed):
 
     _by_length = False
 
+    @abstractmethod
     def _learn(self) -> WatchedLearn:
         """The function that fits a model on shards."""
-        raise NotImplementedError
 
     @learns
     def fit(

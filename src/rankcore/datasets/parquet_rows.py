@@ -273,7 +273,8 @@ class ParquetRows(FileRows):
             elif (
                 arrow.types.is_boolean(kind)
                 or arrow.types.is_decimal(kind)
-                or _is_long(arrow, kind)
+                or arrow.types.is_int64(kind)
+                or arrow.types.is_uint64(kind)
             ):
                 column = _as_float64(arrow, column, name, path)
             elif not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
@@ -317,10 +318,6 @@ def _numbers(arrow: Any, column: Any, name: str, path: str) -> NDArray[np.float6
             f"{path}: labels must be finite; column {name!r} has {found[~np.isfinite(found)][0]}"
         )
     return found
-
-
-def _is_long(arrow: Any, kind: Any) -> bool:
-    return bool(arrow.types.is_int64(kind) or arrow.types.is_uint64(kind))
 
 
 def _as_float64(arrow: Any, column: Any, name: str, path: str) -> Any:

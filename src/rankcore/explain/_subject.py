@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -163,13 +164,13 @@ class Shown:
     _listed = 10  # features in text; the others are summed in one line
     _plot: str  # name of its function in `rankcore.plotting`
 
+    @abstractmethod
     def headline(self) -> str:
         """One-sentence summary."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tables(self) -> list[Table]:
         """Result as tables."""
-        raise NotImplementedError
 
     def plot(self, *, ax: Axes | None = None, **options: int) -> Axes:
         """Draw by the function of `rankcore.plotting` for this kind of result.

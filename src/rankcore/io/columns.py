@@ -34,7 +34,7 @@ def describe_columns(
                 described[name] = {**inside, "passthrough": True}
         else:
             # A part without columns was not fitted.
-            learned = fitted and name in parts and _has_columns(step, name)
+            learned = fitted and name in parts and len(step._transformer_to_input_indices[name]) > 0
             described[name] = describe_part(part, under, arrays, fitted=learned)
         if fitted:
             inputs = np.array(step._transformer_to_input_indices[name], dtype=np.int64)
@@ -51,10 +51,6 @@ def describe_columns(
         "remainder": remainder,
     }
     return found | ({"sparse_output": bool(step.sparse_output_)} if fitted else {})
-
-
-def _has_columns(step: Any, name: str) -> bool:
-    return len(step._transformer_to_input_indices[name]) > 0
 
 
 def restored_parts(

@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import partial
 from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import EvalSet, RowsLike
-from rankcore._core.concurrency import changing, learns
+from rankcore._core.concurrency import learns, reads
+from rankcore._core.doc_links import Documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import keep_names
-from rankcore._core.inputs import as_labels, as_rows, check_classes, encode
-from rankcore._core.model_spec import Field, ModelSpec, check_n_features, outline
+from rankcore._core.inputs import as_labels, check_classes
+from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
-from rankcore._core.params import option
+from rankcore._core.params import Constrained, option
 from rankcore._core.scales import mean_square_length
-from rankcore._core.sources import RowBlocks, Window, as_source
+from rankcore._core.sources import RowBlocks, as_source
 from rankcore._core.state import (
     OnlineState,
     check_columns,
-    checkpoints,
     described,
     restored_state,
 )
 from rankcore._core.training import Trainer
-from rankcore._ext.held_signals import raise_signals
-from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._labels import check_agreement
-from rankcore.ordinal._model import OrdinalModel
-from rankcore.ordinal._scale import SCALE, fix_scale
-from rankcore.ordinal._training import OnlineLearner, first_ranks
-from rankcore.ordinal._validation import check_eval_metric, held_out_labels
-from rankcore.ordinal._weights import Examples, Visits, as_steps, check_class_weight, row_weights
-from rankcore.progress import Progress, report
+from rankcore.metrics import rank_loss
+from rankcore.ordinal._decisions import margins
+from rankcore.ordinal._labels import RankedLabels, is_rising
+from rankcore.ordinal._scale import SCALE, BuiltIn, check_known_scale, new_scale
+from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
+from rankcore.ordinal._validation import check_eval_metric, held_out_labels, ranks_beside
+from rankcore.ordinal._weights import (
+    Block,
+    Examples,
+    as_steps,
+    check_class_weight,
+)
 
 # What all papers have: one pass in the order given, the last parameters, a constant feature of 1.
 PUBLISHED = {
@@ -53,10 +57,12 @@ PUBLISHED = {
 Zeros = Callable[..., np.ndarray]  # makes arrays, as NumPy's function of that name does
 
 
-class OnlineOrdinalClassifier(OrdinalModel):
+class OnlineOrdinalClassifier(
+    RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
+):
     """An online learner of ordered labels. Not public: subclasses are.
 
-    A subclass provides ``_settings``, ``_arrays`` and ``_other_arrays`` (or ``_new_state``),
+    A subclass provides ``_built_in``, ``_arrays`` and ``_other_arrays`` (or ``_new_state``),
     ``_check_state``, ``_bind`` (its state, as its kernel takes it) and ``_ranks``, ``_scored``;
     everything a user calls is here, once.
     """
@@ -88,6 +94,8 @@ class OnlineOrdinalClassifier(OrdinalModel):
         "X or the weights are too large; scale X, for example with "
         "sklearn.preprocessing.MaxAbsScaler"
     )
+    # Parameters that are built into the state's arrays, and the types they are saved as.
+    _built_in: ClassVar[BuiltIn] = {}
     # Arrays that are averaged over examples, and by `merge`; none if it cannot.
     _arrays: ClassVar[dict[str, Field]] = {}
     # Whether a weight multiplies the step of a row; otherwise it is a number of visits.
@@ -129,7 +137,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
 
     def _settings(self) -> dict[str, Any]:
         """The parameters that are built into the state's arrays."""
-        return {}
+        return {name: kind(getattr(self, name)) for name, kind in self._built_in.items()}
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
@@ -150,7 +158,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
 
     def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
         """Arrays of a new state that are not averaged."""
-        raise NotImplementedError
+        return {"scale": new_scale(self._settings())}
 
     def _parameters(self) -> tuple[np.ndarray, ...]:
         """The declared arrays to predict with."""
@@ -164,9 +172,21 @@ class OnlineOrdinalClassifier(OrdinalModel):
     def _derive(self, state: OnlineState) -> None:
         """Recompute the arrays that follow from others."""
 
+    @abstractmethod
     def _bind(self, state: OnlineState) -> Any:
         """The state's arrays, checked, as the kernels take them."""
-        raise NotImplementedError
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        """Predicted ranks 0 .. k - 1."""
+        return self._scored(rows)[1]
+
+    @abstractmethod
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """A score for each rank, shape (n_rows, n_ranks), and the predicted ranks."""
+
+    def _measured(self, rows: Rows) -> np.ndarray:
+        """Predicted ranks to measure against true ranks; may be real numbers."""
+        return self._ranks(rows)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
         """Rows to learn between two looks at pending signals: some milliseconds' worth."""
@@ -194,10 +214,18 @@ class OnlineOrdinalClassifier(OrdinalModel):
         if settings != expected.settings:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
         state = restored_state(spec, expected)
+        check_known_scale(state)
         self._check_state(state, classes.size)
         self.ranks_, self.n_features_in_, self._state = classes, n_features, state
         if spec.facts["best_iteration"] is not None:
             self.best_iteration_ = int(spec.facts["best_iteration"])
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "classes": self.ranks_.tolist(),
+            "examples_seen": self.t_,
+            "passes": self.n_iter_,
+        }
 
     def _fit_summary(self) -> dict[str, Any]:
         return {
@@ -219,19 +247,9 @@ class OnlineOrdinalClassifier(OrdinalModel):
         """How often each row is visited, and what multiplies its step; None for once, and for 1."""
         return as_steps(weights) if self._weighs_steps else (weights, None)
 
-    def _learn(
-        self,
-        state: OnlineState,
-        examples: Examples,
-        start: int,
-        stop: int,
-        marks: np.ndarray,
-        losses: np.ndarray,
-    ) -> int:
-        """Learn from positions start .. stop - 1; the first position not learned."""
-        e, counts = examples, state.counts
-        bound = self._bind(state)
-        return learn(bound, e.rows, e.ranks, e.order, e.steps, start, stop, counts, marks, losses)
+    def _learn(self, state: OnlineState, block: Block) -> int:
+        """Learn a block; the first position not learned."""
+        return block.learn(self._bind(state), block.examples.steps, state.counts)
 
     # ---------------------------------------------------------------- learning
 
@@ -337,54 +355,7 @@ class OnlineOrdinalClassifier(OrdinalModel):
             as it was.
         """
         self._check_params()
-        given = self._declared(classes)
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} counts the labels of all rows, which "
-                "partial_fit does not see at once: give a dict of label to weight"
-            )
-        first = not self.__sklearn_is_fitted__()
-        if first:
-            rows = as_rows(X)
-            window = Window(rows, y, None, 0, 0)
-            ranks, known = first_ranks(window, given, type(self).__name__)
-            state = self._new_state(rows.n_features, len(known))
-        else:
-            known, state = self.ranks_, self._state
-            state.check_settings(self._settings(), {})
-            state.own()
-            rows = self._more_rows(X)
-            labels, of_dtype = as_labels(y, rows.n_rows)
-            declared = of_dtype if given is None else given
-            if declared is not None and not np.array_equal(declared, known):
-                raise ValueError(
-                    f"classes={declared.tolist()} differ from those of the first call: "
-                    f"{known.tolist()}"
-                )
-            if given is not None and of_dtype is not None:
-                check_agreement(of_dtype, given)
-            ranks = encode(labels, known)
-        weights = row_weights(sample_weight, self.class_weight, ranks, known, all_rows=False)
-        if weights is not None:
-            self._check_weighable()
-        with changing(state, state.snapshot(rows.columns)):
-            if not first:
-                state.forget_after(getattr(self, "best_iteration_", None))
-            order = None
-            visits, steps = self._split_weights(weights)
-            if visits is not None:
-                # Fractions of visits are drawn by how far the stream has come.
-                generator = np.random.default_rng(state.offered)
-                state.offered += rows.n_rows
-                order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
-            examples = Examples(rows, ranks, order, steps)
-            if examples.n_visits:
-                state.stream([0, 0, 0])
-                self._run_pass(state, examples, 1, 1)
-        if first:
-            self._replace_with(self._shadow(X, known, state, rows.n_features))
-        else:
-            self.__dict__.pop("best_iteration_", None)
+        go_on(self, X, y, self._declared(classes), sample_weight)
         return self
 
     def _shadow(self, X: Any, ranks: np.ndarray, state: OnlineState, n_features: int) -> Self:
@@ -400,33 +371,121 @@ class OnlineOrdinalClassifier(OrdinalModel):
         return shadow
 
     def _run_pass(self, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
-        rows, n = examples.rows, examples.n_visits
-        state.averaged_at = None  # what was kept is of an earlier moment
-        fix_scale(state, self._lengths, partial(self._mean_square, state, rows))
-        marks = checkpoints(state.t, n)
-        losses = np.empty_like(marks)
-        before = state.counts.copy()
-        record = state.log[-1]
-        base = list(record)
-        block = self._block_rows(rows, state)
-        start = 0
-        while start < n:
-            raise_signals()
-            stop = min(start + block, n)
-            reached = self._learn(state, examples, start, stop, marks, losses)
-            if reached < stop and state.make_room():
-                stop = reached
-            elif reached < stop:
-                row = reached if examples.order is None else examples.order[reached]
-                raise ValueError(f"the score of row {row} overflowed: {self._overflow_hint}")
-            if stop == start:  # no room for even one example
-                continue
-            start = stop
-            record[:] = (base + state.counts - before).tolist()
-            report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
-        if not state.is_finite(rows.columns):
-            raise ValueError(f"the weights overflowed: {self._overflow_hint}")
-        state.curve.extend(zip(marks.tolist(), losses.tolist(), strict=True))
+        """Learn the visits of a pass."""
+        run_pass(self, state, examples, epoch, n_epochs)
+
+    # ---------------------------------------------------------------- predicting
+
+    @reads
+    def decision_function(self, X: RowsLike) -> np.ndarray:
+        """Margin of each rank's score over the best other rank.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes), or (n_samples,) for two classes
+            Differences of the scores of ranks: above 0 for the predicted rank, at most 0 for all
+            others, so that `predict` is their argmax. The columns are those of ``classes_``; of two
+            classes only ``classes_[1]`` has a value, above 0 where it is predicted. The scores are
+            those by which the learner decides; with a direction and thresholds a rank's score is
+            the sum, over the thresholds below it, of the projection minus the threshold.
+        """
+        check_is_fitted(self)
+        scores, ranks = self._scored(self._more_rows(X))
+        order = self._ranks_of_columns()
+        if not is_rising(order):
+            scores, ranks = scores[:, order], np.argsort(order)[ranks]
+        return margins(scores, ranks)
+
+    @reads
+    def predict(self, X: RowsLike) -> np.ndarray:
+        """The predicted label of each row.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+            Of the dtype of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self.ranks_[self._ranks(self._more_rows(X))]
+
+    @reads
+    def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Negated mean rank loss: minus the mean distance between predicted and true rank.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+            True labels. Numbers that are not among ``classes_``, as a fold of a cross-validation
+            may lack one, are placed between them: both are ranked among all labels.
+        sample_weight : array-like, shape (n_samples,), optional
+            Weights of the rows in the mean.
+
+        Returns
+        -------
+        float
+            At most 0, which is perfect; higher is better.
+        """
+        check_is_fitted(self)
+        rows = self._more_rows(X)
+        ranks, of_classes = ranks_beside(as_labels(y, rows.n_rows)[0], self.ranks_)
+        predicted = np.interp(self._measured(rows), np.arange(of_classes.size), of_classes)
+        return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
+
+    # ---------------------------------------------------------------- what was learned
+
+    @property
+    @reads
+    def t_(self) -> int:
+        """Examples learned from so far, over all passes."""
+        return self._fitted_state().t
+
+    @property
+    @reads
+    def n_iter_(self) -> int:
+        """Passes made; all calls of ``partial_fit`` in a row count as one."""
+        return len(self._fitted_state().log)
+
+    @property
+    @reads
+    def history_(self) -> dict[str, list[float]]:
+        """Figures of each pass, each example ranked before it was learned.
+
+        Keys: ``examples``; ``mistakes``; ``rank_loss``, the mean over the pass;
+        ``average_rank_loss``, the mean over all examples up to its end (the time-averaged loss of
+        the papers' figures); and, with held-out rows, each measure on them, as ``valid_accuracy``,
+        or with several sets as ``valid_0_accuracy``, ``valid_1_accuracy``, ...
+        """
+        state = self._fitted_state()
+        log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
+        totals = log.cumsum(axis=0)
+        return {
+            "examples": log[:, 0].tolist(),
+            "mistakes": log[:, 2].tolist(),
+            "rank_loss": (log[:, 1] / log[:, 0]).tolist(),
+            "average_rank_loss": (totals[:, 1] / totals[:, 0]).tolist(),
+            **{name: list(values) for name, values in state.validation.items()},
+        }
+
+    @property
+    @reads
+    def loss_curve_(self) -> np.ndarray:
+        """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
+
+        Points lie at the counts with at most two significant digits (1 .. 100, 110, 120 ..), about
+        90 per decade.
+        """
+        curve = np.array(self._fitted_state().curve, dtype=np.float64).reshape(-1, 2)
+        curve[:, 1] /= curve[:, 0]
+        return curve
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

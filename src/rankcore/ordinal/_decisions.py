@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankcore._ext import ordinal as kernels
+
 
 def cumulated(tasks: np.ndarray) -> np.ndarray:
     """Scores of ranks, (n, k): for each the sum of the scores of the tasks below it, (n, k - 1)."""
     scores = np.zeros((tasks.shape[0], tasks.shape[1] + 1))
     np.cumsum(tasks, axis=1, out=scores[:, 1:])
     return scores
+
+
+def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Number of ascending thresholds that each score reaches."""
+    ranks = np.empty(scores.size, dtype=np.int32)
+    kernels.threshold_ranks(scores, thresholds, ranks)
+    return ranks
 
 
 def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:

@@ -131,7 +131,8 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
     from rankcore.datasets.scaled_rows import matrix
 
     if take_apart(thawed(estimator))[0] and not issparse(X):
-        indexed = X if hasattr(X, "shape") or _of_texts(X) else np.asarray(X)
+        texts = isinstance(X, list) and X and isinstance(X[0], str | bytes)
+        indexed = X if texts or hasattr(X, "shape") else np.asarray(X)
         return indexed, _num_samples(indexed)
     rows = as_rows(X)
     if issparse(X):
@@ -139,10 +140,6 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
             return X, rows.n_rows
         return csr_matrix(matrix(rows)) if isspmatrix(X) else matrix(rows), rows.n_rows
     return X if hasattr(X, "iloc") or hasattr(X, "shape") else np.asarray(X), rows.n_rows
-
-
-def _of_texts(X: Any) -> bool:
-    return isinstance(X, list) and bool(X) and isinstance(X[0], str | bytes)
 
 
 def _taken(X: Any, rows: NDArray[Any]) -> Any:

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.model_spec import outline
+from rankcore._core.model_spec import Specified, outline
 from rankcore._core.params import as_generator
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
 from rankcore._core.threads import n_threads, shared_out
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.held_signals import signals_held
-from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._sampling import CONSTRAINTS, check_means, least_draws, sampling_settings
-from rankcore.ordinal._scale import check_known_scale, new_scale
+from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._sampling import BUILT_IN, CONSTRAINTS, check_means, least_draws
+from rankcore.ordinal._scale import new_scale
 from rankcore.ordinal._tiles import LANES, MAX_WIDTH, mean_parameters, tile_width, zeros_by_line
-from rankcore.ordinal._weights import Examples, as_steps
-from rankcore.ordinal.prank import PRank, ThresholdClassifier, check_lattice, scale_of
+from rankcore.ordinal._weights import Block, as_steps
+from rankcore.ordinal.prank import PRank, check_lattice, scale_of
 
 
-class OAP(ThresholdClassifier):
+class OAP(Specified):
     """PRanks that learn from samples of one stream. Not public: subclasses say how they predict."""
 
-    _constraints = CONSTRAINTS
+    _constraints: ClassVar = CONSTRAINTS
     n_estimators: int
     tau: float
     sampling: str
@@ -37,6 +37,13 @@ class OAP(ThresholdClassifier):
     tie: Literal["crammer", "strict"]
     threshold_scale: float | str
     n_jobs: int | None
+    max_iter: int
+    shuffle: bool
+    random_state: Any
+    ranks_: np.ndarray
+    _settings: Callable[[], dict[str, Any]]
+    _built_in: ClassVar = BUILT_IN
+    _block_values = OnlineOrdinalClassifier._block_values
     # How members have moved the thresholds in a pass, if they learn elsewhere.
     _moved: np.ndarray | None = None
 
@@ -84,9 +91,6 @@ class OAP(ThresholdClassifier):
             return state.by_feature["mean"], state.others["mean_thresholds"]
         return state.averaged(lambda: mean_parameters(state))
 
-    def _settings(self) -> dict[str, Any]:
-        return sampling_settings(self)
-
     def _split_weights(
         self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -123,7 +127,7 @@ class OAP(ThresholdClassifier):
             "thresholds": zeros(shape),
             "totals": zeros(n_ranks - 1, dtype=np.int64),
             "mean_thresholds": zeros(n_ranks - 1),
-            "scale": new_scale(self.threshold_scale),
+            "scale": new_scale(self._settings()),
             "seen": zeros((n_tiles * width, 3), dtype=np.int64),
             "survived": zeros(n_tiles * width, dtype=np.int64),
             "seed": as_generator(self.random_state).integers(2**63, size=1),
@@ -139,24 +143,15 @@ class OAP(ThresholdClassifier):
             or state.others["seed"][0] < 0
         ):
             raise ValueError("what its members have counted is impossible")
-        check_known_scale(state, state.settings["threshold_scale"])
         steps = state.others["steps"]
         of_members = seen.reshape(steps.shape[0], 1, steps.shape[2], 3)
         examples, mistakes = of_members[..., 0], of_members[..., 2]
         check_lattice(state.others, scale_of(state), examples, mistakes, axis=1)
         check_means(state, steps.sum(axis=(0, 2)))
 
-    def _learn(
-        self,
-        state: OnlineState,
-        examples: Examples,
-        start: int,
-        stop: int,
-        marks: np.ndarray,
-        losses: np.ndarray,
-    ) -> int:
-        reached, moved = self._move_members(state, examples, start, stop)
-        if reached < stop:
+    def _learn(self, state: OnlineState, block: Block) -> int:
+        reached, moved = self._move_members(state, block)
+        if reached < block.stop:
             return reached
         mean = Mean(
             state.by_feature["mean"],
@@ -166,13 +161,11 @@ class OAP(ThresholdClassifier):
             scale_of(state),
             state.settings["n_estimators"],
         )
-        e, counts = examples, state.counts
-        return learn(mean, e.rows, e.ranks, e.order, None, start, stop, counts, marks, losses)
+        return block.learn(mean, None, state.counts)
 
-    def _move_members(
-        self, state: OnlineState, examples: Examples, start: int, stop: int
-    ) -> tuple[int, np.ndarray]:
+    def _move_members(self, state: OnlineState, block: Block) -> tuple[int, np.ndarray]:
         """Let the members learn; the first position not learned, and what moves the mean."""
+        e, start, stop = block.examples, block.start, block.stop
         if self._moved is not None:
             return stop, self._moved[start:stop]
         others, n_tasks = state.others, state.others["totals"].size
@@ -181,8 +174,8 @@ class OAP(ThresholdClassifier):
         edges = (np.linspace(0, lines, n_jobs + 1).astype(int) * LANES).tolist()
         edges[-1] = others["survived"].size
         bound = self._bind_members(state, state.settings["n_estimators"])
-        cumulative = least_draws(state.settings) if examples.steps is None else examples.steps
-        e, t, seed = examples, state.t, int(others["seed"][0])
+        cumulative = least_draws(state.settings) if e.steps is None else e.steps
+        t, seed = state.t, int(others["seed"][0])
 
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
             moved = np.zeros((stop - start, n_tasks), dtype=np.int32)

@@ -1,6 +1,10 @@
-"""Ordinal learners that order rows by one number."""
+"""Ordinal learners that order rows by one number, cut into ranks by thresholds or otherwise."""
 
 from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -8,15 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._decisions import cumulated, ranks_of
 
 
-class ProjectingClassifier(OnlineOrdinalClassifier):
+class Projecting:
     """An ordinal learner with one latent score per row. Not public: subclasses say which."""
 
+    _more_rows: Callable[[Any], Rows]  # that of `Specified`
+
+    @abstractmethod
     def _projected(self, rows: Rows) -> np.ndarray:
         """Implement `project`."""
-        raise NotImplementedError
 
     @reads
     def project(self, X: RowsLike) -> np.ndarray:
@@ -36,3 +42,24 @@ class ProjectingClassifier(OnlineOrdinalClassifier):
         """
         check_is_fitted(self)
         return self._projected(self._more_rows(X))
+
+
+class Thresholds(Projecting):
+    """A latent score that ascending thresholds cut into ranks. Not public."""
+
+    @abstractmethod
+    def _cuts(self) -> np.ndarray:
+        """The thresholds."""
+
+    @property
+    @reads
+    def thresholds_(self) -> np.ndarray:
+        """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
+        return self._cuts().copy()
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        return ranks_of(self._projected(rows), self._cuts())
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        scores, thresholds = self._projected(rows), self._cuts()
+        return cumulated(scores[:, None] - thresholds), ranks_of(scores, thresholds)

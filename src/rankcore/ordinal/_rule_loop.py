@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._weights import Examples
+from rankcore.ordinal._scale import BuiltIn
+from rankcore.ordinal._weights import Block
 
 # Values to learn between two looks at pending signals: some milliseconds' worth of Python.
 BLOCK_VALUES = 2**18
@@ -49,6 +51,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         "tol",
         "verbose",
     )
+    _built_in: ClassVar[BuiltIn] = {"average": bool}
     average: bool
     t: int
     n_ranks: int
@@ -194,10 +197,7 @@ class RuleLearner(OnlineOrdinalClassifier):
                     f"{type(self).__name__} has no method {name}: subclass it and define {name}, "
                     "see docs/own_rule.md"
                 )
-        self._check_declared(*self._checked)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"average": bool(self.average)}
+        check_declared(self, *self._checked)
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
@@ -226,16 +226,9 @@ class RuleLearner(OnlineOrdinalClassifier):
         values = sum(array.size for array in state.others.values())
         return max(1, BLOCK_VALUES // (1000 + values))
 
-    def _learn(
-        self,
-        state: OnlineState,
-        examples: Examples,
-        start: int,
-        stop: int,
-        marks: np.ndarray,
-        losses: np.ndarray,
-    ) -> int:
-        ranks, order = examples.ranks, examples.order
+    def _learn(self, state: OnlineState, block: Block) -> int:
+        examples, start, stop = block.examples, block.start, block.stop
+        ranks, order, marks = examples.ranks, examples.order, block.marks
         places = np.arange(start, stop, dtype=np.int32) if order is None else order[start:stop]
         rule, t = self._bind(state), state.t
         known = dict(vars(rule))
@@ -251,7 +244,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         distances = np.abs(predicted - ranks[places[:n]])
         totals = state.counts[1] + np.cumsum(distances)
         reached = (marks > t) & (marks <= t + n)
-        losses[reached] = totals[marks[reached] - t - 1]
+        block.losses[reached] = totals[marks[reached] - t - 1]
         state.counts += [n, distances.sum(), np.count_nonzero(distances)]
         return start + n
 

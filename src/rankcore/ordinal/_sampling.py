@@ -10,7 +10,7 @@ from scipy.stats import poisson
 
 from rankcore._core.params import option, real
 from rankcore._core.state import OnlineState
-from rankcore.ordinal._scale import scale_setting
+from rankcore.ordinal._scale import BuiltIn, scale_setting
 from rankcore.ordinal.prank import scale_of
 
 # Maximum number of times that a member takes a row: a table of the draws has a column for each.
@@ -41,17 +41,13 @@ def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> 
 
 # Of an ensemble, with or without a kernel.
 CONSTRAINTS = {"tau": real(2.0**-32, 1), "sampling": option("bernoulli", "poisson")}
-
-
-def sampling_settings(model: Any) -> dict[str, Any]:
-    """The parameters of an ensemble that are built into its arrays."""
-    return {
-        "n_estimators": int(model.n_estimators),
-        "tau": float(model.tau),
-        "sampling": model.sampling,
-        "average_members": bool(model.average_members),
-        "threshold_scale": scale_setting(model.threshold_scale),
-    }
+BUILT_IN: BuiltIn = {
+    "n_estimators": int,
+    "tau": float,
+    "sampling": str,
+    "average_members": bool,
+    "threshold_scale": scale_setting,
+}
 
 
 def check_means(state: OnlineState, totals: np.ndarray) -> None:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankcore._core.inputs import as_labels, encode
+from rankcore._core.concurrency import changing
+from rankcore._core.inputs import as_labels, as_rows, encode
 from rankcore._core.params import as_generator
 from rankcore._core.scales import warn_of_scales
 from rankcore._core.sources import Facts, MemoryRows, RowBlocks, Source, Window
-from rankcore._core.state import OnlineState
+from rankcore._core.state import OnlineState, checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
-from rankcore.ordinal._labels import ranks_among
+from rankcore._ext.held_signals import raise_signals
+from rankcore.ordinal._labels import check_agreement, ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._weights import (
+    Block,
     Examples,
     Visits,
     class_weights,
     row_weights,
     rows_together,
 )
+from rankcore.progress import Progress, report
 
 # Passes in a row that may fail to improve by `tol` before a fit stops.
 PATIENCE = 5
@@ -154,6 +159,87 @@ class OnlineLearner(Learner):
     def exhausted(self) -> None:
         """As `Learner.exhausted`."""
         warn_of_passes(self.fitted, "rank loss")
+
+
+def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
+    """Learn the visits of a pass in blocks, between which signals are handled."""
+    rows, n = examples.rows, examples.n_visits
+    state.averaged_at = None  # what was kept is of an earlier moment
+    fix_scale(state, model._lengths, partial(model._mean_square, state, rows))
+    marks = checkpoints(state.t, n)
+    losses = np.empty_like(marks)
+    before = state.counts.copy()
+    record = state.log[-1]
+    base = list(record)
+    block = model._block_rows(rows, state)
+    start = 0
+    while start < n:
+        raise_signals()
+        stop = min(start + block, n)
+        reached = model._learn(state, Block(examples, start, stop, marks, losses))
+        if reached < stop and state.make_room():
+            stop = reached
+        elif reached < stop:
+            row = reached if examples.order is None else examples.order[reached]
+            raise ValueError(f"the score of row {row} overflowed: {model._overflow_hint}")
+        if stop == start:  # no room for even one example
+            continue
+        start = stop
+        record[:] = (base + state.counts - before).tolist()
+        report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
+    if not state.is_finite(rows.columns):
+        raise ValueError(f"the weights overflowed: {model._overflow_hint}")
+    state.curve.extend(zip(marks.tolist(), losses.tolist(), strict=True))
+
+
+def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight: Any) -> None:
+    """Learn further examples in place, as ``partial_fit`` does; ``given`` are declared classes."""
+    if isinstance(model.class_weight, str):
+        raise ValueError(
+            f"class_weight={model.class_weight!r} counts the labels of all rows, which "
+            "partial_fit does not see at once: give a dict of label to weight"
+        )
+    first = not model.__sklearn_is_fitted__()
+    if first:
+        rows = as_rows(X)
+        window = Window(rows, y, None, 0, 0)
+        ranks, known = first_ranks(window, given, type(model).__name__)
+        state = model._new_state(rows.n_features, len(known))
+    else:
+        known, state = model.ranks_, model._state
+        state.check_settings(model._settings(), {})
+        state.own()
+        rows = model._more_rows(X)
+        labels, of_dtype = as_labels(y, rows.n_rows)
+        declared = of_dtype if given is None else given
+        if declared is not None and not np.array_equal(declared, known):
+            raise ValueError(
+                f"classes={declared.tolist()} differ from those of the first call: {known.tolist()}"
+            )
+        if given is not None and of_dtype is not None:
+            check_agreement(of_dtype, given)
+        ranks = encode(labels, known)
+    weights = row_weights(sample_weight, model.class_weight, ranks, known, all_rows=False)
+    if weights is not None:
+        model._check_weighable()
+    with changing(state, state.snapshot(rows.columns)):
+        if not first:
+            state.forget_after(getattr(model, "best_iteration_", None))
+        order = None
+        visits, steps = model._split_weights(weights)
+        if visits is not None:
+            # Fractions of visits are drawn by how far the stream has come.
+            generator = np.random.default_rng(state.offered)
+            state.offered += rows.n_rows
+            order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
+        examples = Examples(rows, ranks, order, steps)
+        if examples.n_visits:
+            state.stream([0, 0, 0])
+            model._run_pass(state, examples, 1, 1)
+    if first:
+        model._replace_with(model._shadow(X, known, state, rows.n_features))
+    else:
+        model.__dict__.pop("best_iteration_", None)
 
 
 def first_ranks(

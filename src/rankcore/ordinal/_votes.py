@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -11,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import check_reached
-from rankcore._core.params import option
+from rankcore._core.params import check_declared, option
 from rankcore._core.scoring import Scoring
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._projecting import ProjectingClassifier
+from rankcore.ordinal._projecting import Projecting
 
 # Products of numbers to make between two looks at pending signals.
 VOTING_VALUES = 2**22
@@ -45,7 +46,7 @@ def count_votes(
     return out
 
 
-class VotesRanks(ProjectingClassifier):
+class VotesRanks(Projecting):
     """A learner whose models vote on the rank; ``output`` selects the prediction.
 
     A subclass provides ``_voters``.
@@ -53,11 +54,12 @@ class VotesRanks(ProjectingClassifier):
 
     _constraints: ClassVar = {"output": option(*OUTPUTS)}
     output: str
+    ranks_: np.ndarray
     _one_direction = True
 
+    @abstractmethod
     def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights, thresholds and votes of the models, as `count_votes` takes them."""
-        raise NotImplementedError
 
     def _tally(self, rows: Rows) -> np.ndarray:
         """Votes for each rank, shape (n_rows, n_ranks), int64."""
@@ -79,7 +81,7 @@ class VotesRanks(ProjectingClassifier):
 
     def _winners(self, votes: np.ndarray) -> np.ndarray:
         """The rank selected by the votes."""
-        self._check_declared("output")
+        check_declared(self, "output")
         if self.output == "plurality":
             return votes.argmax(axis=1)
         if self.output == "median":
@@ -113,9 +115,9 @@ class VotesRanks(ProjectingClassifier):
             Labels; with ``output="mean"`` the mean rank on the scale of the (numeric) labels,
             float64.
         """
-        if self.output != "mean":
-            return super().predict(X)
         check_is_fitted(self)
+        if self.output != "mean":
+            return self.ranks_[self._ranks(self._more_rows(X))]
         if self.ranks_.dtype.kind not in "biuf":
             raise ValueError(
                 f"output='mean' needs numeric labels; these are {self.ranks_.tolist()}. Take "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import as_weights, exact_sum
+from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 
 # Visits that weights may require, per row on average.
@@ -178,6 +179,22 @@ class Examples:
     def n_visits(self) -> int:
         """Number of visits."""
         return self.rows.n_rows if self.order is None else self.order.size
+
+
+@dataclass
+class Block:
+    """Visits start .. stop - 1 of a pass, and the losses to be noted at ``marks``."""
+
+    examples: Examples
+    start: int
+    stop: int
+    marks: np.ndarray
+    losses: np.ndarray
+
+    def learn(self, bound: Any, steps: np.ndarray | None, counts: np.ndarray) -> int:
+        """Let a kernel learn; the first position not learned."""
+        e, span = self.examples, (self.start, self.stop)
+        return learn(bound, e.rows, e.ranks, e.order, steps, *span, counts, self.marks, self.losses)
 
 
 def rows_together(rows: Rows, labels: np.ndarray) -> int:

@@ -17,15 +17,15 @@ from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
-from rankcore.ordinal._base import Zeros
+from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
 from rankcore.ordinal._decisions import cumulated
-from rankcore.ordinal._intercepts import InterceptClassifier
-from rankcore.ordinal._projecting import ProjectingClassifier
+from rankcore.ordinal._projecting import Projecting
+from rankcore.ordinal._scale import OF_INTERCEPTS
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
-class WidrowHoff(InterceptClassifier, ProjectingClassifier):
+class WidrowHoff(Projecting, OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, ranked rightly or not, moves the weights along the row so as to lessen the error
@@ -108,6 +108,8 @@ class WidrowHoff(InterceptClassifier, ProjectingClassifier):
     _one_direction = True
     _lengths = 1  # each example moves the intercept, which needs no head start
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
+    _built_in: ClassVar = OF_INTERCEPTS
+    _weighs_steps = True
 
     _constraints: ClassVar = {
         "eta0": real(1e-100, 1e100),
@@ -164,7 +166,6 @@ class WidrowHoff(InterceptClassifier, ProjectingClassifier):
         return of_ranks | super()._other_arrays(n_ranks, zeros)
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        super()._check_state(state, n_ranks)
         if state.others["n_ranks"][0] != n_ranks:
             raise ValueError("its number of ranks is not that of its classes")
 
@@ -204,7 +205,7 @@ class WidrowHoff(InterceptClassifier, ProjectingClassifier):
         return cumulated(scores[:, None] - np.arange(1.5, self.ranks_.size)), self._rounded(scores)
 
 
-class MulticlassPerceptron(InterceptClassifier):
+class MulticlassPerceptron(OnlineOrdinalClassifier):
     """The multiclass perceptron: one weight vector per rank, which ignores their order.
 
     The rival that shows what the order is worth.
@@ -271,6 +272,8 @@ class MulticlassPerceptron(InterceptClassifier):
     """
 
     _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
+    _built_in: ClassVar = OF_INTERCEPTS
+    _weighs_steps = True
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     _constraints: ClassVar = {"update": option("worst", "uniform")}
@@ -332,9 +335,6 @@ class MulticlassPerceptron(InterceptClassifier):
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
         weights, intercepts = self._parameters()
         return Scoring("classes", {"weights": weights, "intercepts": intercepts})
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        return self._scored(rows)[1]
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, intercepts = self._parameters()

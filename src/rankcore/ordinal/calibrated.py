@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
+from rankcore._core.doc_links import Documented
 from rankcore._core.inputs import as_labels, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
-from rankcore._core.params import check_real, option
+from rankcore._core.params import Constrained, check_real, option
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
@@ -44,7 +45,9 @@ METHODS = ("cumulative", "isotonic")
 LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
-class CalibratedOrdinal(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
+class CalibratedOrdinal(
+    RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
+):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
     The learner is fitted to all but one part of the rows, in turn; the latent scores (`project`)

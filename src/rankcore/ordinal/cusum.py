@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -12,19 +13,20 @@ from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import STEP_RULES, option, real
+from rankcore._core.params import STEP_RULES, check_declared, option, real
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import cumulated
-from rankcore.ordinal._intercepts import InterceptClassifier
-from rankcore.ordinal._projecting import ProjectingClassifier
+from rankcore.ordinal._projecting import Projecting
+from rankcore.ordinal._scale import OF_INTERCEPTS
 
 __all__ = ["CuSumRank"]
 
 
-class CuSumClassifier(InterceptClassifier, ProjectingClassifier):
+class CuSumClassifier(Projecting):
     """CuSum Rank with or without a kernel. Not public."""
 
     _constraints: ClassVar = {
@@ -37,6 +39,8 @@ class CuSumClassifier(InterceptClassifier, ProjectingClassifier):
     update: str
     tie_break: str
     decision: str
+    _built_in: ClassVar = OF_INTERCEPTS
+    _weighs_steps = True
 
     def _check_weighable(self) -> None:
         if self.update == "pa":
@@ -45,23 +49,20 @@ class CuSumClassifier(InterceptClassifier, ProjectingClassifier):
                 "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
             )
 
+    @abstractmethod
     def _tasks(self, rows: Rows) -> np.ndarray:
         """Scores of the tasks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Cumulative scores of the ranks, and the ranks of the highest."""
-        raise NotImplementedError
 
     def _projected(self, rows: Rows) -> np.ndarray:
         return self._cumulated(rows)[0][:, -1]
 
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        return self._scored(rows)[1]
-
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         # Checked once more: set_params may have changed it since the fit.
-        self._check_declared("decision")
+        check_declared(self, "decision")
         if self.decision == "cusum":
             return self._cumulated(rows)
         # In descending order the cumulative sums of the tasks' scores are maximal at the number of
@@ -70,7 +71,7 @@ class CuSumClassifier(InterceptClassifier, ProjectingClassifier):
         return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
 
 
-class CuSumRank(CuSumClassifier):
+class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
     """CuSum Rank: a task "rank above j" for each j, and scores that are their cumulative sums.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
@@ -247,7 +248,7 @@ class CuSumRank(CuSumClassifier):
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Cumulative scores of the ranks, and the ranks of the highest."""
         weights, thresholds = self._parameters()
-        self._check_declared("tie_break")
+        check_declared(self, "tie_break")
         scores = np.empty((rows.n_rows, thresholds.size + 1))
         ranks = np.empty(rows.n_rows, dtype=np.int32)
         kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie_break == "low", scores, ranks)

@@ -9,21 +9,23 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import option
+from rankcore._core.params import check_declared, option
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows, project
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._members import OAP
+from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._tiles import member_parameters
 from rankcore.ordinal._votes import VotesRanks
-from rankcore.ordinal.prank import scale_of
+from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
 WEIGHTS = ("total", "survival")
 
 
-class OAPBPM(OAP):
+class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
@@ -137,7 +139,7 @@ class OAPBPM(OAP):
         self.classes = classes
 
 
-class OAPBagging(VotesRanks, OAP):
+class OAPBagging(VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Bagged PRanks online: members that sample one stream vote on the rank, one vote each.
 
     Parameters
@@ -311,7 +313,7 @@ n_iter_, best_iteration_, t_, history_, loss_curve_
         self.weight = weight
 
     def _votes(self, state: OnlineState) -> np.ndarray:
-        self._check_declared("weight")
+        check_declared(self, "weight")
         n, seen = state.settings["n_estimators"], state.others["seen"]
         votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[:n]

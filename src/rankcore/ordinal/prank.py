@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -10,24 +11,27 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
-from rankcore._core.model_spec import Field
+from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
-from rankcore.ordinal._base import Zeros
-from rankcore.ordinal._decisions import cumulated
-from rankcore.ordinal._projecting import ProjectingClassifier
-from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
+from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
+from rankcore.ordinal._projecting import Thresholds
+from rankcore.ordinal._scale import OF_THRESHOLDS
 
 __all__ = ["PRank"]
 
 
-class ThresholdClassifier(ProjectingClassifier):
-    """One direction cut by ordered thresholds, which a subclass provides. Not public."""
+class Direction(Specified):
+    """One direction, whose projections `Thresholds` cut. Not public: subclasses provide both."""
 
     _one_direction = True
+
+    @abstractmethod
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and thresholds to predict with."""
 
     @property
     @reads
@@ -37,19 +41,12 @@ class ThresholdClassifier(ProjectingClassifier):
 
     @property
     @reads
-    def thresholds_(self) -> np.ndarray:
-        """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
-        return self._parameters()[1].copy()
-
-    @property
-    @reads
     def threshold_scale_(self) -> float:
         """The resolved ``threshold_scale``; thresholds move in steps of its square."""
         return float(np.sqrt(self._fitted_state().others["scale"][0]))
 
-    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and thresholds to predict with."""
-        raise NotImplementedError
+    def _cuts(self) -> np.ndarray:
+        return self._parameters()[1]
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
         weights, thresholds = self._parameters()
@@ -60,22 +57,8 @@ class ThresholdClassifier(ProjectingClassifier):
         project(rows, self._parameters()[0], scores)
         return check_scores(scores)
 
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        return ranks_of(self._projected(rows), self._parameters()[1])
 
-    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        scores, thresholds = self._projected(rows), self._parameters()[1]
-        return cumulated(scores[:, None] - thresholds), ranks_of(scores, thresholds)
-
-
-def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Number of ascending thresholds that each score reaches."""
-    ranks = np.empty(scores.size, dtype=np.int32)
-    kernels.threshold_ranks(scores, thresholds, ranks)
-    return ranks
-
-
-class PRank(ThresholdClassifier):
+class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     A row's rank is the number of thresholds that its projection on the learned direction reaches.
@@ -186,6 +169,7 @@ class PRank(ThresholdClassifier):
     """
 
     _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
+    _built_in: ClassVar = OF_THRESHOLDS
 
     def __init__(
         self,
@@ -222,20 +206,13 @@ class PRank(ThresholdClassifier):
             lambda: (state.mean("weights"), scale_of(state) * state.mean("steps"))
         )
 
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "average": bool(self.average),
-            "threshold_scale": scale_setting(self.threshold_scale),
-        }
-
     def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
-        return {"thresholds": zeros(n_ranks - 1), "scale": new_scale(self.threshold_scale)}
+        return {"thresholds": zeros(n_ranks - 1), **super()._other_arrays(n_ranks, zeros)}
 
     def _derive(self, state: OnlineState) -> None:
         state.others["thresholds"] = scale_of(state) * state.others["steps"]
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_known_scale(state, state.settings["threshold_scale"])
         check_lattice(state.others, scale_of(state), *state.counts[::2])
 
     def _bind(self, state: OnlineState) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,14 +14,15 @@ from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._rule_loop import RuleLearner, row_of
-from rankcore.ordinal._scale import new_scale, scale_setting
-from rankcore.ordinal.prank import ThresholdClassifier, scale_of
+from rankcore.ordinal._scale import OF_THRESHOLDS, new_scale
+from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["PythonRule", "PythonScoreRule"]
 
 
-class PythonRule(RuleLearner, ThresholdClassifier):
+class PythonRule(Direction, Thresholds, RuleLearner):
     """Base class of a rule in Python: one direction, thresholds, and an update of one's own.
 
     A subclass defines ``update``, which learns one row; passes, held-out rows, early stopping,
@@ -94,6 +95,7 @@ threshold_scale_, t_, history_, loss_curve_
 
     _one_direction = True
     _checked = (*RuleLearner._checked, "threshold_scale")
+    _built_in: ClassVar = OF_THRESHOLDS
     weights: Floats
     steps: NDArray[Any]
     scale: float
@@ -164,9 +166,6 @@ threshold_scale_, t_, history_, loss_curve_
             score = x @ self.weights
         return int(np.count_nonzero(score >= self.thresholds)) if np.isfinite(score) else -1
 
-    def _settings(self) -> dict[str, Any]:
-        return {**super()._settings(), "threshold_scale": scale_setting(self.threshold_scale)}
-
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
@@ -178,7 +177,7 @@ threshold_scale_, t_, history_, loss_curve_
                     f"start must return an array {name!r} of shape {shape}; found "
                     f"{None if found is None else found.shape}"
                 )
-        state.others["scale"] = new_scale(self.threshold_scale)
+        state.others["scale"] = new_scale(state.settings)
         return state
 
     def _bind(self, state: OnlineState) -> Any:
@@ -292,9 +291,6 @@ loss_curve_
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
         return no_scoring(f"Python code scores the rows of {type(self).__name__}")
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        return self._scored(rows)[1]
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         rule = self._bind(self._fitted_state())

@@ -15,7 +15,8 @@ from rankcore._core.model_spec import outline
 from rankcore._core.params import integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
-from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
+from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._scale import scale_setting
 from rankcore.ordinal._votes import VotesRanks
 from rankcore.ordinal.prank import check_lattice, scale_of
 
@@ -67,7 +68,7 @@ class VotedState(OnlineState):
         return True
 
 
-class VotedPRank(VotesRanks):
+class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
     """PRank whose past hypotheses vote, each with as many votes as examples it survived.
 
     Parameters
@@ -144,7 +145,11 @@ class VotedPRank(VotesRanks):
     """
 
     _published: ClassVar[dict[str, Any]] = {"max_hypotheses": None}
-
+    _built_in: ClassVar = {
+        "threshold_scale": scale_setting,
+        "count_init": int,
+        "max_hypotheses": lambda limit: limit if isinstance(limit, str | None) else int(limit),
+    }
     _constraints: ClassVar = {"count_init": integer(0, 1), "max_hypotheses": check_max_hypotheses}
 
     def __init__(
@@ -253,14 +258,6 @@ class VotedPRank(VotesRanks):
         hypotheses, cuts, votes = self._all_hypotheses()
         return hypotheses[:, :, None], cuts[:, :, None], votes  # tiles of one
 
-    def _settings(self) -> dict[str, Any]:
-        limit = self.max_hypotheses
-        return {
-            "threshold_scale": scale_setting(self.threshold_scale),
-            "count_init": int(self.count_init),
-            "max_hypotheses": limit if isinstance(limit, str | None) else int(limit),
-        }
-
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> VotedState:
@@ -279,13 +276,12 @@ class VotedPRank(VotesRanks):
             "votes": zeros(room, dtype=np.int64),
             "born": zeros(room, dtype=np.int64),
             "progress": zeros(3, dtype=np.int64),
-            "scale": new_scale(self.threshold_scale),
+            **self._other_arrays(n_ranks, zeros),
         }
         return VotedState(by_feature, others, settings=self._settings())
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         others = state.others
-        check_known_scale(state, state.settings["threshold_scale"])
         check_lattice(others, scale_of(state), *state.counts[::2])
         kept = others["progress"][0]
         if (

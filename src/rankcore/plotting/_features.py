@@ -247,7 +247,9 @@ def plot_importances(
             )
         sizes = learner.feature_importances_
         names = names_of(found)
-        what = "gains" if hasattr(learner, "max_leaf_nodes") and _has_trees(learner) else "|alpha|"
+        boosted = hasattr(learner, "max_leaf_nodes")
+        trees = boosted and "tree" in (learner.estimators_.dtype.names or ())
+        what = "gains" if trees else "|alpha|"
         label = f"share of all {what}"
     listed = largest(sizes, max_features)
     if not listed:
@@ -257,10 +259,6 @@ def plot_importances(
     left = int(np.count_nonzero(sizes)) - len(listed)
     ax.set_xlabel(label + (f"; {left} smaller ones are not shown" if left else ""))
     return ax
-
-
-def _has_trees(learner: Any) -> bool:
-    return "tree" in (learner.estimators_.dtype.names or ())
 
 
 def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:

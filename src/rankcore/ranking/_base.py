@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -14,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
+from rankcore._core.doc_links import Documented
 from rankcore._core.eval_sets import as_eval_sets, as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.model_spec import Specified
-from rankcore._core.params import option, optional
+from rankcore._core.params import Constrained, option, optional
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._core.state import LearnerState
 from rankcore._ext.rows import Rows
@@ -47,7 +49,7 @@ class ModelState(LearnerState):
     model: Any
 
 
-class Ranker(Specified, BaseEstimator):
+class Ranker(Specified, Constrained, Documented, BaseEstimator):
     """A learner that gives each row a score by which its query is ordered. Not public.
 
     A subclass provides ``fit``, ``_scores``, ``_figures`` (the names of the figures in its log)
@@ -60,11 +62,12 @@ class Ranker(Specified, BaseEstimator):
     early_stopping_rounds: int | None
     eval_metric: Any
     _figures: tuple[str, ...]
+    _allows_nan = False
     _largest_query: int
 
+    @abstractmethod
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
         """Implement `predict`."""
-        raise NotImplementedError
 
     # scikit-learn hands these on by itself, with metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {
@@ -195,6 +198,7 @@ class Ranker(Specified, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allows_nan
         tags.target_tags.required = True
         # What scikit-learn knows that gives each row a real number; its tools look at `predict`.
         tags.estimator_type = "regressor"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -9,21 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.concurrency import reads
-from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import option
+from rankcore._core.params import check_declared, option
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import validation_arrays
 from rankcore._ext.rows import Rows, project
-from rankcore.ranking._base import Ranker
 from rankcore.ranking._committee import Committee, borda, votes
 from rankcore.ranking._perceptron_state import PairwiseState
 
 VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
 
 
-class PerceptronModel(Ranker):
+class PerceptronModel(Specified):
     """The hypotheses of a pass over pairs. Not public: `PairwisePerceptron` learns them.
 
     A subclass provides ``_settings``, the parameters that are built into a state.
@@ -37,17 +37,17 @@ class PerceptronModel(Ranker):
     variant: str
     combine: str
     committee_size: int
+    best_iteration_: int
+    history_: dict[str, list[Any]]
+    _largest_query: int
 
+    @abstractmethod
     def _settings(self, n_features: int) -> dict[str, Any]:
-        raise NotImplementedError
+        """The parameters that are built into a state."""
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._check_answer()
-
-    def _check_answer(self) -> None:
+    def _check_together(self) -> None:
         """Check the parameters used in predictions, which may have been set since the fit."""
-        self._check_declared("variant", "combine", "committee_size")
+        check_declared(self, "variant", "combine", "committee_size")
         if self.variant == "voted" and self.combine == "score":
             raise ValueError(
                 "variant='voted' requires combine='rank'; found combine='score', by which all "
@@ -63,12 +63,12 @@ class PerceptronModel(Ranker):
         return check_scores(scores)
 
     def _by_rank(self) -> bool:
-        self._check_answer()
+        self._check_together()
         return self.variant == "voted" or (self.variant == "committee" and self.combine == "rank")
 
     def _weights(self) -> NDArray[np.float64]:
         state = self._fitted_state()
-        self._check_answer()
+        self._check_together()
         if self.variant == "last":
             return state.weights
         if self.variant == "averaged":
@@ -92,7 +92,7 @@ class PerceptronModel(Ranker):
     def committee_(self) -> Committee:
         """Members of the committee, best first."""
         state = self._fitted_state()
-        self._check_answer()
+        self._check_together()
         size = self.committee_size if self.variant != "voted" else None
         weights, successes = state.best(size)
         return Committee(weights, successes)

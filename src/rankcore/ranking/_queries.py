@@ -15,6 +15,9 @@ from rankcore._core.queries import Queries, group_rows
 from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone
 from rankcore._core.warning import warn
 
+# X, y, qid and group.
+Given = tuple[Any, Any, Any, Any]
+
 # The column of a frame that is taken for queries.
 QUERY_COLUMN = "qid"
 # A query of more rows than this is a forgotten qid.
@@ -53,10 +56,7 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
 
 
 def ranking_source(
-    X: Any,
-    y: Any,
-    qid: Any,
-    group: Any,
+    given: Given,
     *,
     as_rows: Callable[[Any], Any] = as_rows,
     whole: Callable[[RowBlocks], tuple[Any, Any, Any]] | None = methodcaller("whole"),
@@ -65,26 +65,27 @@ def ranking_source(
 ) -> Source:
     """The rows of a ranker's fit, checked and grouped by query if they are in memory.
 
-    ``whole`` makes X, y and qid of rows on disk; None if the learner takes them a window at a time.
+    ``given`` are X, y, qid and group. ``whole`` makes X, y and qid of rows on disk; None if the
+    learner takes them a window at a time.
     Without queries those of the window are None, and too many rows are warned of unless
     ``one_query`` is as likely as several. Other arguments are fields of `Window`.
     """
-    given = None
-    if isinstance(X, RowBlocks):
+    X, y, qid, group = given
+    blocks = X if isinstance(X, RowBlocks) else None
+    if blocks is not None:
         check_alone(y=y, qid=qid, group=group, sample_weight=more.get("sample_weight"))
         if whole is None:
             check_alone(**more)
-            return X
-        given = X
-        X, y, qid = whole(X)
+            return blocks
+        X, y, qid = whole(blocks)
     X, qid = take_queries(X, qid, group)
     rows = as_rows(X)
-    queries = queries_of(qid, group, rows.n_rows)
-    if qid is None and group is None:
-        if more.get("pairs") is None and not one_query:
-            warn_of_one_query(rows.n_rows, None, "fit")
-        return MemoryRows(X if given is None else given, rows, y, None, **more)
-    return MemoryRows(X if given is None else given, rows, y, queries, **more)
+    queries = None
+    if qid is not None or group is not None:
+        queries = queries_of(qid, group, rows.n_rows)
+    elif more.get("pairs") is None and not one_query:
+        warn_of_one_query(rows.n_rows, None, "fit")
+    return MemoryRows(X if blocks is None else blocks, rows, y, queries, **more)
 
 
 def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -10,21 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core import params
-from rankcore._core.arguments import EvalSet, Measures, RowsLike, Seed
+from rankcore._core.arguments import Measures, RowsLike, Seed
 from rankcore._core.concurrency import changing, learns
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
-from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
+from rankcore._core.monitor import Monitor, as_callbacks, resumed_model
 from rankcore._core.params import as_generator
-from rankcore._core.sources import RowBlocks, Window
+from rankcore._core.sources import Window
 from rankcore._core.training import Trainer
 from rankcore._ext.rows import project
+from rankcore.ranking._base import Ranker
 from rankcore.ranking._committee import Committee
+from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._perceptron_model import PerceptronModel
 from rankcore.ranking._perceptron_pass import run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
-from rankcore.ranking._queries import queries_of, ranking_source, take_queries
+from rankcore.ranking._queries import Given, queries_of, ranking_source, take_queries
 from rankcore.ranking._training import FIGURES, PairwiseLearner, pairing_of
 from rankcore.ranking._validation import Validation, check_metric, merit
 
@@ -35,7 +37,7 @@ SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
 
 
-class PairwisePerceptron(PerceptronModel):
+class PairwisePerceptron(LearnsPairs, PerceptronModel, Ranker):
     """Perceptron on pairs of documents: committee, voted, averaged, pocket or last hypothesis.
 
     Each pair of documents of a query that differ in label is visited once per pass. If the better
@@ -219,81 +221,16 @@ class PairwisePerceptron(PerceptronModel):
 
     # ---------------------------------------------------------------- learning
 
-    @learns
-    def fit(
-        self,
-        X: RowsLike | RowBlocks,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | str | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        pairs: ArrayLike | None = None,
-        pairs_weight: ArrayLike | None = None,
-        eval_set: EvalSet | None = None,
-        eval_X: RowsLike | Sequence[RowsLike] | None = None,
-        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
-        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
-        eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
-        callbacks: Iterable[Callback] | None = None,
-    ) -> Self:
-        """Learn from scratch, in ``max_iter`` passes.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite. CSR and C-ordered float32 or float64 are used in place: do not
-            write to them before the call returns, callbacks included. Or rows on disk, from
-            `rankcore.datasets.open_rows`, which have their own labels and queries.
-        y : array-like of numbers, shape (n_samples,)
-            Labels, larger for more relevant; any real numbers. Not needed with ``pairs``.
-        qid : array-like, shape (n_samples,), or str, optional
-            The query of each row, of any type and in any order; or the name of a column of a frame
-            X. A column named "qid" is taken by itself. None: all rows are of one query.
-        group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
-        sample_weight : array-like, optional
-            Of rows, shape (n_samples,): a pair weighs the product of its two. Or of queries, in
-            order of first appearance, shape (n_queries,). A weight lengthens steps.
-        pairs : array-like of int, shape (n_pairs, 2), optional
-            Row of the winner and row of the loser: learn from these instead of from labels.
-        pairs_weight : array-like, shape (n_pairs,), optional
-        eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, measured by ``eval_metric`` after each pass.
-        eval_X, eval_y : array-like, or lists of them, optional
-            The same as two arguments, of which a pipeline can transform the first
-            (``transform_input=["eval_X"]``).
-        eval_qid, eval_group : array-like, or lists of them, optional
-            Their queries; required of one of them if there are queries to learn from.
-        callbacks : iterable of callables, optional
-            Called after each pass with a `rankcore.callbacks.Iteration`; the fit ends
-            after one returns True.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            On bad input or parameters, or if no query has two documents with different labels. A
-            failed or interrupted fit leaves the estimator as it was.
-        """
-        weights: dict[str, Any] = {
-            "sample_weight": sample_weight,
-            "pairs": pairs,
-            "pairs_weight": pairs_weight,
-        }
-        self._check_params()
-        given = as_callbacks(callbacks)
-        source = ranking_source(X, y, qid, group, whole=None, **weights)
-        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
-        learner = PairwiseLearner(self, source, held_out, resumed_model(given))
+    def _fit(
+        self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
+    ) -> None:
+        watching = as_callbacks(callbacks)
+        source = ranking_source(given, whole=None, **weights)
+        learner = PairwiseLearner(self, source, held_out, resumed_model(watching))
         fitted = learner.fitted
-        Trainer(learner, source, Monitor(fitted, learner.validation, given)).run()
+        Trainer(learner, source, Monitor(fitted, learner.validation, watching)).run()
         self._warn_of_dropped(fitted._state, fitted)
         self._replace_with(fitted)
-        return self
 
     def _warn_of_dropped(self, state: PairwiseState, fitted: Self) -> None:
         if self.variant == "voted" and self.max_hypotheses == "auto":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -88,15 +89,16 @@ class StructuredLearner(Documented, Constrained, BaseEstimator):
     _methods: tuple[str, ...]
     _least_parameters: int
 
+    @abstractmethod
     def _losses(self, state: Any, examples: Any, order: Array) -> Iterator[float]:
         """Predict and learn one example after the other; the loss of each prediction.
 
         The caller counts an example in ``state`` before it requests the next.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _predict(self, examples: Any) -> list[Any]:
-        raise NotImplementedError
+        """The best output of each input."""
 
     @learns
     def fit(self, X: Any, Y: Any) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
@@ -49,8 +50,8 @@ class _OrdinalTask(Task):
     def __post_init__(self) -> None:
         check_scalar(self.n_ranks, "n_ranks", Integral, min_val=2)
 
-    def gains(self, weights: Array, x: Pair) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def gains(self, weights: Array, x: Pair) -> Array: ...
 
     def examples(self, X: RowsLike, Y: ArrayLike | None = None) -> tuple[_Rows, list[int] | None]:
         if Y is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,23 +12,23 @@ from rankcore._core.kernels import as_matrix, call_kernel, columns_of
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import power_of_two
 from rankcore._core.scoring import Scoring, no_scoring
-from rankcore._core.state import are_counts
-from rankcore._ext.online_loop import learn
+from rankcore._core.state import OnlineState, are_counts
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._projecting import ProjectingClassifier
-from rankcore.ordinal._weights import Examples
+from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._projecting import Projecting
+from rankcore.ordinal._weights import Block, Examples
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import Compiled, DualLearner
+from rankcore.ordinal.kernel._dual import DualLearner
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 
 # Rows by which an automatic scale is chosen, if that takes kernel values.
 SCALED_ROWS = 256
 
 
-class KernelClassifier(DualLearner, ProjectingClassifier):
+class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
     """An online ordinal learner in dual form. Not public: subclasses say their rule.
 
-    A subclass provides ``_bind_rule``, ``_rule_arrays`` and ``_output_lists``.
+    A subclass provides ``_bind``, ``_rule_arrays`` and ``_output_lists``.
     """
 
     # A support vector is known by the number of its row.
@@ -35,19 +36,20 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
 
     # ---------------------------------------------------------------- hooks of a subclass
 
+    @abstractmethod
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         """Arrays of the rule itself, made by ``zeros``, and the number of outputs."""
-        raise NotImplementedError
 
-    def _bind_rule(
-        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
-    ) -> Any:
-        """The state's arrays, checked, as the compiled rule takes them."""
-        raise NotImplementedError
+    @abstractmethod
+    def _bind(self, state: OnlineState, *pool: Any) -> Any:
+        """The state's arrays, checked, as the compiled rule takes them.
 
-    def _thresholds(self, state: DualState) -> np.ndarray:
+        ``pool`` are the kernel, the budget and the number of features.
+        """
+
+    @abstractmethod
+    def _cuts(self) -> np.ndarray:
         """Thresholds to predict with."""
-        raise NotImplementedError
 
     def _averages(self) -> bool:
         """Whether lists of coefficients have lazy sums."""
@@ -56,7 +58,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
     # ---------------------------------------------------------------- parameters and state
 
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | self._kernel_settings()
+        return self._kernel_settings() | super()._settings()
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
@@ -173,7 +175,7 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
             "slots": slots[:, :longest],
             "sizes": sizes.astype(np.int64, copy=False),
             "norms": arrays["others.norms"],
-            "thresholds": self._thresholds(state),
+            "thresholds": self._cuts(),
         }
         vectors = arrays["others.vectors"]
         if "others.starts" not in arrays:
@@ -231,28 +233,23 @@ class KernelClassifier(DualLearner, ProjectingClassifier):
                 f"in the same order; found {rows.n_features} columns for {first + rows.n_rows} rows"
             )
 
-    def _learn(
-        self,
-        state: Any,
-        examples: Examples,
-        start: int,
-        stop: int,
-        marks: np.ndarray,
-        losses: np.ndarray,
-    ) -> int:
+    def _learn(self, state: Any, block: Block) -> int:
         first, slot_of = state.visit
-        rows, order = examples.rows, examples.order
+        rows, order = block.examples.rows, block.examples.order
+        start, stop = block.start, block.stop
         which = np.arange(start, stop) if order is None else order[start:stop]
         before = int(state.others["book"][_pool.N_SUPPORT])
         _pool.make_room(state.others, rows, which, self.budget)
         values, among = self._given_values(state, rows, which, first)
         kernel, budget = self._compiled_kernel(state), self._compiled_budget(state)
-        bound = self._bind_rule(state, kernel, budget, rows.n_features)
+        bound = self._bind(state, kernel, budget, rows.n_features)
         bound.take(rows, order, start, stop, first, slot_of, values, among)
-        ranks, steps, counts = examples.ranks, examples.steps, state.counts
-        reached = learn(bound, rows, ranks, order, steps, start, stop, counts, marks, losses)
+        reached = block.learn(bound, block.examples.steps, state.counts)
         self._check_diagonal(state.others, before)
         return reached
+
+    def _projected(self, rows: Rows) -> np.ndarray:
+        return np.ascontiguousarray(self._outputs(rows)[:, 0])
 
     def _summary(self) -> dict[str, Any]:
         return super()._summary() | {"support_vectors": int(self.support_.size)}

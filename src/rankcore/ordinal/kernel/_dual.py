@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,9 +70,9 @@ class DualLearner:
     _fitted_state: Any  # a method
     _overflow_hint = "X or the kernel's values are too large; scale X, or lower degree or gamma"
 
+    @abstractmethod
     def _output_lists(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slots, coefficients and sizes of the lists to predict with."""
-        raise NotImplementedError
 
     # ---------------------------------------------------------------- parameters
 

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, Seed
 from rankcore._core.concurrency import reads
-from rankcore._core.params import STEP_RULES
+from rankcore._core.params import STEP_RULES, check_declared
+from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
-from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.kernel.prank import mean_lists
 
@@ -144,21 +144,17 @@ best_iteration_, t_, history_, loss_curve_
     @reads
     def intercept_(self) -> np.ndarray:
         """Intercepts of the tasks, shape (n_classes - 1,)."""
-        return -self._thresholds(self._fitted_state())
+        return -self._cuts()
 
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         names = ["", "_sums"] if self.average else [""]
         arrays = {f"thresholds{name}": zeros(n_ranks - 1) for name in names}
         return arrays | self._other_arrays(n_ranks, zeros), n_ranks - 1
 
-    def _bind_rule(
-        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
-    ) -> Any:
+    def _bind(self, state: OnlineState, *pool: Any) -> Any:
         return KernelCuSumState(
             state.others,
-            kernel,
-            budget,
-            n_features,
+            *pool,
             self.C,
             self.delta,
             self.margin,
@@ -168,20 +164,20 @@ best_iteration_, t_, history_, loss_curve_
             state.others["scale"][0],
         )
 
-    def _thresholds(self, state: DualState) -> np.ndarray:
-        return state.mean("thresholds")
+    def _cuts(self) -> np.ndarray:
+        return np.asarray(self._fitted_state().mean("thresholds"))
 
     def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return mean_lists(state)
 
     def _tasks(self, rows: Rows) -> np.ndarray:
-        return self._outputs(rows) - self._thresholds(self._fitted_state())
+        return self._outputs(rows) - self._cuts()
 
     def _rule(self) -> dict[str, str | int]:
         return {"rule": "tasks", "decision": self.decision, "tie": self.tie_break}
 
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        self._check_declared("tie_break")
+        check_declared(self, "tie_break")
         scores = cumulated(self._tasks(rows))
         if self.tie_break == "low":
             return scores, scores.argmax(axis=1)

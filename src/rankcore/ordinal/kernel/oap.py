@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,20 +11,19 @@ from numpy.typing import ArrayLike
 from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator
-from rankcore._core.state import are_counts, averages
+from rankcore._core.state import OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
-from rankcore.ordinal._sampling import CONSTRAINTS, check_means, least_draws, sampling_settings
-from rankcore.ordinal._scale import check_known_scale, new_scale
+from rankcore.ordinal._projecting import Thresholds
+from rankcore.ordinal._sampling import BUILT_IN, CONSTRAINTS, check_means, least_draws
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import Compiled
+from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.kernel.prank import KernelThresholdClassifier
 from rankcore.ordinal.prank import check_lattice, scale_of
 
 __all__ = ["KernelOAPBPM"]
 
 
-class KernelOAPBPM(KernelThresholdClassifier):
+class KernelOAPBPM(Thresholds, KernelClassifier):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
     `OAPBPM` in the feature space of a kernel. The members share one pool of support
@@ -87,6 +86,7 @@ best_iteration_, t_, history_, loss_curve_
     """
 
     _constraints = CONSTRAINTS
+    _built_in: ClassVar = BUILT_IN
 
     def __init__(
         self,
@@ -159,9 +159,6 @@ best_iteration_, t_, history_, loss_curve_
     def _averages(self) -> bool:
         return bool(self.average_members)
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | sampling_settings(self)
-
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         shape = (self.n_estimators, n_ranks - 1)
         arrays = {
@@ -171,7 +168,7 @@ best_iteration_, t_, history_, loss_curve_
             "mean_thresholds": zeros(n_ranks - 1),
             "seen": zeros((self.n_estimators, 3), dtype=np.int64),
             "seed": as_generator(self.random_state).integers(2**63, size=1),
-            "scale": new_scale(self.threshold_scale),
+            **self._other_arrays(n_ranks, zeros),
         }
         if self.average_members:
             arrays["steps_sums"] = zeros(shape, dtype=np.int64)
@@ -182,25 +179,15 @@ best_iteration_, t_, history_, loss_curve_
         others, seen = state.others, state.others["seen"]
         if not are_counts(seen) or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
             raise ValueError("what its members have counted is impossible")
-        check_known_scale(state, state.settings["threshold_scale"])
         check_lattice(others, scale_of(state), seen[:, :1], seen[:, 2:])
         check_means(state, others["steps"].sum(axis=0))
 
-    def _bind_rule(
-        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
-    ) -> Any:
-        scale = scale_of(state)
-        return KernelOAPState(
-            state.others,
-            kernel,
-            budget,
-            n_features,
-            scale,
-            self.tie == "strict",
-            least_draws(state.settings)[0],
-        )
+    def _bind(self, state: OnlineState, *pool: Any) -> Any:
+        rule = scale_of(state), self.tie == "strict", least_draws(state.settings)[0]
+        return KernelOAPState(state.others, *pool, *rule)
 
-    def _thresholds(self, state: DualState) -> np.ndarray:
+    def _cuts(self) -> np.ndarray:
+        state = self._fitted_state()
         if not state.settings["average_members"]:
             return state.others["mean_thresholds"]
         return member_thresholds(state).mean(axis=0)

@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, Seed
-from rankcore._core.concurrency import reads
+from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
-from rankcore._ext.rows import Rows
-from rankcore.ordinal._decisions import cumulated
-from rankcore.ordinal._scale import check_known_scale, new_scale, scale_setting
+from rankcore.ordinal._projecting import Thresholds
+from rankcore.ordinal._scale import OF_THRESHOLDS
 from rankcore.ordinal.kernel._base import KernelClassifier
-from rankcore.ordinal.kernel._dual import Compiled
 from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.prank import check_lattice, ranks_of, scale_of
+from rankcore.ordinal.prank import check_lattice, scale_of
 
 __all__ = ["KernelPRank"]
 
 
-class KernelThresholdClassifier(KernelClassifier):
-    """One output in dual form, cut by ordered thresholds. Not public."""
-
-    tie: str
-    threshold_scale: float | str
-
-    @property
-    @reads
-    def thresholds_(self) -> np.ndarray:
-        """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
-        return self._thresholds(self._fitted_state()).copy()
-
-    def _thresholds(self, state: DualState) -> np.ndarray:
-        """Thresholds to predict with."""
-        raise NotImplementedError
-
-    def _projected(self, rows: Rows) -> np.ndarray:
-        return np.ascontiguousarray(self._outputs(rows)[:, 0])
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        return ranks_of(self._projected(rows), self._thresholds(self._fitted_state()))
-
-    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        scores, thresholds = self._projected(rows), self._thresholds(self._fitted_state())
-        return cumulated(scores[:, None] - thresholds), ranks_of(scores, thresholds)
-
-
-class KernelPRank(KernelThresholdClassifier):
+class KernelPRank(Thresholds, KernelClassifier):
     """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
     `PRank` in the feature space of a kernel. A row ranked wrongly becomes a support
@@ -152,6 +123,8 @@ default="oldest"
     array([1, 1, 2, 2])
     """
 
+    _built_in: ClassVar = OF_THRESHOLDS
+
     def __init__(
         self,
         kernel: KernelLike = "rbf",
@@ -200,17 +173,11 @@ default="oldest"
         self.verbose = verbose
         self.classes = classes
 
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {
-            "average": bool(self.average),
-            "threshold_scale": scale_setting(self.threshold_scale),
-        }
-
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         arrays = {
             "steps": zeros(n_ranks - 1, dtype=np.int64),
             "thresholds": zeros(n_ranks - 1),
-            "scale": new_scale(self.threshold_scale),
+            **self._other_arrays(n_ranks, zeros),
         }
         if self.average:
             arrays["steps_sums"] = zeros(n_ranks - 1, dtype=np.int64)
@@ -218,22 +185,13 @@ default="oldest"
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
-        check_known_scale(state, state.settings["threshold_scale"])
         check_lattice(state.others, scale_of(state), *state.counts[::2])
 
-    def _bind_rule(
-        self, state: DualState, kernel: Compiled, budget: Compiled, n_features: int
-    ) -> Any:
-        return KernelPRankState(
-            state.others,
-            kernel,
-            budget,
-            n_features,
-            scale_of(state),
-            self.tie == "strict",
-        )
+    def _bind(self, state: OnlineState, *pool: Any) -> Any:
+        return KernelPRankState(state.others, *pool, scale_of(state), self.tie == "strict")
 
-    def _thresholds(self, state: DualState) -> np.ndarray:
+    def _cuts(self) -> np.ndarray:
+        state = self._fitted_state()
         return scale_of(state) * state.mean("steps")
 
     def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -149,7 +149,7 @@ random_state, verbose
         model = RankSVM(**self._params(float(Cs[0])))
         model._check_params()
         given: dict[str, Any] = {"as_rows": model._as_rows, "sample_weight": sample_weight}
-        source: Any = ranking_source(X, y, qid, group, **given)
+        source: Any = ranking_source((X, y, qid, group), **given)
         X, rows = source.given, source.window.rows
         queries = group_rows(source.window.queries, rows.n_rows)
         numbers = query_numbers(queries)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core import params
-from rankcore._core.arguments import EvalSet, Gamma, KernelLike, Measures, RowsLike, Seed
-from rankcore._core.concurrency import learns
+from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
 from rankcore._core.kernels import KERNELS, resolve_gamma
 from rankcore._core.model_spec import ModelSpec
-from rankcore._core.monitor import Callback, Monitor
+from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
-from rankcore._core.sources import RowBlocks
 from rankcore._core.threads import n_threads
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
 from rankcore.ranking._base import ModelState, Ranker
+from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
-from rankcore.ranking._queries import ranking_source
+from rankcore.ranking._queries import Given, ranking_source
 from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._files import FIGURES, describe, restore
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
@@ -37,7 +36,7 @@ from rankcore.ranking.svm._training import NewtonLearner
 LOSSES = ("squared_hinge", "hinge")
 
 
-class RankSVM(Ranker):
+class RankSVM(LearnsPairs, Ranker):
     """Ranking SVM: the weights of least length that set all pairs of documents apart.
 
     It minimises ::
@@ -204,74 +203,10 @@ class RankSVM(Ranker):
 
     # ---------------------------------------------------------------- learning
 
-    @learns
-    def fit(
-        self,
-        X: RowsLike | RowBlocks,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | str | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        pairs: ArrayLike | None = None,
-        pairs_weight: ArrayLike | None = None,
-        eval_set: EvalSet | None = None,
-        eval_X: RowsLike | Sequence[RowsLike] | None = None,
-        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
-        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
-        eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
-        callbacks: Iterable[Callback] | None = None,
-    ) -> Self:
-        """Find the minimum.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite. CSR and C-ordered float32 or float64 are used in place. With
-            ``kernel="precomputed"`` the kernel matrix, shape (n_samples, n_samples).
-        y : array-like of numbers, shape (n_samples,)
-            Labels, larger for more relevant; any real numbers. Not needed with ``pairs``.
-        qid : array-like, shape (n_samples,), or str, optional
-            The query of each row, of any type and in any order; or the name of a column of a frame
-            X. A column named "qid" is taken by itself. None: all rows are of one query.
-        group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
-        sample_weight : array-like, optional
-            Of rows, shape (n_samples,): a pair weighs the product of its two. Or of queries, in
-            order of first appearance, shape (n_queries,).
-        pairs : array-like of int, shape (n_pairs, 2), optional
-            Row of the winner and row of the loser: learn from these instead of from labels.
-        pairs_weight : array-like, shape (n_pairs,), optional
-        eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, measured by ``eval_metric`` after each step.
-        eval_X, eval_y : array-like, or lists of them, optional
-            The same as two arguments, of which a pipeline can transform the first
-            (``transform_input=["eval_X"]``).
-        eval_qid, eval_group : array-like, or lists of them, optional
-            Their queries; required of one of them if there are queries to learn from.
-        callbacks : iterable of callables, optional
-            Called after each step with a `rankcore.callbacks.Iteration`; the fit ends
-            after one returns True.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            On bad input or parameters, if no query has two documents with different labels, or if
-            the kernel matrix takes more than ``memory_limit``. A failed or interrupted fit leaves
-            the estimator as it was.
-        """
-        self._check_params()
-        weights: dict[str, Any] = {
-            "sample_weight": sample_weight,
-            "pairs": pairs,
-            "pairs_weight": pairs_weight,
-        }
-        source: Any = ranking_source(X, y, qid, group, as_rows=self._as_rows, **weights)
-        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
+    def _fit(
+        self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
+    ) -> None:
+        source: Any = ranking_source(given, as_rows=self._as_rows, **weights)
         pairing, fitted, validation = self._begin(source, held_out)
         rows = source.window.rows
         with self._problem(rows, pairing) as problem, problem.limits():
@@ -283,7 +218,6 @@ class RankSVM(Ranker):
             fitted._take(problem, learner.solution())
         self._warn(learner.solution())
         self._replace_with(fitted)
-        return self
 
     def _begin(
         self, source: Any, held_out: tuple[Any, ...]

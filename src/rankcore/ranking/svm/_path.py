@@ -141,7 +141,7 @@ def ranksvm_path(
         "pairs": pairs,
         "pairs_weight": pairs_weight,
     }
-    source: Any = ranking_source(X, y, qid, group, as_rows=model._as_rows, **weights)
+    source: Any = ranking_source((X, y, qid, group), as_rows=model._as_rows, **weights)
     rows, held_out = source.window.rows, (eval_set, None, None, eval_qid, eval_group)
     pairing, shadow, sets = model._begin(source, held_out)
     held = sets[0] if sets else None

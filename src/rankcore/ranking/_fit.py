@@ -1,0 +1,102 @@
+"""The ``fit`` of rankers that learn from labels or from listed pairs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from rankcore._core.arguments import EvalSet, RowsLike
+from rankcore._core.concurrency import learns
+from rankcore._core.monitor import Callback
+from rankcore._core.sources import RowBlocks
+from rankcore.ranking._queries import Given
+
+Weights = dict[str, Any]  # sample_weight, pairs and pairs_weight
+HeldOut = tuple[Any, Any, Any, Any, Any]  # eval_set, eval_X, eval_y, eval_qid and eval_group
+Callbacks = Iterable[Callback]
+
+
+class LearnsPairs:
+    """A ranker that learns from labels or from pairs. Not public: subclasses say how."""
+
+    _check_params: Callable[[], None]
+
+    @abstractmethod
+    def _fit(
+        self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
+    ) -> None:
+        """Implement `fit`, with parameters that are checked."""
+
+    @learns
+    def fit(
+        self,
+        X: RowsLike | RowBlocks,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | str | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        pairs: ArrayLike | None = None,
+        pairs_weight: ArrayLike | None = None,
+        eval_set: EvalSet | None = None,
+        eval_X: RowsLike | Sequence[RowsLike] | None = None,
+        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
+        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
+        eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
+        callbacks: Iterable[Callback] | None = None,
+    ) -> Self:
+        """Learn from scratch; with ``warm_start``, of those that have it, go on.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            Finite; boosting takes NaN for missing values. CSR and C-ordered float32 or float64 are
+            used in place: do not write to them before the call returns, callbacks included. With
+            ``kernel="precomputed"`` of `RankSVM` the kernel matrix, shape (n_samples, n_samples).
+            Or rows on disk, from `rankcore.datasets.open_rows`, which have their own labels and
+            queries; `RankBoost` takes a row cache, `RankSVM` reads all of them.
+        y : array-like of numbers, shape (n_samples,)
+            Labels, larger for more relevant; any real numbers, but from 0 to 60 with a
+            ``pair_weight`` of NDCG. Not needed with ``pairs``.
+        qid : array-like, shape (n_samples,), or str, optional
+            The query of each row, of any type and in any order; or the name of a column of a frame
+            X. A column named "qid" is taken by itself. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries whose rows follow each other, instead of ``qid``.
+        sample_weight : array-like, optional
+            Of rows, shape (n_samples,): a pair weighs the product of its two. Or of queries, in
+            order of first appearance, shape (n_queries,). A weight lengthens the steps of
+            `PairwisePerceptron`.
+        pairs : array-like of int, shape (n_pairs, 2), optional
+            Row of the winner and row of the loser: learn from these instead of from labels.
+        pairs_weight : array-like, shape (n_pairs,), optional
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, measured by ``eval_metric`` after each pass, round or step.
+        eval_X, eval_y : array-like, or lists of them, optional
+            The same as two arguments, of which a pipeline can transform the first
+            (``transform_input=["eval_X"]``).
+        eval_qid, eval_group : array-like, or lists of them, optional
+            Their queries; required of one of them if there are queries to learn from.
+        callbacks : iterable of callables, optional
+            Called after each pass, round or step with a `rankcore.callbacks.Iteration`; the fit
+            ends after one returns True.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters, if no query has two documents with different labels, or if
+            a kernel matrix takes more than ``memory_limit``. A failed or interrupted fit leaves the
+            estimator as it was.
+        """
+        self._check_params()
+        weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
+        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
+        self._fit((X, y, qid, group), weights, held_out, callbacks)
+        return self
