@@ -30,8 +30,8 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 
 import rankcore.dask as rd
-from rankcore.dask import _actors, _rounds
-from rankcore.dask._actors import BELOW, WorkerLost, tree_of
+from rankcore.dask import _actors, _engine, _rounds
+from rankcore.dask._actors import BELOW, Question, WorkerLost, tree_of
 
 STUMP = ["feature", "threshold", "missing"]
 
@@ -232,6 +232,16 @@ def test_workers_that_cannot_reach_each_other(client, queries, monkeypatch):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
 
 
+def test_a_question_is_one_frame_however_many_moves():
+    from distributed.protocol import serialize
+
+    moves = [Move(1, k, 0, 0.5) for k in range(100)]
+    for question in (Question("look", 0, [], ()), Question("look", 0, moves, ((3,), True))):
+        header, frames = serialize(_engine.to_serialize(question))
+        assert len(frames) == 1
+        assert "sub-headers" not in header
+
+
 def test_actors_that_do_not_have_their_shards(client, queries, monkeypatch):
     """The root is not there, another actor is not, or it is new and lacks moves."""
     bX, by, bq = blocks(2, *queries)
@@ -256,8 +266,8 @@ def test_actors_that_do_not_have_their_shards(client, queries, monkeypatch):
     with pytest.raises(RuntimeError, match="has lost its shards"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
 
-    async def late(self, method, start, *args):
-        return await ask(self, method, start + (not self._below), *args)
+    async def late(self, question):
+        return await ask(self, question._replace(start=question.start + (not self._below)))
 
     monkeypatch.setattr(_actors.ShardActor, "answer", late)
     with pytest.raises(RuntimeError, match="does not have the first 1 moves"):

@@ -193,16 +193,15 @@ def _checked_csr(
         raise ValueError(
             f"{name}.indptr has {indptr.size} entries; {n_rows} rows need {n_rows + 1}"
         )
-    if indices.dtype != np.int32 and indices.size:
-        # Narrowing would fold a far index onto a valid one: look before it does.
-        outside = (indices < 0) | (indices >= n_features)
-        if outside.any():
-            where = int(outside.argmax())
-            row = int(np.searchsorted(indptr, where, side="right")) - 1
-            raise ValueError(
-                f"{name} has column index {indices[where]} in row {row}; accepted are 0 to "
-                f"{n_features - 1}"
-            )
+    # Narrowing would fold a far index onto a valid one: look before it does.
+    narrow = indices.dtype == np.int32 or not indices.size
+    if not narrow and (indices.min() < 0 or indices.max() >= n_features):
+        where = int(((indices < 0) | (indices >= n_features)).argmax())
+        row = int(np.searchsorted(indptr, where, side="right")) - 1
+        raise ValueError(
+            f"{name} has column index {indices[where]} in row {row}; accepted are 0 to "
+            f"{n_features - 1}"
+        )
     data = np.require(_as_float(data, name), requirements=["C", "A"])
     indices = np.require(indices, np.int32, ["C", "A"])
     indptr = np.require(indptr, np.int64, ["C", "A"])

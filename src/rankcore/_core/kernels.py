@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from rankcore._core.numbers import variance
 from rankcore._ext.rows import Rows
@@ -36,6 +37,26 @@ def as_matrix(rows: Rows) -> Any:
     if rows.columns is None:
         return rows.arrays[0]
     return sp.csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features))
+
+
+def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:
+    """Some of the checked rows, an array or CSR; of a slice nothing is copied.
+
+    SciPy would look at all rows, and copy all indices where there are 2**31 values or more.
+    """
+    if rows.columns is None:
+        return rows.arrays[0][which]
+    data, columns, starts = rows.arrays
+    n_features = rows.n_features
+    if isinstance(which, slice):
+        ends = starts[which.start : which.stop + 1]
+        where: Any = slice(ends[0], ends[-1])
+        ends = ends - ends[0]
+    else:
+        lengths = starts[which + 1] - starts[which]
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        where = np.repeat(starts[which] - ends[:-1], lengths) + np.arange(ends[-1])
+    return sp.csr_array((data[where], columns[where], ends), shape=(ends.size - 1, n_features))
 
 
 def call_kernel(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> np.ndarray:

@@ -34,6 +34,18 @@ class Node(NamedTuple):
     below: tuple[Node, ...]
 
 
+class Question(NamedTuple):
+    """A method of `StumpShard`, all moves from number ``start`` on, and its other arguments.
+
+    Dask pickles it whole: of lists it makes a header and a frame for each item.
+    """
+
+    method: str
+    start: int
+    moves: Sequence[Move]
+    args: tuple[Any, ...]
+
+
 def tree_of(actors: Sequence[tuple[str, str]], at: int = 0) -> Node:
     """Addresses and keys as a tree, of which the first is the root."""
     below = range(BELOW * at + 1, min(len(actors), BELOW * at + BELOW + 1))
@@ -60,19 +72,15 @@ class ShardActor:
 
     # A coroutine: Dask has one thread for all other methods of a worker's actors, where fits that
     # run at once would wait for each other for ever.
-    async def answer(
-        self, method: str, start: int, moves: Sequence[Move], args: tuple[Any, ...]
-    ) -> Sums:
-        """The sums of a method of `StumpShard`, of these shards and of all below.
-
-        ``moves`` are all from number ``start`` on; ``args`` are other arguments of the method.
-        """
+    async def answer(self, question: Question) -> Sums:
+        """The sums of these shards and of all below."""
+        method, start, moves, args = question
         async with self._lock:  # shards overwrite their sums
             if start > len(self._moves):
                 raise WorkerLost(f"{self._worker.address} does not have the first {start} moves")
             self._moves[start:] = moves
             run = asyncio.get_running_loop().run_in_executor
-            there = [_ask(self._worker, one, method, start, moves, args) for one in self._below]
+            there = [_ask(self._worker, one, question) for one in self._below]
             here = [
                 run(self._pool, getattr(shard, method), self._moves, *args)
                 for shard in self._shards
@@ -80,13 +88,13 @@ class ShardActor:
             return added(await asyncio.gather(*there, *here))
 
 
-async def _ask(worker: Any, node: Node, *args: Any) -> Sums:
+async def _ask(worker: Any, node: Node, question: Question) -> Sums:
     """The answer of an actor on another worker."""
     try:
         comm = await asyncio.wait_for(worker.rpc.connect(node.address), CONNECTED)
         worker.rpc.reuse(node.address, comm)
         found = await worker.rpc(node.address).actor_execute(
-            actor=node.key, function="answer", args=[_engine.to_serialize(one) for one in args]
+            actor=node.key, function="answer", args=[_engine.to_serialize(question)]
         )
     except OSError as error:
         raise WorkerLost(f"{node.address} does not answer: {error!r}") from error
@@ -124,6 +132,6 @@ class Shards:
         if self._actor is None:
             raise WorkerLost(f"{self._worker.address} has lost its shards")
         start, self._n_sent = self._n_sent, len(moves)
-        answer = self._actor.answer(method, start, list(moves[start:]), args)
+        answer = self._actor.answer(Question(method, start, list(moves[start:]), args))
         loop = self._worker.loop.asyncio_loop
         return asyncio.run_coroutine_threadsafe(answer, loop).result()

@@ -18,8 +18,15 @@ from rankcore._core.monitor import Callback
 from rankcore._core.params import check_flag, check_option
 from rankcore.dask._engine import Client, count_of, delayed, engine_of, release
 from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
+from rankcore.dask._regrouping import shards_on
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, check_kinds, look, pieces_of, shards_of, without_columns
+from rankcore.dask._shards import (
+    Finding,
+    check_kinds,
+    look,
+    pieces_of,
+    without_columns,
+)
 from rankcore.dask._watching import Watching
 
 # Of a model that is not fitted, the run, what is known of each shard, and a table of the columns:
@@ -63,7 +70,7 @@ class Distributed:
         model, token = self._local(**params), token_hex(4)
         model._check_params()
         pieces = pieces_of(columns, n_shards, files)
-        wanted = shards_of(pieces, n_shards, token, regroup)
+        wanted = shards_on(engine, pieces, n_shards, token, regroup)
         run = Run(engine, type(self).__name__.lower(), token)
         held: list[Any] = []
         try:

@@ -12,8 +12,9 @@ import numpy as np
 from rankcore._core.arguments import DaskColumn
 from rankcore._core.queries import group_rows
 from rankcore.dask._engine import Client, count_of, engine_of, release
+from rankcore.dask._regrouping import shards_on
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries, naming, pieces_of, shards_of
+from rankcore.dask._shards import Finding, Shard, check_queries, naming, pieces_of
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.evaluation import Evaluation
 from rankcore.metrics.evaluation import evaluate as evaluate_here
@@ -68,7 +69,7 @@ def evaluate(
     run = Run(engine, "evaluate", token_hex(4))
     held: list[Any] = []
     try:
-        held = engine.compute(shards_of(pieces, n_shards, run.token, regroup))
+        held = engine.compute(shards_on(engine, pieces, n_shards, run.token, regroup))
         tasks = [
             run.submit(_part, one, number, names, convention, what=str(number))
             for number, one in enumerate(held)

@@ -168,24 +168,25 @@ def _blocks(collection: Any, name: str, chunks: Any) -> list[Any]:
     return np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
 
 
-def shards_of(pieces: Sequence[Piece], n_shards: int, token: str, by_query: bool) -> list[Any]:
-    """Neighbouring pieces joined to shards; ``by_query`` brings the rows of queries together."""
-    if by_query:
-        split = delayed(_split_by_query, nout=n_shards)
-        scattered = [split(piece, n_shards, number) for number, piece in enumerate(pieces)]
-        groups = [[parts[i] for parts in scattered] for i in range(n_shards)]
-    else:
-        n_shards = min(n_shards, len(pieces))
-        edges = [len(pieces) * i // n_shards for i in range(n_shards + 1)]
-        groups = [list(pieces[a:b]) for a, b in pairwise(edges)]
+def shards_of(pieces: Sequence[Piece], n_shards: int, token: str) -> list[Any]:
+    """Neighbouring pieces joined to shards."""
     given = isinstance(pieces[0], tuple)
     return [
-        delayed(_joined)(group, number, given, dask_key_name=f"rankcore-shard-{number}-{token}")
-        for number, group in enumerate(groups)
+        delayed(joined_shard)(list(pieces[a:b]), number, given, dask_key_name=key_of(number, token))
+        for number, (a, b) in enumerate(parts_of(len(pieces), min(n_shards, len(pieces))))
     ]
 
 
-def _as_shard(piece: Any) -> Shard | None:
+def key_of(number: int, token: str) -> str:
+    return f"rankcore-shard-{number}-{token}"
+
+
+def parts_of(n: int, n_parts: int) -> list[tuple[int, int]]:
+    """Ends of about equal parts of n things."""
+    return list(pairwise(n * i // n_parts for i in range(n_parts + 1)))
+
+
+def as_shard(piece: Any) -> Shard | None:
     if piece is None or isinstance(piece, Shard):
         return piece
     X, y, qid, weights = piece
@@ -205,13 +206,13 @@ def _as_shard(piece: Any) -> Shard | None:
     return Shard(X, y, qid, weights, order) if y.size else None
 
 
-def _joined(pieces: Sequence[Any], number: int, given: bool) -> Shard | None:
+def joined_shard(pieces: Sequence[Any], number: int, given: bool) -> Shard | None:
     """One shard of several pieces, in their order; an error names it.
 
     ``given`` says whether pieces are blocks that were given, and not parts of files.
     """
     with naming(f"shard {number}"):
-        parts = [_as_shard(piece) for piece in pieces]
+        parts = [as_shard(piece) for piece in pieces]
         if given:
             check_kinds([part.qid for part in parts if part is not None])
         return join(parts)
@@ -276,30 +277,6 @@ def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
             "labels are numbers in some blocks and words in others; expected one kind in all"
         )
     return np.concatenate(labels)
-
-
-def _split_by_query(piece: Any, n_shards: int, number: int) -> list[Shard | None]:
-    """The rows of a piece by shard, each query where its id says; an error names the piece."""
-    with naming(f"block {number}"):
-        shard = _as_shard(piece)
-    if shard is None:
-        return [None] * n_shards
-    if shard.qid is None:
-        raise ValueError("regroup=True requires query ids; found none")
-    ids, queries = np.unique(shard.qid, return_inverse=True)
-    # Not Python's hash of strings, which differs from process to process.
-    from zlib import crc32
-
-    places = np.array([crc32(str(one).encode()) % n_shards for one in ids.tolist()])[queries]
-    found: list[Shard | None] = []
-    for place in range(n_shards):
-        rows = np.flatnonzero(places == place)
-        X = shard.X.iloc[rows] if hasattr(shard.X, "iloc") else shard.X[rows]
-        weights = None if shard.weights is None else shard.weights[rows]
-        found.append(
-            Shard(X, shard.y[rows], shard.qid[rows], weights, shard.order) if rows.size else None
-        )
-    return found
 
 
 def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding | None:

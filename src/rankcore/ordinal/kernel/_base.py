@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.kernels import as_matrix, call_kernel, columns_of
+from rankcore._core.kernels import call_kernel, columns_of, some_rows
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import power_of_two
 from rankcore._core.scoring import Scoring, no_scoring
@@ -213,7 +213,7 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
         if self.kernel == "linear":
             return super()._mean_square(state, rows)
         n = min(rows.n_rows, SCALED_ROWS)
-        block = as_matrix(rows)[slice(0, n)]
+        block = some_rows(rows, slice(0, n))
         if self.kernel == "precomputed":
             own = np.diagonal(columns_of(block, state.visit[0] + np.arange(n)))
         elif self.kernel == "poly":

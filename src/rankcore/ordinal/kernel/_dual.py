@@ -12,10 +12,10 @@ from rankcore._core.concurrency import reads
 from rankcore._core.kernels import (
     COMPILED,
     KERNELS,
-    as_matrix,
     call_kernel,
     columns_of,
     resolve_gamma,
+    some_rows,
 )
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import as_generator
@@ -129,7 +129,7 @@ class DualLearner:
         """Kernel values of a block with the support vectors and with itself, if not compiled."""
         if isinstance(self.kernel, str) and self.kernel in COMPILED:
             return None, None
-        block, n = as_matrix(rows)[which], int(state.others["book"][_pool.N_SUPPORT])
+        block, n = some_rows(rows, which), int(state.others["book"][_pool.N_SUPPORT])
         if self.kernel == "precomputed":
             support = state.others["support"][:n]
             return columns_of(block, support), columns_of(block, first + which)
@@ -206,7 +206,7 @@ class DualLearner:
                     out[start:stop],
                 )
                 return
-            block = as_matrix(rows)[slice(start, stop)]
+            block = some_rows(rows, slice(start, stop))
             if vectors is None:
                 values = columns_of(block, support)
             else:

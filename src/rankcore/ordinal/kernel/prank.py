@@ -35,7 +35,7 @@ class KernelPRank(Thresholds, KernelClassifier):
         column of its number in the stream.
     gamma : "scale", "auto" or float, default="scale"
         Of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, where X is what the first
-        call brings; "auto" is ``1 / n_features``.
+        call brings, rows of weight 0 included; "auto" is ``1 / n_features``.
     degree : int, default=2
         Of "poly": ``(gamma * x.z + coef0) ** degree``.
     coef0 : float, default=1.0

@@ -108,14 +108,14 @@ class KernelModel:
 
     def score(self, rows: Rows) -> Floats:
         """Scores of rows. O(n_rows * n_support) values of the kernel."""
-        matrix = as_matrix(rows)
         if self.vectors is None:
-            return np.asarray(matrix[:, self.support] @ self.coefficients, dtype=np.float64)
+            given = as_matrix(rows)[:, self.support]
+            return np.asarray(given @ self.coefficients, dtype=np.float64)
         scores = np.zeros(rows.n_rows)
         if not callable(self.kernel.kind):
             self._score_compiled(rows, scores)
         elif self.support.size:
-            for first, last, values in self.kernel.blocks(matrix, self.vectors):
+            for first, last, values in self.kernel.blocks(as_matrix(rows), self.vectors):
                 scores[first:last] = values @ self.coefficients
         return scores
 

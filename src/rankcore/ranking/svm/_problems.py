@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from rankcore._core.kernels import as_matrix
+from rankcore._core.kernels import some_rows
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
@@ -90,7 +90,7 @@ class Problem:
         by_row = np.argsort(self._pairing.docs)
         found = by_row[w[0][by_row] != 0.0]
         support = self._pairing.docs[found]
-        kept = None if self._kernel.kind == "precomputed" else as_matrix(self._rows)[support]
+        kept = None if self._kernel.kind == "precomputed" else some_rows(self._rows, support)
         return KernelModel(self._kernel, support, w[0][found], kept)
 
     def steps(
@@ -121,7 +121,7 @@ def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: i
             f"memory_limit={limit:,}: raise it, or map the features to a space where the model is "
             "linear, with make_pipeline(sklearn.kernel_approximation.Nystroem(), RankSVM())"
         )
-    values, matrix = as_matrix(rows), np.empty((n, n))
+    matrix = np.empty((n, n))
     if kernel.kind == "precomputed":
         if rows.n_rows != rows.n_features:
             raise ValueError(
@@ -129,14 +129,14 @@ def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: i
                 f"{rows.n_features} columns"
             )
         for part in _parts(n):
-            chosen = values[docs[part]][:, docs]
+            chosen = some_rows(rows, docs[part])[:, docs]
             matrix[part] = chosen.toarray() if hasattr(chosen, "toarray") else chosen
         near = 1e-6 * max(matrix.max(), -matrix.min())
         for part in _parts(n):
             if not np.allclose(matrix[part], matrix[:, part].T, rtol=1e-6, atol=near):
                 raise ValueError("a precomputed kernel matrix must be symmetric")
     else:
-        values = values[docs]
+        values = some_rows(rows, docs)
         for first, last, block in kernel.blocks(values, values):
             matrix[first:last] = block
     if (np.diagonal(matrix) < 0.0).any():

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
-from rankcore._core.kernels import as_matrix
+from rankcore._core.kernels import some_rows
 from rankcore._core.numbers import exact_sum
 from rankcore._ext.exact_sums import feature_sums
 from rankcore.ranking._pairs import Pairing
@@ -129,11 +129,11 @@ class PairShard:
 
     def facts(self) -> Facts:
         """Compute the facts for the first evaluation."""
-        values, docs = as_matrix(self._rows), self._pairing.docs
+        docs = self._pairing.docs
         largest = np.zeros(self._rows.n_features)
         # Of the rows that are compared alone: in which shard the others are is to have no part.
         for start in range(0, docs.size, ROWS):
-            some = values[docs[start : start + ROWS]]
+            some = some_rows(self._rows, docs[start : start + ROWS])
             greatest, least = some.max(axis=0), some.min(axis=0)
             if hasattr(greatest, "toarray"):
                 greatest, least = greatest.toarray(), least.toarray()
@@ -177,7 +177,7 @@ class PairShard:
         kept = np.zeros(self._pairing.n_pairs.size, dtype=bool)
         kept[queries] = True
         part = self._pairing.part(kept)
-        return as_matrix(self._rows)[part.docs], part
+        return some_rows(self._rows, part.docs), part
 
     def _evaluate(self, weights: Floats, terms: Terms) -> Evaluation:
         if self._at is not None:

@@ -1,0 +1,142 @@
+"""CSR with int64 indices and offsets, as matrices of 2**31 values and more have them."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics.pairwise import linear_kernel
+
+import rankcore as rc
+from kernel_structured_problems import COSTS, Multiclass
+from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import some_rows
+from rankcore.structured import CuSumTask, KernelStructuredPerceptron, StructuredPerceptron
+
+RNG = np.random.default_rng(7)
+N, D = 240, 9
+DENSE = np.round(4 * RNG.normal(size=(N, D))) / 4 * (RNG.random((N, D)) < 0.6)
+Y = 1 + np.digitize(DENSE @ RNG.normal(size=D) + RNG.normal(size=N), [-1, 1])
+QID = np.arange(N) // 8
+ORDER = {"max_iter": 2, "random_state": 0}
+
+
+def forms():
+    """One matrix with indices of 32 and of 64 bits."""
+    narrow, wide = sp.csr_array(DENSE), sp.csr_array(DENSE)
+    # SciPy's constructors narrow indices that fit.
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    assert wide.indices.dtype == wide.indptr.dtype == np.int64
+    assert narrow.indices.dtype == narrow.indptr.dtype == np.int32
+    return narrow, wide
+
+
+LEARNERS = [
+    rc.PRank(**ORDER),
+    rc.VotedPRank(**ORDER),
+    rc.CuSumRank(**ORDER),
+    rc.WidrowHoff(**ORDER),
+    rc.MulticlassPerceptron(**ORDER),
+    rc.OAPBPM(5, random_state=0),
+    rc.OAPBagging(5, random_state=0),
+    rc.OAPVoting(5, random_state=0),
+    rc.KernelPRank(**ORDER),
+    rc.KernelPRank(kernel=linear_kernel, **ORDER),
+    rc.KernelCuSumRank(kernel="poly", budget=20, **ORDER),
+    rc.KernelOAPBPM(3, random_state=0),
+    rc.CalibratedOrdinal(rc.PRank(**ORDER)),
+    StructuredPerceptron(CuSumTask(3)),
+    rc.PairwisePerceptron(random_state=0),
+    rc.RankBoost(4),
+    rc.RankBoost(3, max_leaf_nodes=4),
+    rc.BipartiteRankBoost(4, rel=2),
+    rc.RankSVM(random_state=0),
+    rc.RankSVM(kernel="rbf", random_state=0),
+    rc.RankSVM(kernel=linear_kernel, random_state=0),
+    rc.RankSVMCV([0.1, 1.0], cv=2, random_state=0),
+]
+RANKERS = rc.PairwisePerceptron, rc.RankBoost, rc.BipartiteRankBoost, rc.RankSVM, rc.RankSVMCV
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_models_and_scores_are_those_of_narrow_indices(learner):
+    known = {"qid": QID} if isinstance(learner, RANKERS) else {}
+    found = []
+    for X in forms():
+        model = clone(learner).fit(X, Y, **known)
+        score = getattr(model, "decision_function", model.predict)
+        found.append((model.predict(X), score(X), score(DENSE[:7])))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_parts_of_structured_inputs():
+    found = []
+    for X in forms():
+        inputs = [part(X, i) for i in range(60)]
+        model = KernelStructuredPerceptron(Multiclass(COSTS), max_iter=2, random_state=0)
+        model.fit(inputs, (Y[:60] - 1).tolist())
+        found.append((model.predict(inputs), model.dual_coef_))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def part(X, i):
+    """A row as a matrix, with indices of the same type."""
+    found = X[[i]]
+    found.indices = found.indices.astype(X.indices.dtype)
+    found.indptr = found.indptr.astype(X.indptr.dtype)
+    return found
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_rows_of_weight_0_count_for_automatic_scales_alone(kernel):
+    weights = (np.arange(N) % 3 == 0).astype(float)
+    kept = weights > 0
+    params = {"kernel": kernel, "budget": 20, **ORDER}
+    model = rc.KernelCuSumRank(intercept_scaling=2.0, **params)
+    model.fit(DENSE, Y, sample_weight=weights)
+    assert model.gamma_ == pytest.approx(1 / (D * DENSE.var()), rel=1e-12)
+    given = rc.KernelCuSumRank(intercept_scaling=2.0, gamma=model.gamma_, **params)
+    given.fit(DENSE[kept], Y[kept], sample_weight=np.ones(kept.sum()))
+    np.testing.assert_array_equal(model.decision_function(DENSE), given.decision_function(DENSE))
+
+
+WHICH = [slice(0, 0), slice(0, 5), slice(3, 7), slice(2, N), np.array([4, 4, 0, N - 1]), QID[:0]]
+
+
+@pytest.mark.parametrize("which", WHICH, ids=str)
+def test_some_rows_are_those_of_scipy(which):
+    X = sp.csr_array(DENSE)
+    X.data[X.indptr[3] : X.indptr[4]] = 0  # stored zeros stay
+    for given in (X, DENSE):
+        found = some_rows(as_rows(given), which)
+        assert found.shape == given[which].shape
+        assert not (found != given[which]).sum()
+    assert some_rows(as_rows(X), which).nnz == X[which].nnz
+
+
+def test_some_rows_take_no_memory_for_the_others():
+    rows = as_rows(sp.csr_array((10**6, 3)))
+    for which in (slice(10, 20), np.arange(10, 20)):
+        tracemalloc.start()
+        try:
+            some_rows(rows, which)
+            assert tracemalloc.get_traced_memory()[1] < 10_000
+        finally:
+            tracemalloc.stop()
+
+
+def test_wide_indices_take_the_memory_of_narrow_ones():
+    n = 10**6
+    X = sp.csr_array((1000, 1000))
+    X.data, X.indices = np.ones(n), np.tile(np.arange(1000), 1000)
+    X.indptr = np.arange(0, n + 1, 1000)
+    assert X.indices.dtype == np.int64
+    tracemalloc.start()
+    try:
+        as_rows(X)
+        assert tracemalloc.get_traced_memory()[1] < 4.5 * n
+    finally:
+        tracemalloc.stop()
