@@ -85,7 +85,7 @@ def test_one_shard_visits_blocks_of_large_rows_as_memory_does(client, rows, monk
     assert saved(model.to_local(), tmp_path) == expected
 
 
-@pytest.mark.parametrize("params", [{}, {"variant": "last"}, {"shuffle": False}])
+@pytest.mark.parametrize("params", [{}, {"variant": "last"}, {"shuffle": False}, {"balance": None}])
 def test_one_shard_is_the_pairwise_model_of_memory(params, client, queries, tmp_path):
     X, y, qid = queries
     expected = rc.PairwisePerceptron(max_iter=3, random_state=5, **params).fit(X, y, qid=qid)

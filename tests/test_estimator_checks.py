@@ -287,6 +287,8 @@ def test_continuous_target_is_refused_but_half_stars_are_not():
         rc.PRank.published().fit(X, rng.normal(size=200))
     stars = rng.integers(1, 11, size=200) / 2
     assert rc.PRank.published().fit(X, stars).classes_.tolist() == (np.arange(1, 11) / 2).tolist()
+    many = np.arange(200.0)  # whole numbers of type float
+    assert rc.PRank.published().fit(X, many).classes_.tolist() == many.tolist()
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,19 @@ def test_weights_that_are_none(w, message):
 # ---------------------------------------------------------------- kernels
 
 
+def test_rows_are_counted_between_splitters():
+    n, rng = auc_kernels.N_SPLITTERS, np.random.default_rng(0)
+    values, starts = np.full(2 * n, np.inf), np.zeros(auc_kernels.N_CELLS, np.uint16)
+    values[:10] = np.arange(10.0)
+    where = (values, starts, 0.0, auc_kernels.N_CELLS / 9)
+    scores = np.append(rng.uniform(-3, 12, 1000), rng.integers(-3, 12, 50))
+    counts = np.zeros(n + 1, np.int64)
+    assert auc_kernels.count_buckets(scores, *where, auc_kernels.place_splitters(*where), counts)
+    between = scores[~np.isin(scores, values)]
+    expected = np.bincount(np.searchsorted(values[:10], between), minlength=n + 1)
+    np.testing.assert_array_equal(counts, expected)
+
+
 def test_kernels_check_what_they_are_handed():
     x, bounds = np.arange(4.0), np.array([0, 2, 4])
     kinds = {

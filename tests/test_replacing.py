@@ -3,6 +3,7 @@
 import os
 import stat
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -294,6 +295,23 @@ def test_a_fork_does_not_remove_the_folder_of_its_parent(tmp_path):
     assert room.path.is_dir()
     room.close()
     assert hidden(tmp_path) == []
+
+
+def test_a_workshop_is_closed_whole(tmp_path):
+    """Links in it go, what they lead to stays, and no file is left open."""
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "kept").write_text("x")
+    room = Workshop(tmp_path / "target")
+    (room.path / "link").symlink_to(tmp_path / "others")
+    (room.path / "folder").mkdir()
+    (room.path / "folder" / "file").write_text("x")
+    lock = os.stat(next(room.path.glob("*lock*")))
+    room.close()
+    assert os.listdir(tmp_path) == ["others"]
+    assert (tmp_path / "others" / "kept").read_text() == "x"
+    for descriptor in range(3, 256):
+        with suppress(OSError):
+            assert not os.path.samestat(os.fstat(descriptor), lock)
 
 
 def test_only_workshops_are_removed(tmp_path):

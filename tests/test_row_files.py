@@ -228,6 +228,15 @@ def test_a_survey_in_parts_is_that_of_all_rows(scale, dtype):
     assert survey.n_values == X.nnz
 
 
+def test_blocks_without_values_are_surveyed(small, tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_text("1\n2\n" * 500)
+    facts = open_rows(path, n_features=3).facts()
+    assert (facts.n_rows, facts.n_values, facts.n_features) == (1000, 0, 3)
+    assert facts.magnitudes.tolist() == [0, 0, 0]
+    assert (facts.labels.tolist(), facts.counts.tolist()) == ([1, 2], [500, 500])
+
+
 @pytest.mark.parametrize("value", [5e-324, 1e-320, 1e308, np.inf])
 def test_a_survey_of_extreme_values(value):
     surveyor = Surveyor(3)
@@ -263,6 +272,16 @@ def test_a_cache_is_used_again_until_files_change(queries, tmp_path):
     queries.write_text(queries.read_text() + "1 qid:999 1:1\n")
     with pytest.raises(ValueError, match="row cache of other files"):
         open_rows(queries, cache=cache)
+
+
+def test_a_file_after_a_stream_may_not_change(queries, tmp_path):
+    def opened():
+        return open_rows([io.BytesIO(b"1 qid:900 1:1\n"), queries], cache=tmp_path / "rows")
+
+    assert opened().facts().n_rows == opened().facts().n_rows
+    queries.write_text(queries.read_text() + "1 qid:999 1:1\n")
+    with pytest.raises(ValueError, match="row cache of other files"):
+        opened()
 
 
 def test_arrays_of_a_cache_are_plain(queries, tmp_path):

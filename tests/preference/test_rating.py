@@ -1,12 +1,14 @@
 """Ratings: the fit against plain Newton, the pairs that are asked, and what is known at the end."""
 
+import math
 import tracemalloc
+from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, norm
 
-from rankcore.preference import Indexed, PreferenceRanker, Ratings, from_scores, rate
+from rankcore.preference import Indexed, Judges, PreferenceRanker, Ratings, from_scores, rate
 from rankcore.preference.plackett_luce import Choices, fit_choices
 from reference.plackett_luce import plain_maximum
 from strategies import NIGHTLY
@@ -119,6 +121,40 @@ def test_a_judge_that_repeats_itself_is_found_out():
     once = PreferenceRanker(fresh(places, 0.2, 0), method="rating", repeats=1, random_state=0)
     once.rank(np.arange(60))
     assert len(once.pairs_) == once.n_calls_ <= 60 * 59 // 2
+
+
+def test_several_judges_that_repeat_themselves_are_found_out():
+    # Whoever errs, errs again; that another judge answers otherwise is no change of mind.
+    def errs(number):
+        return lambda u, v: (u < v) ^ ((5 * min(u, v) + 3 * max(u, v)) % 7 == number)
+
+    judges = Judges([errs(number) for number in range(2)])
+    ranker = PreferenceRanker(judges, method="rating", max_calls=200, random_state=0)
+    ranker.rank(list(range(12)))
+    assert ranker.complete_
+    assert ranker.n_calls_ < 200
+
+
+@pytest.mark.parametrize("n_calls", [12, 40, 90])
+def test_the_next_pair_is_the_most_informative(n_calls):
+    """Of 190 pairs, more than are sorted whole."""
+    places, asked, known = np.random.default_rng(0).permutation(20), [], []
+
+    def judge(u, v):
+        asked.append((u, v))
+        return places[u] < places[v]
+
+    for n in (n_calls, n_calls + 1):
+        ranker = PreferenceRanker(judge, method="rating", batch=1, max_calls=n, random_state=0)
+        ranker.rank(list(range(20)))
+        known.append(ranker.ratings_)
+    assert asked[:n_calls] == asked[n_calls:-1]
+    scores, C = known[0].scores, known[0].covariance
+    worths = {}
+    for u, v in combinations(range(20), 2):
+        spread = math.sqrt(C[u, u] + C[v, v] - 2 * C[u, v])
+        worths[u, v] = spread * norm.sf(abs(scores[u] - scores[v]) / spread)
+    assert worths[tuple(sorted(asked[-1]))] == pytest.approx(max(worths.values()), rel=1e-4)
 
 
 def test_distant_pairs_are_asked_when_all_neighbours_have_met(monkeypatch):
