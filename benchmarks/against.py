@@ -2,8 +2,8 @@
 
     python -m benchmarks.against ../other/src           # every path; with names, these
 
-Each checkout answers from a process of its own. The figures are the least processor time of 12 runs,
-which other programs cannot add to. The other checkout's kernels must be built in place.
+Each checkout answers from a process of its own. The figures are the least processor time of 12
+runs, which other programs cannot add to. The other checkout's kernels must be built in place.
 """
 
 import argparse
