@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,15 @@ class OnlineState(LearnerState):
         del self.curve[n_curve:]
         self.averaged_at = None
 
+    def own(self) -> None:
+        """Copy arrays that are read-only."""
+        for arrays in (self.by_feature, self.others):
+            for name, array in arrays.items():
+                if not array.flags.writeable:
+                    arrays[name] = array.copy(order="K")
+        if not self.counts.flags.writeable:
+            self.counts = self.counts.copy()
+
     def make_room(self) -> bool:
         """Enlarge the arrays if a lack of room is what stopped the kernel."""
         return False
@@ -219,8 +229,12 @@ class OnlineState(LearnerState):
         """Whether the parameters are numbers, if only those of ``columns`` may have changed."""
         columns = self._few(columns)
         for name in [*self.by_feature, *self.others]:
-            changed = self._changes(name, columns)
-            if changed is not None and not np.isfinite(self.array(name)[changed]).all():
+            changed, array = self._changes(name, columns), self.array(name)
+            if changed is None or array.dtype.kind != "f":
+                continue
+            values = array[changed]
+            # A sum is infinite or NaN if a value is, and of few values the sooner found.
+            if not isfinite(np.add.reduce(values, axis=None)) and not np.isfinite(values).all():
                 return False
         return True
 
