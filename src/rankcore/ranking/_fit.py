@@ -48,16 +48,16 @@ class LearnsPairs:
         eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
-        """Learn from scratch; with ``warm_start``, of those that have it, go on.
+        """Learn from scratch; `RankBoost` with ``warm_start`` goes on.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite; boosting takes NaN for missing values. CSR and C-ordered float32 or float64 are
+            Finite; `RankBoost` takes NaN for missing values. CSR and C-ordered float32 or float64 are
             used in place: do not write to them before the call returns, callbacks included. With
             ``kernel="precomputed"`` of `RankSVM` the kernel matrix, shape (n_samples, n_samples).
             Or rows on disk, from `rankcore.datasets.open_rows`, which have their own labels and
-            queries; `RankBoost` takes a row cache, `RankSVM` reads all of them.
+            queries: `RankBoost` takes a row cache, `RankSVM` reads all rows into memory.
         y : array-like of numbers, shape (n_samples,)
             Labels, larger for more relevant; any real numbers, but from 0 to 60 with a
             ``pair_weight`` of NDCG. Not needed with ``pairs``.
@@ -79,7 +79,7 @@ class LearnsPairs:
             The same as two arguments, of which a pipeline can transform the first
             (``transform_input=["eval_X"]``).
         eval_qid, eval_group : array-like, or lists of them, optional
-            Their queries; required of one of them if there are queries to learn from.
+            Their queries, by one of the two; required if there are queries to learn from.
         callbacks : iterable of callables, optional
             Called after each pass, round or step with a `rankcore.callbacks.Iteration`; the fit
             ends after one returns True.
