@@ -48,13 +48,13 @@ class LearnsPairs:
         eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
-        """Learn from scratch; `RankBoost` with ``warm_start`` goes on.
+        """Learn from scratch, or go on with ``warm_start`` where a learner has it.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite; `RankBoost` takes NaN for missing values. CSR and C-ordered float32 or float64 are
-            used in place: do not write to them before the call returns, callbacks included. With
+            Finite; `RankBoost` takes NaN for missing values. CSR and C-ordered float32 or float64
+            are used in place: do not write to them before the call returns, callbacks included. With
             ``kernel="precomputed"`` of `RankSVM` the kernel matrix, shape (n_samples, n_samples).
             Or rows on disk, from `rankcore.datasets.open_rows`, which have their own labels and
             queries: `RankBoost` takes a row cache, `RankSVM` reads all rows into memory.
