@@ -328,7 +328,7 @@ def test_several_signals_in_a_row_leave_no_handler_behind():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
-    assert raised > 1000
+    assert raised > 100  # else nothing was tried
 
 
 def test_long_answers_pause_between_parts(monkeypatch):
