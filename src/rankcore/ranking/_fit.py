@@ -56,8 +56,9 @@ class LearnsPairs:
             Finite; `RankBoost` takes NaN for missing values. CSR and C-ordered float32 or float64
             are used in place: do not write to them before the call returns, callbacks included.
             With ``kernel="precomputed"`` of `RankSVM` the kernel matrix, shape
-            (n_samples, n_samples). Or rows on disk, from `rankcore.datasets.open_rows`, which have their own labels and
-            queries: `RankBoost` takes a row cache, `RankSVM` reads all rows into memory.
+            (n_samples, n_samples). Or rows on disk, from `rankcore.datasets.open_rows`, which have
+            their own labels and queries: `RankBoost` takes a row cache, `RankSVM` reads all rows
+            into memory.
         y : array-like of numbers, shape (n_samples,)
             Labels, larger for more relevant; any real numbers, but from 0 to 60 with a
             ``pair_weight`` of NDCG. Not needed with ``pairs``.
