@@ -1,0 +1,40 @@
+"""Benchmarks run: nobody looks at them between two releases."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_benchmarks_find_what_they_import(name, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    try:
+        import_module(f"benchmarks.{name}")
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] in {"benchmarks", "rankcore"}:
+            raise
+        pytest.skip(f"{error.name} is not installed")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # made data, few passes
+def test_every_path_that_is_timed_runs(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    paths = import_module("benchmarks.against").paths()
+    assert len(paths) > 30
+    for run in paths.values():
+        run()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_one_benchmark_prints_its_table(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT)
+    monkeypatch.setattr("benchmarks.prank.N_TRAIN", 2000)
+    import_module("benchmarks.prank").run(1)
+    assert "prank" in capsys.readouterr().out.lower()
