@@ -59,7 +59,7 @@ LEARNERS = [
 RANKERS = rc.PairwisePerceptron, rc.RankBoost, rc.BipartiteRankBoost, rc.RankSVM, rc.RankSVMCV
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: str(one).partition(" at 0x")[0])
 def test_models_and_scores_are_those_of_narrow_indices(learner):
     known = {"qid": QID} if isinstance(learner, RANKERS) else {}
     found = []
