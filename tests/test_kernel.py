@@ -105,6 +105,15 @@ def test_the_exponential_is_right_to_its_last_bits():
     assert (found[~normal, 0] == 0).all()
 
 
+def test_the_exponential_ends_below_minus_708():
+    # gamma times a distance of 1, which nothing rounds.
+    for gamma, expected in [(708.0, np.exp(-708.0)), (np.nextafter(708.0, 709.0), 0.0)]:
+        kernel = {"kind": 2, "gamma": gamma, "coef0": 0.0, "degree": 1}
+        for n in [1, 8, 21]:  # a row, a tile, a block
+            found = compiled_values(np.ones((n, 1)), np.zeros((1, 1)), kernel)
+            assert_allclose(found, np.full((n, 1), expected), rtol=4e-16)
+
+
 # ------------------------------------------------------------------------ parity
 
 

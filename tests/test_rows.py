@@ -1,6 +1,7 @@
 """The one door for examples: what comes in place, what is converted, what is refused and how."""
 
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -228,6 +229,10 @@ def test_other_formats_edited_by_hand_are_refused(name):
         ([[1.0], [2.0, 3.0]], ValueError, "inhomogeneous"),
         (None, ValueError, "Reshape"),
         (sp.coo_array(np.ones(3)), ValueError, "Reshape"),
+        # Each with one attribute of two by which a sparse matrix is known.
+        ("1.0 2.0", ValueError, "Reshape your data"),  # str.format
+        (SimpleNamespace(format="csr", shape=(2, 2)), ValueError, "Reshape your data"),
+        (SimpleNamespace(tocsr=lambda: sp.csr_array(np.eye(2))), ValueError, "Reshape your data"),
     ],
 )
 def test_what_is_no_matrix_of_numbers(X, error, message):
