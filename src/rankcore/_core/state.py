@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -232,9 +231,7 @@ class OnlineState(LearnerState):
             changed, array = self._changes(name, columns), self.array(name)
             if changed is None or array.dtype.kind != "f":
                 continue
-            values = array[changed]
-            # A sum is infinite or NaN if a value is, and of few values the sooner found.
-            if not isfinite(np.add.reduce(values, axis=None)) and not np.isfinite(values).all():
+            if not np.isfinite(array[changed]).all():
                 return False
         return True
 
