@@ -21,8 +21,8 @@ import numpy as np
 HERE = Path(__file__).parents[1]
 
 
-def paths() -> dict[str, Callable[[], Any]]:
-    """One call of each path; models that only answer are fitted first."""
+def paths(folder: Path) -> dict[str, Callable[[], Any]]:
+    """One call of each path; models that only answer are fitted first, files go to a folder."""
     import rankcore as rc
     from rankcore import datasets, metrics
 
@@ -36,7 +36,6 @@ def paths() -> dict[str, Callable[[], Any]]:
     trees = rc.RankBoost(n_estimators=20, weak="tree").fit(Q, relevance, qid=qid)
     scores, grades = np.random.default_rng(0).normal(size=200_000), np.arange(200_000) % 5
     groups = np.repeat(np.arange(2000), 100)
-    folder = Path(tempfile.mkdtemp())
     text, model = folder / "rows.txt", folder / "model.rankcore"
     datasets.dump_letor(Q, relevance, text, qid=qid)
     rc.save(trees, model)
@@ -93,12 +92,13 @@ def paths() -> dict[str, Callable[[], Any]]:
 
 def answer() -> None:
     """Time the paths that standard input names."""
-    tasks = paths()
-    print(*tasks, flush=True)
-    for line in sys.stdin:
-        start = time.process_time()
-        tasks[line.strip()]()
-        print(time.process_time() - start, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = paths(Path(folder))
+        print(*tasks, flush=True)
+        for line in sys.stdin:
+            start = time.process_time()
+            tasks[line.strip()]()
+            print(time.process_time() - start, flush=True)
 
 
 def main() -> None:

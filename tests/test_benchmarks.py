@@ -23,9 +23,9 @@ def test_benchmarks_find_what_they_import(name, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # made data, few passes
-def test_every_path_that_is_timed_runs(monkeypatch):
+def test_every_path_that_is_timed_runs(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(ROOT)
-    paths = import_module("benchmarks.against").paths()
+    paths = import_module("benchmarks.against").paths(tmp_path)
     assert len(paths) > 30
     for run in paths.values():
         run()
