@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from rankcore._core.opened import opened
+
 if sys.platform == "win32":
     import msvcrt
 else:
@@ -174,7 +176,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = file_target(path)
     with Workshop(target) as folder:
         made = folder / target.name
-        with open(made, "xb") as stream:
+        with opened(made, "xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

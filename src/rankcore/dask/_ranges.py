@@ -8,6 +8,7 @@ import re
 from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple
 
+from rankcore._core.opened import opened
 from rankcore.datasets.letor import load
 from rankcore.datasets.text_rows import reading_options
 
@@ -28,7 +29,7 @@ class Range(NamedTuple):
 def cut(path: str, n: int) -> list[Range]:
     """Cut a file into at most n ranges of equal length; a compressed file is one."""
     size = os.path.getsize(path)
-    with open(path, "rb") as file:
+    with opened(path) as file:
         whole = file.read(4).startswith(_COMPRESSED)
     edges = [size * i // n for i in range(n + 1)] if not whole else [0, size]
     return [Range(path, a, b) for a, b in pairwise(edges) if a < b]
@@ -40,7 +41,7 @@ def read(part: Range, n_features: int | None, zero_based: bool, dtype: Any) -> A
     size = os.path.getsize(part.path)
     if part.start == 0 and part.stop == size:
         return load(part.path, options)
-    with open(part.path, "rb") as file:
+    with opened(part.path) as file:
         begin, end = boundary(file, part.start, size), boundary(file, part.stop, size)
         file.seek(begin)
         text = file.read(end - begin)

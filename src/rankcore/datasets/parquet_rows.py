@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.opened import opened
 from rankcore._core.queries import kind_of_ids
 from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Part, Piece
 
@@ -31,7 +32,7 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
     """Whether a path is that of a Parquet file, by its first bytes."""
     if not os.path.isfile(path):
         return False
-    with open(path, "rb") as file:
+    with opened(path) as file:
         return file.read(len(MAGIC)) == MAGIC
 
 

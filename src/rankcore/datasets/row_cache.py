@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import power_of_two
+from rankcore._core.opened import opened
 from rankcore._core.replacing import Workshop
 from rankcore._core.sources import Facts, RowBlocks, Window
 from rankcore._ext.rows import Rows, csr_rows
@@ -61,7 +62,7 @@ class _Mapped:
     def __init__(self, path: Path, dtypes: Sequence[str]) -> None:
         if not path.is_file():  # opening a pipe would wait for its other end
             raise ValueError(f"{path} is missing or not a file: make the cache anew")
-        with open(path, "rb") as file:
+        with opened(path) as file:
             try:
                 if np.lib.format.read_magic(file) != (1, 0):
                     raise ValueError("it has another version of NumPy's format")

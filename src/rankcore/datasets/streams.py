@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
+from rankcore._core.opened import opened
 from rankcore._core.replacing import replacing
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
@@ -148,7 +149,7 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
         if hasattr(source, "read"):
             stream: Any = source
         elif isinstance(source, str | os.PathLike):
-            stream = stack.enter_context(open(source, "rb", buffering=0))
+            stream = stack.enter_context(opened(source, buffering=0))
         else:
             kind = type(source).__name__
             raise TypeError(f"expected a path or a file opened in binary mode, found {kind}")

@@ -22,6 +22,7 @@ from rankcore._core import scoring as forms
 from rankcore._core.concurrency import unchanging
 from rankcore._core.front import take_apart
 from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.opened import opened
 from rankcore._core.replacing import file_target, replacing
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.io import safetensors, text_arrays
@@ -108,7 +109,7 @@ def save(
         stream.writelines(parts)
         stream.flush()
         try:
-            with open(stream.name, "rb") as written:
+            with opened(stream.name) as written:
                 _read(_content(written), verify=True)
         except ValueError as error:
             raise ValueError(
@@ -144,7 +145,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
     ValueError
         If it is not a rankcore model, is damaged, or was written by a newer version.
     """
-    with open(path, "rb") as stream:
+    with opened(path) as stream:
         content = _content(stream)
     try:
         return _read(content, len(content) <= LARGE if verify is None else verify)
@@ -154,7 +155,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
 
 def is_model_file(path: Path) -> bool:
     """Whether a file looks like a model file, by its first bytes."""
-    with open(path, "rb") as stream:
+    with opened(path) as stream:
         return stream.read(9)[8:] == b"{"
 
 
