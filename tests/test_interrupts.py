@@ -86,7 +86,9 @@ def test_an_interrupt_at_any_moment_leaves_nothing_behind(name, files):
 OPENING = {
     "load_letor": lambda path: load_letor(path.with_name("rows.txt")),
     "dump_letor": lambda path: dump_letor(np.ones((2, 2)), [1, 2], path.with_name("new.txt")),
-    "save": lambda path: rc.save(rc.PRank().fit(np.ones((2, 2)), [1, 2]), path.with_name("new.rank")),
+    "save": lambda path: rc.save(
+        rc.PRank().fit(np.ones((2, 2)), [1, 2]), path.with_name("new.rank")
+    ),
     "load": lambda path: rc.load(path.with_name("model.rank")),
 }
 
