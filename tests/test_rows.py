@@ -229,6 +229,7 @@ def test_other_formats_edited_by_hand_are_refused(name):
         ([[1.0], [2.0, 3.0]], ValueError, "inhomogeneous"),
         (None, ValueError, "Reshape"),
         (sp.coo_array(np.ones(3)), ValueError, "Reshape"),
+        (sp.csr_array, TypeError, "found the class csr_array"),
         # Each with one attribute of two by which a sparse matrix is known.
         ("1.0 2.0", ValueError, "Reshape your data"),  # str.format
         (SimpleNamespace(format="csr", shape=(2, 2)), ValueError, "Reshape your data"),
