@@ -4,6 +4,7 @@ import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -230,6 +231,7 @@ def test_other_formats_edited_by_hand_are_refused(name):
         (None, ValueError, "Reshape"),
         (sp.coo_array(np.ones(3)), ValueError, "Reshape"),
         (sp.csr_array, TypeError, "found the class csr_array"),
+        (pd.DataFrame, TypeError, "found the class DataFrame"),
         # Each with one attribute of two by which a sparse matrix is known.
         ("1.0 2.0", ValueError, "Reshape your data"),  # str.format
         (SimpleNamespace(format="csr", shape=(2, 2)), ValueError, "Reshape your data"),

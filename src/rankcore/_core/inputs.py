@@ -35,8 +35,10 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
     is converted, never modified. With ``nan``, NaN is accepted for a missing value; infinity never
     is.
     """
+    if isinstance(X, type):
+        raise TypeError(f"{name} must be a matrix, found the class {X.__name__}")
     refuse_mask(X, name)
-    if hasattr(X, "tocsr") and hasattr(X, "format") and not isinstance(X, type):
+    if hasattr(X, "tocsr") and hasattr(X, "format"):
         return _sparse_rows(X, name, nan)
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         return _frame_rows(X, name, nan)
@@ -122,8 +124,6 @@ def _as_float(values: np.ndarray, name: str) -> np.ndarray:
 
 def _dense_rows(X: Any, name: str, nan: bool) -> Rows:
     values = np.asarray(X)
-    if isinstance(X, type):
-        raise TypeError(f"{name} must be a matrix, found the class {X.__name__}")
     _check_shape(values.shape, name)
     values = _as_float(values, name)
     usable = (
