@@ -83,7 +83,7 @@ def a_problem(seed, most_leaves, dtype, n):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("most_leaves", [1, 2, 31, 32, 33, 63, 64, 65, 200])
-@pytest.mark.parametrize("n", [1, 15, 16, 31, 32, 33, 97])
+@pytest.mark.parametrize("n", [1, 127, 128, 129, 159, 160, 225])
 @pytest.mark.parametrize("missing", [False, True])
 def test_scores_are_those_of_a_walk(dtype, most_leaves, n, missing):
     seed = most_leaves * 1000 + n
@@ -97,7 +97,7 @@ def test_scores_are_those_of_a_walk(dtype, most_leaves, n, missing):
 @pytest.mark.parametrize("most_leaves", [3, 32, 64, 65])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_where_zero_is_missing_and_rows_are_sparse(most_leaves, sparse):
-    rng, X, trees, values, start = a_problem(most_leaves, most_leaves, np.float32, 150)
+    rng, X, trees, values, start = a_problem(most_leaves, most_leaves, np.float32, 200)
     X *= rng.random(X.shape) < 0.5
     X = X + 0.0  # no negative zeros, which a sparse matrix keeps
     expected = {zero: walked(X, trees, values, zero, start) for zero in (False, True)}
@@ -108,7 +108,7 @@ def test_where_zero_is_missing_and_rows_are_sparse(most_leaves, sparse):
 
 
 def test_values_beyond_single_precision():
-    rng, X, trees, values, start = a_problem(5, 31, np.float64, 64)
+    rng, X, trees, values, start = a_problem(5, 31, np.float64, 160)
     X = np.where(rng.random(X.shape) < 0.3, 2 * FLOAT_MAX, X) * rng.choice([-1, 1], size=X.shape)
     found = scores_of(X, trees, values, False, start)
     assert np.array_equal(found, walked(X, trees, values, False, start))
@@ -121,21 +121,21 @@ def test_every_leaf_is_come_to(dtype, n_leaves):
     last = n_leaves - 2
     chain = [[0, float(i), 0, ~i, i + 1 if i < last else ~(last + 1)] for i in range(n_leaves - 1)]
     X, values = np.arange(n_leaves, dtype=dtype)[:, np.newaxis], np.arange(n_leaves) + 0.5
-    X = np.concatenate([X] * 20)
+    X = np.concatenate([X] * 70)
     found = scores_of(X, [chain], [values], False, np.zeros(len(X)))
     assert np.array_equal(found, X[:, 0] + 0.5)
 
 
 def test_some_of_the_trees():
-    _, X, trees, values, start = a_problem(8, 31, np.float32, 64)
+    _, X, trees, values, start = a_problem(8, 31, np.float32, 160)
     found = start.copy()
     kernels.add_scores(as_rows(X), *packed(trees, values), False, 2, 5, found)
     assert np.array_equal(found, walked(X, trees[2:5], values[2:5], False, start))
 
 
 def test_rows_that_lie_apart():
-    _, X, trees, values, start = a_problem(9, 31, np.float32, 64)
-    wide = np.full((64, X.shape[1] + 5), np.nan, dtype=np.float32)
+    _, X, trees, values, start = a_problem(9, 31, np.float32, 160)
+    wide = np.full((160, X.shape[1] + 5), np.nan, dtype=np.float32)
     wide[:, : X.shape[1]] = X
     found = start.copy()
     rows = as_rows(wide[:, : X.shape[1]])
@@ -146,7 +146,7 @@ def test_rows_that_lie_apart():
 def test_nodes_that_are_no_tree():
     """A node that two lead to, and one that none does: only a walk knows what they mean."""
     rng = np.random.default_rng(0)
-    X, start = rng.normal(size=(64, 1)).astype(np.float32), np.zeros(64)
+    X, start = rng.normal(size=(160, 1)).astype(np.float32), np.zeros(160)
     shared = [[0, 0.5, 0, 1, 2], [0, -0.5, 0, 2, ~0], [0, 0.1, 0, ~1, ~2]]
     unreached = [[0, 0.5, 0, 2, ~1], [0, -9.0, 1, ~0, ~0], [0, -0.5, 0, ~0, ~2]]
     for nodes in (shared, unreached):

@@ -62,7 +62,7 @@ ctypedef void (*add_f64_t)(
 # Sparse rows of more columns than this are not spread out, but searched.
 cdef enum:
     WIDE = 1 << 20
-    FEW = 16  # rows for which tiles do not pay
+    FEW = 128  # rows below this number do not pay for tiles
 
 
 cdef bint _consistent(

@@ -211,7 +211,8 @@ static inline void rc_masks_fill_(rc_masks *masks, const rc_trees *model, int64_
 }
 
 /* Trees first .. last - 1, for rows of single or double precision. 1 if they are ready, 0 if they
- * have sets of categories or more leaves than bits, -1 without memory. O(nodes + n_features). */
+ * have sets of categories, more leaves than bits, or two, to which there is one step. -1 without
+ * memory. O(nodes + n_features). */
 static inline int rc_masks_make(rc_masks *masks, const rc_trees *model, int64_t first, int64_t last,
                                 int single)
 {
@@ -226,7 +227,7 @@ static inline int rc_masks_make(rc_masks *masks, const rc_trees *model, int64_t 
         const int64_t here = model->offsets[t + 1] - model->offsets[t] + 1;
         leaves = here > leaves ? here : leaves;
     }
-    if (model->sets || leaves > RC_MASK_LEAVES)
+    if (model->sets || leaves <= 2 || leaves > RC_MASK_LEAVES)
         return 0;
     masks->single = single && leaves <= RC_MASK_LEAVES_F32;
     masks->n_trees = last - first;
