@@ -14,7 +14,7 @@ SOURCES := $(shell find src -type f ! -name '*.so' ! -name '*.pyc' ! -path '*.eg
 C_FILES := $(wildcard src/rankcore/include/*.[ch] src/rankcore/_ext/*.h examples/*/*.[ch] tests/*/*.[ch])
 # What reaches the kernels with odd input: these run again with checks compiled in.
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum kernel kernel_budgets rivals ensemble mixing \
-	persistence pairwise pairwise_fits boosting tree_grower tree_boosting focus \
+	persistence pairwise pairwise_fits boosting tree_grower tree_boosting tree_tiles focus \
 	pair_loss ranksvm decimals letor letor_batches letor_writer trec measures concordance \
 	pair_measures contributions calibrated hostile model_file model_file_limits concurrency random_state)
 # Builds and installs take both processors; workers that are killed are a test for itself.

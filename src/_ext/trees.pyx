@@ -1,12 +1,14 @@
 """Scores of rows by a sum of regression trees.
 
-Rows that are dense go through a tree several at a time: each waits for its own memory, not for the
-others. Sparse rows are spread out first, and swept up after.
+Rows that are dense go through trees of few leaves in tiles, which try all nodes and walk nowhere,
+and through others several at a time: each waits for its own memory, not for the others. Sparse rows
+are spread out first, and swept up after.
 """
 
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport stored
@@ -34,6 +36,21 @@ cdef extern from "_tree_scores.h" nogil:
         const double *x, int64_t stride, int64_t n, double *scores
     ) noexcept
 
+cdef extern from "_tree_masks.h" nogil:
+    enum:
+        RC_MASK_ROWS
+
+    ctypedef struct rc_masks:
+        char *block
+
+    int rc_masks_make(
+        rc_masks *masks, const rc_trees *model, int64_t first, int64_t last, bint single
+    ) noexcept
+    void rc_masks_add(
+        const rc_masks *masks, const void *x, bint single, int64_t stride, int64_t n,
+        double *scores
+    ) noexcept
+
 
 ctypedef void (*add_f32_t)(
     const rc_trees *, int64_t, int64_t, const int32_t *, const float *, int64_t, int64_t, double *
@@ -45,6 +62,7 @@ ctypedef void (*add_f64_t)(
 # Sparse rows of more columns than this are not spread out, but searched.
 cdef enum:
     WIDE = 1 << 20
+    FEW = 128  # rows below this number do not pay for tiles
 
 
 cdef bint _consistent(
@@ -185,6 +203,9 @@ def add_scores(
     cdef int32_t[::1] depths = array("i", bytes(4 * max(n_trees, 1)))[:max(n_trees, 0)]
     cdef rc_trees model
     cdef rc_row x
+    cdef rc_masks masks
+    cdef int masked = 0
+    memset(&masks, 0, sizeof(masks))
     cdef double *spread = NULL
     cdef double background = NAN if zero_missing else 0.0
     if scores.shape[0] != X.n_rows or not 0 <= first <= last <= n_trees or not rows.canonical:
@@ -205,9 +226,21 @@ def add_scores(
     model.words = &words[0] if words.shape[0] else NULL
     cdef add_f32_t add_f32 = rc_trees_add_f32 if model.sets == NULL else rc_trees_add_sets_f32
     cdef add_f64_t add_f64 = rc_trees_add_f64 if model.sets == NULL else rc_trees_add_sets_f64
-    if X.indptr == NULL and not zero_missing:
+    cdef bint in_place = X.indptr == NULL and not zero_missing
+    # As many rows at a time as do not fill the memory.
+    cdef int64_t room = max(1, min(RC_TREE_ROWS, 2**22 // d))
+    if X.n_rows >= FEW and (in_place or (room >= RC_MASK_ROWS and d <= WIDE)):
+        masked = rc_masks_make(&masks, &model, first, last, in_place and X.dtype != 0)
+        if masked < 0:
+            raise MemoryError
+    if in_place:
         with nogil:
             i = 0
+            if masked:
+                x = rc_rows_get(X, 0)
+                rc_masks_add(&masks, x.data, x.dtype, X.stride, X.n_rows, &scores[0])
+                free(masks.block)
+                i = X.n_rows
             while i < X.n_rows:
                 n = min(RC_TREE_ROWS, X.n_rows - i)
                 x = rc_rows_get(X, i)
@@ -226,10 +259,9 @@ def add_scores(
                 for k in range(first, last):
                     scores[i] += values[offsets[k] + k + rc_trees_leaf(&model, k, x)]
         return
-    # As many rows at a time as do not fill the memory.
-    cdef int64_t room = max(1, min(RC_TREE_ROWS, 2**22 // d))
     spread = <double *> malloc(room * d * sizeof(double))
     if spread == NULL:
+        free(masks.block)
         raise MemoryError
     with nogil:
         for k in range(room * d):
@@ -242,10 +274,14 @@ def add_scores(
                 for k in range(x.n):
                     if not zero_missing or stored(&x, k) != 0:
                         spread[j * d + (k if x.indices == NULL else x.indices[k])] = stored(&x, k)
-            add_f64(&model, first, last, &depths[0], spread, d, n, &scores[i])
+            if masked:
+                rc_masks_add(&masks, spread, False, d, n, &scores[i])
+            else:
+                add_f64(&model, first, last, &depths[0], spread, d, n, &scores[i])
             for j in range(n):
                 x = rc_rows_get(X, i + j)
                 for k in range(x.n):
                     spread[j * d + (k if x.indices == NULL else x.indices[k])] = background
             i += n
     free(spread)
+    free(masks.block)
