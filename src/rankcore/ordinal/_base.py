@@ -35,7 +35,7 @@ from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._decisions import margins
 from rankcore.ordinal._labels import RankedLabels, is_rising
-from rankcore.ordinal._scale import SCALE, BuiltIn, check_known_scale, new_scale
+from rankcore.ordinal._scale import SCALE, BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
 from rankcore.ordinal._validation import check_eval_metric, held_out_labels, ranks_beside
 from rankcore.ordinal._weights import (
@@ -162,7 +162,9 @@ class OnlineOrdinalClassifier(
 
     def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
         """Arrays of a new state that are not averaged."""
-        return {"scale": new_scale(self._settings())}
+        settings = self._settings()
+        arrays = {"scale": new_scale(settings)}
+        return arrays | {"margin": new_margin(settings)} if "margin" in settings else arrays
 
     def _parameters(self) -> tuple[np.ndarray, ...]:
         """The declared arrays to predict with."""

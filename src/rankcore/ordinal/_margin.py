@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from rankcore._core.concurrency import reads
+from rankcore._core.model_spec import Specified
 from rankcore._core.state import OnlineState
-from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._scale import MARGIN, new_margin
+from rankcore.ordinal._scale import MARGIN
 
 
-class WithMargin(OnlineOrdinalClassifier):
+class WithMargin(Specified):
     """A learner whose thresholds have a margin. Not public."""
 
     _constraints: ClassVar = {"margin": MARGIN}
@@ -23,10 +21,6 @@ class WithMargin(OnlineOrdinalClassifier):
     def margin_(self) -> float:
         """The resolved ``margin``, in units of the projections."""
         return margin_of(self._fitted_state())
-
-    def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
-        arrays = super()._other_arrays(n_ranks, zeros)
-        return {**arrays, "margin": new_margin(self._settings())}
 
 
 def margin_of(state: OnlineState) -> float:

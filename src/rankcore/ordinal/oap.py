@@ -12,6 +12,7 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_declared, option
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows, project
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._margin import WithMargin
 from rankcore.ordinal._members import OAP
@@ -25,7 +26,7 @@ __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 WEIGHTS = ("total", "survival")
 
 
-class OAPBPM(OAP, Direction, Thresholds, WithMargin):
+class OAPBPM(WithMargin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
@@ -143,7 +144,7 @@ class OAPBPM(OAP, Direction, Thresholds, WithMargin):
         self.classes = classes
 
 
-class OAPBagging(VotesRanks, OAP, Direction, Thresholds, WithMargin):
+class OAPBagging(WithMargin, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Bagged PRanks online: members that sample one stream vote on the rank, one vote each.
 
     Parameters

@@ -17,7 +17,7 @@ from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
-from rankcore.ordinal._base import Zeros
+from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
 from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK
@@ -59,7 +59,7 @@ class Direction(Specified):
         return check_scores(scores)
 
 
-class PRank(Direction, Thresholds, WithMargin):
+class PRank(WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     A row's rank is the number of thresholds that its projection on the learned direction reaches.

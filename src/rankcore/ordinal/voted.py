@@ -15,6 +15,7 @@ from rankcore._core.model_spec import outline
 from rankcore._core.params import integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._scale import scale_setting
 from rankcore.ordinal._votes import VotesRanks
@@ -68,7 +69,7 @@ class VotedState(OnlineState):
         return True
 
 
-class VotedPRank(VotesRanks, WithMargin):
+class VotedPRank(WithMargin, VotesRanks, OnlineOrdinalClassifier):
     """PRank whose past hypotheses vote, each with as many votes as examples it survived.
 
     Parameters

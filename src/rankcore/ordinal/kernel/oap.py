@@ -24,7 +24,7 @@ from rankcore.ordinal.prank import check_lattice, scale_of
 __all__ = ["KernelOAPBPM"]
 
 
-class KernelOAPBPM(Thresholds, WithMargin, KernelClassifier):
+class KernelOAPBPM(WithMargin, Thresholds, KernelClassifier):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
     `OAPBPM` in the feature space of a kernel. The members share one pool of support

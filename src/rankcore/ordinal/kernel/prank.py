@@ -20,7 +20,7 @@ from rankcore.ordinal.prank import check_lattice, scale_of
 __all__ = ["KernelPRank"]
 
 
-class KernelPRank(Thresholds, WithMargin, KernelClassifier):
+class KernelPRank(WithMargin, Thresholds, KernelClassifier):
     """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
     `PRank` in the feature space of a kernel. A row ranked wrongly becomes a support
