@@ -171,8 +171,8 @@ static inline int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t r
     return rc_api->prank_update(state, x, rank);
 }
 
-/* The same step with a margin, which must be at least 0, else -1: a threshold also moves if the score
- * is on its right side by less than this. Pass the same margin at every step. */
+/* The same step with a margin, which must be at least 0, else -1: a threshold also moves if the
+ * score is on its right side by less than this. Pass the same margin at every step. */
 static inline int32_t rc_prank_margin_update(rc_prank_state *state, rc_row x, int32_t rank,
                                              double margin)
 {
