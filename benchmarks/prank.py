@@ -117,6 +117,7 @@ def epoch(rows, ranks, average=False):
         np.zeros(d) if average else None,
         np.zeros(k - 1, np.int64) if average else None,
         1.0,
+        0.0,
         False,
     )
     learn(state, rows, ranks, None, None, 0, rows.n_rows, np.zeros(3, np.int64), none, none)

@@ -126,9 +126,12 @@ def train(
     return result
 
 
-def check(result: dict, X, y, *, scale=1.0, tie="crammer", average=True, passes=1) -> rc.PRank:
+def check(
+    result: dict, X, y, *, scale=1.0, margin=0.0, tie="crammer", average=True, passes=1
+) -> rc.PRank:
     """Compare a result to the bit with what the estimator learns from the same rows."""
-    last = rc.PRank.published(max_iter=passes, tie=tie, threshold_scale=scale).fit(X, y)
+    params = {"max_iter": passes, "tie": tie, "threshold_scale": scale, "margin": margin}
+    last = rc.PRank.published(**params).fit(X, y)
     assert result["weights"].tobytes() == last.coef_.tobytes()
     assert result["thresholds"].tobytes() == last.thresholds_.tobytes()
     # The thresholds are a product of two numbers that are exact.
@@ -139,9 +142,7 @@ def check(result: dict, X, y, *, scale=1.0, tie="crammer", average=True, passes=
     assert result["mistakes"] == sum(history["mistakes"])
     assert result["rank_loss"] == round(losses.sum())
     if average:
-        mean = rc.PRank.published(
-            max_iter=passes, tie=tie, threshold_scale=scale, average=True
-        ).fit(X, y)
+        mean = rc.PRank.published(**params, average=True).fit(X, y)
         assert result["mean_weights"].tobytes() == mean.coef_.tobytes()
         assert result["mean_thresholds"].tobytes() == mean.thresholds_.tobytes()
         assert mean.coef_.tobytes() != last.coef_.tobytes()
@@ -900,7 +901,8 @@ def test_cython_scores(cython_user):
 
 @pytest.mark.parametrize("scale", [1.0, 2.3])
 @pytest.mark.parametrize("tie", ["crammer", "strict"])
-def test_cython_trains(cython_user, tie, scale):
+@pytest.mark.parametrize("margin", [0.0, 1.5])
+def test_cython_trains(cython_user, tie, scale, margin):
     X, y = problem(8, integers=tie == "crammer")
     X = X.toarray().astype(np.float32)
     result = {
@@ -912,11 +914,11 @@ def test_cython_trains(cython_user, tie, scale):
         "mean_weights": np.full(X.shape[1], np.nan),
         "mean_thresholds": np.full(5, np.nan),
     }
-    counters = cython_user.train_dense(X, y, scale, tie == "strict", *result.values())
+    counters = cython_user.train_dense(X, y, scale, margin, tie == "strict", *result.values())
     result["t"], result["rank_loss"], result["mistakes"], predictions = counters
-    check(result, X, y, tie=tie, scale=scale)
+    check(result, X, y, tie=tie, scale=scale, margin=margin)
 
-    online = rc.PRank.published(tie=tie, threshold_scale=scale)
+    online = rc.PRank.published(tie=tie, threshold_scale=scale, margin=margin)
     online.partial_fit(X[:1], y[:1], classes=np.arange(6))
     for i in range(1, 100):
         assert predictions[i] == online.predict(X[i : i + 1])[0]
@@ -1106,6 +1108,7 @@ def test_layouts_are_frozen(compiler, tmp_path):
         "rc_capi.pair_update": 48,
         "rc_capi.pair_average": 56,
         "rc_capi.pair_committee": 64,
+        "rc_capi.prank_margin_update": 72,
     }
     assert {name: int(found[name]) for name in frozen} == frozen
     # No struct and no constant is left out, here or in the test of rankcore.h.

@@ -249,7 +249,7 @@ def test_kernels_check_lengths_at_the_door():
 
     def run(rows=checked, ranks=ranks, order=None, start=0, stop=3, d=3, counts=3, losses=none):
         bound = ordinal.PRankState(
-            np.zeros(d), np.zeros(2, np.int64), np.zeros(2), None, None, 1.0, False
+            np.zeros(d), np.zeros(2, np.int64), np.zeros(2), None, None, 1.0, 0.0, False
         )
         counts = np.zeros(counts, np.int64)
         return learn(bound, rows, ranks, order, None, start, stop, counts, none, losses)
@@ -291,7 +291,7 @@ def test_kernels_check_lengths_at_the_door():
 F8, I8 = np.float64, np.int64
 STATES = {
     # Constructor, arrays (size 3 features x 3 ranks), scalars.
-    ordinal.PRankState: ([(3, F8), (2, I8), (2, F8), (3, F8), (2, I8)], (1.0, False)),
+    ordinal.PRankState: ([(3, F8), (2, I8), (2, F8), (3, F8), (2, I8)], (1.0, 0.0, False)),
     ordinal.CuSumState: (
         [(6, F8), (2, F8), (6, F8), (2, F8), (6, F8)],
         (1.0, 1.0, 0.0, False, 0, False, 1.0),

@@ -23,6 +23,9 @@ from rankcore._ext.ordinal import c_functions as ordinal
 from rankcore._ext.pair_steps import c_functions as pairs
 
 ctypedef int32_t (*prank_update_t)(rc_prank_state *, rc_row, int32_t) noexcept nogil
+ctypedef int32_t (*prank_margin_update_t)(
+    rc_prank_state *, rc_row, int32_t, double
+) noexcept nogil
 ctypedef int32_t (*cusum_update_t)(rc_cusum_state *, rc_row, int32_t) noexcept nogil
 ctypedef int32_t (*lms_update_t)(rc_lms_state *, rc_row, int32_t) noexcept nogil
 ctypedef int32_t (*mcp_update_t)(rc_mcp_state *, rc_row, int32_t) noexcept nogil
@@ -48,5 +51,8 @@ _table.mcp_update = <mcp_update_t> _function(ordinal, "mcp_update")
 _table.pair_update = <pair_update_t> _function(pairs, "pair_update")
 _table.pair_average = <pair_mean_t> _function(pairs, "pair_average")
 _table.pair_committee = <pair_mean_t> _function(pairs, "pair_committee")
+_table.prank_margin_update = <prank_margin_update_t> _function(
+    ordinal, "prank_margin_update"
+)
 
 table = PyCapsule_New(&_table, "rankcore._ext.capi.table", NULL)

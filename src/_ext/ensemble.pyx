@@ -38,12 +38,13 @@ cdef extern from "_lanes.h" nogil:
         double *survived
         int64_t *times
         double *scores
-        double *wrong
+        double *moves
         double *changes
         int64_t *units
         int64_t n
         int64_t width
         double scale
+        double margin
         int32_t n_ranks
         int32_t ties_err
     int64_t rc_lane_draws(
@@ -166,7 +167,7 @@ cdef class Members:
     survived : int64 array, shape (n_tiles * width,)
         Examples ranked rightly since the last mistake.
     n_members : int
-    scale, strict
+    scale, margin, strict
         As in ``PRankState``.
     before : int, default=0
         Members of the ensemble before these, a multiple of 4: who draws what depends on it.
@@ -177,7 +178,7 @@ cdef class Members:
     cdef int64_t[:, ::1] seen
     cdef int64_t[::1] survived
     cdef int64_t n_members, before
-    cdef double scale
+    cdef double scale, margin
     cdef bint strict
 
     def __init__(
@@ -191,6 +192,7 @@ cdef class Members:
         int64_t[::1] survived not None,
         int64_t n_members,
         double scale,
+        double margin,
         bint strict,
         int64_t before=0,
     ):
@@ -220,7 +222,7 @@ cdef class Members:
         self.steps, self.thresholds, self.step_sums = steps, thresholds, step_sums
         self.seen, self.survived = seen, survived
         self.n_members, self.before = n_members, before
-        self.scale, self.strict = scale, strict
+        self.scale, self.margin, self.strict = scale, margin, strict
 
     cdef void place(self, int64_t member, int64_t last, Tile *tile, rc_lanes *m) noexcept nogil:
         """Point to the members from one on, as many as are in its tile."""
@@ -314,12 +316,13 @@ def learn_members(
     m.mistakes = m.rank_loss + width
     m.survived = m.mistakes + width
     m.scores = m.survived + width
-    m.wrong = m.scores + width
-    m.changes = m.wrong + width
+    m.moves = m.scores + width
+    m.changes = m.moves + width
     m.steps = m.changes + width
     m.late = m.steps + tasks * width if members.step_sums is not None else NULL
     m.width = width
     m.scale = members.scale
+    m.margin = members.margin
     m.n_ranks = <int32_t> tasks + 1
     m.ties_err = not members.strict
     lesson.rows = X

@@ -331,6 +331,7 @@ cdef class KernelPRankState(DualState):
         dict budget not None,
         int64_t n_features,
         double scale,
+        double margin,
         bint strict,
     ):
         cdef int64_t tasks = arrays["steps"].size
@@ -342,6 +343,7 @@ cdef class KernelPRankState(DualState):
         self.rule.thresholds = self.doubles(arrays["thresholds"], tasks)
         self.rule.step_sums = self.integers(arrays.get("steps_sums"), tasks)
         self.rule.scale = scale
+        self.rule.margin = margin
         self.rule.ties_err = not strict
         self.rule.n_ranks = <int32_t> tasks + 1
         self.bind(<update_t> prank_update, &self.rule, &self.rule.seen, self.rule.n_ranks)
@@ -414,6 +416,7 @@ cdef class KernelOAPState(DualState):
         dict budget not None,
         int64_t n_features,
         double scale,
+        double margin,
         bint strict,
         uint64_t[::1] cumulative not None,
     ):
@@ -443,6 +446,7 @@ cdef class KernelOAPState(DualState):
         rule.moved = <int32_t *> (rule.times + n + 1)
         rule.seed = <uint64_t> (<int64_t> arrays["seed"][0])
         rule.scale = scale
+        rule.margin = margin
         rule.n_members = <int32_t> n
         rule.n_ranks = <int32_t> tasks + 1
         rule.ties_err = not strict

@@ -58,7 +58,24 @@ from rankcore.core cimport (
 
 
 cdef int32_t prank_update(rc_prank_state *m, rc_row x, int32_t rank) noexcept nogil:
-    return prank_step(m, x, rank, NULL)
+    return prank_step(m, x, rank, 0.0)
+
+
+cdef int32_t prank_margin_update(
+    rc_prank_state *m, rc_row x, int32_t rank, double margin
+) noexcept nogil:
+    if not 0 <= margin:
+        return -1
+    return prank_step(m, x, rank, margin)
+
+
+cdef struct MarginState:
+    rc_prank_state prank
+    double margin
+
+
+cdef int32_t bound_prank_update(MarginState *m, rc_row x, int32_t rank) noexcept nogil:
+    return prank_step(&m.prank, x, rank, m.margin)
 
 
 cdef void prank_average(
@@ -261,9 +278,9 @@ cdef class Bound:
 
 @final
 cdef class PRankState(Bound):
-    """PRank, see ``rc_prank_state``; both sums None unless averaging."""
+    """PRank, see ``rc_prank_state`` and ``prank_margin_update``; both sums None unless averaging."""
 
-    cdef rc_prank_state m
+    cdef MarginState m
 
     def __init__(
         self,
@@ -273,22 +290,26 @@ cdef class PRankState(Bound):
         double[::1] weight_sums,
         int64_t[::1] step_sums,
         double scale,
+        double margin,
         bint strict,
     ):
         cdef int64_t d = weights.shape[0], tasks = steps.shape[0]
         if (weight_sums is None) != (step_sums is None):
             raise ValueError("averaging needs the sums of weights and of steps")
         self.arrays = []
-        self.m.weights = self.doubles(weights, d)
-        self.m.steps = self.integers(steps, tasks)
-        self.m.thresholds = self.doubles(thresholds, tasks)
-        self.m.weight_sums = self.doubles(weight_sums, d)
-        self.m.step_sums = self.integers(step_sums, tasks)
-        self.m.scale = scale
-        self.m.n_features = d
-        self.m.n_ranks = <int32_t> tasks + 1
-        self.m.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
-        self.bind(<update_t> prank_update, NULL, &self.m, &self.m.seen, d, self.m.n_ranks)
+        self.m.prank.weights = self.doubles(weights, d)
+        self.m.prank.steps = self.integers(steps, tasks)
+        self.m.prank.thresholds = self.doubles(thresholds, tasks)
+        self.m.prank.weight_sums = self.doubles(weight_sums, d)
+        self.m.prank.step_sums = self.integers(step_sums, tasks)
+        self.m.prank.scale = scale
+        self.m.margin = margin
+        self.m.prank.n_features = d
+        self.m.prank.n_ranks = <int32_t> tasks + 1
+        self.m.prank.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
+        self.bind(
+            <update_t> bound_prank_update, NULL, &self.m, &self.m.prank.seen, d, self.m.prank.n_ranks
+        )
 
 
 @final
@@ -513,6 +534,9 @@ def cusum_ranks(
 # Functions for the C function table of capi.pyx.
 c_functions = {
     "prank_update": PyCapsule_New(<void *> &prank_update, "prank_update", NULL),
+    "prank_margin_update": PyCapsule_New(
+        <void *> &prank_margin_update, "prank_margin_update", NULL
+    ),
     "prank_average": PyCapsule_New(<void *> &prank_average, "prank_average", NULL),
     "cusum_update": PyCapsule_New(<void *> &cusum_update, "cusum_update", NULL),
     "lms_update": PyCapsule_New(<void *> &lms_update, "lms_update", NULL),

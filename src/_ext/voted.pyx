@@ -10,12 +10,13 @@ from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._learner cimport Learner, update_t
-from rankcore._ext._prank cimport count, prank_step
+from rankcore._ext._prank cimport count, prank_step, too_close
 from rankcore.core cimport RC_TIE_CRAMMER, RC_TIE_STRICT, rc_dot, rc_prank_state, rc_rank, rc_row
 
 
 cdef struct VotedState:
     rc_prank_state prank
+    double margin
     double *weights  # capacity * n_features: past hypotheses
     double *thresholds  # capacity * (n_ranks - 1)
     int64_t *votes  # capacity: examples each survived
@@ -68,15 +69,15 @@ cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
     cdef int32_t predicted
     if score - score != 0 or not 0 <= rank < m.prank.n_ranks:
         return -1
-    predicted = rc_rank(m.prank.thresholds, m.prank.n_ranks, score)
-    if predicted == rank:
+    if not too_close(score, rank, m.prank.n_ranks, m.prank.thresholds, m.margin):
+        predicted = rc_rank(m.prank.thresholds, m.prank.n_ranks, score)
         m.progress[1] += 1
         count(&m.prank.seen, predicted, rank)
         return predicted
     if not m.capped and m.progress[0] == m.capacity:
         return -1  # needs room first
     _end_hypothesis(m)
-    return prank_step(&m.prank, x, rank, NULL)
+    return prank_step(&m.prank, x, rank, m.margin)
 
 
 @final
@@ -109,6 +110,7 @@ cdef class Voted:
         int64_t[::1] born not None,
         int64_t[::1] progress not None,
         double scale,
+        double margin,
         bint strict,
         int64_t first_vote,
         bint capped,
@@ -135,6 +137,7 @@ cdef class Voted:
         self.m.prank.weight_sums = NULL
         self.m.prank.step_sums = NULL
         self.m.prank.scale = scale
+        self.m.margin = margin
         self.m.prank.n_features = d
         self.m.prank.n_ranks = <int32_t> tasks + 1
         self.m.prank.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER

@@ -230,8 +230,12 @@ cdef extern from "rankcore_capi.h" nogil:
         int32_t (*pair_update)(rc_pair_state *, rc_row, rc_row, double, double) noexcept
         int32_t (*pair_average)(const rc_pair_state *, double *) noexcept
         int32_t (*pair_committee)(const rc_pair_state *, double *) noexcept
+        int32_t (*prank_margin_update)(rc_prank_state *, rc_row, int32_t, double) noexcept
 
     int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank) noexcept
+    int32_t rc_prank_margin_update(
+        rc_prank_state *state, rc_row x, int32_t rank, double margin
+    ) noexcept
     void rc_prank_average(
         const rc_prank_state *state, double *weights, double *thresholds
     ) noexcept

@@ -20,6 +20,7 @@ from rankcore.core cimport (
     rc_prank_average,
     rc_prank_rank,
     rc_prank_score,
+    rc_prank_margin_update,
     rc_prank_state,
     rc_prank_update,
     rc_prank_view,
@@ -94,6 +95,7 @@ def train_dense(
     const float[:, ::1] X not None,
     const int32_t[::1] ranks not None,
     double threshold_scale,
+    double margin,
     bint strict,
     double[::1] weights not None,
     int64_t[::1] steps not None,
@@ -133,7 +135,10 @@ def train_dense(
         current = rc_prank_view(&state)
         before = rc_prank_rank(&current, x)
         with nogil:
-            predicted = rc_prank_update(&state, x, ranks[i])
+            if margin:
+                predicted = rc_prank_margin_update(&state, x, ranks[i], margin)
+            else:
+                predicted = rc_prank_update(&state, x, ranks[i])
         if predicted < 0:
             raise ValueError(f"row {i} could not be learned")
         if predicted != before:

@@ -172,6 +172,7 @@ int main(void)
     OFFSET(rc_capi, pair_update);
     OFFSET(rc_capi, pair_average);
     OFFSET(rc_capi, pair_committee);
+    OFFSET(rc_capi, prank_margin_update);
 #endif
     return 0;
 }

@@ -4,38 +4,24 @@ import math
 
 import numpy as np
 
-from reference.prank import prank, predict
+from reference.prank import prank, threshold_steps
 
 MASK = 2**64 - 1
 
 
-def voted(X, y, k, tie="crammer", count_init=1):
+def voted(X, y, k, tie="crammer", count_init=1, margin=0.0):
     """Hypotheses (w, b) in order of birth and their votes."""
     w, b, votes = np.zeros(X.shape[1]), np.zeros(k - 1), 0
     hypotheses, counts = [], []
     for x, true in zip(X, y, strict=True):
-        if predict(w, b, x) == true:
+        tau = threshold_steps(w @ x, true, b, tie, margin)
+        if not tau.any():
             votes += 1
             continue
         hypotheses.append((w, b))
         counts.append(votes)
-        one = prank_from(w, b, x, true, tie)
-        w, b, votes = *one, count_init
+        w, b, votes = w + tau.sum() * x, b - tau, count_init
     return [*hypotheses, (w, b)], np.array([*counts, votes])
-
-
-def prank_from(w, b, x, true, tie):
-    """One step of PRank from given parameters."""
-    score = w @ x
-    tau = np.zeros(len(b))
-    for r in range(1, len(b) + 1):
-        sign = 1 if true > r else -1
-        if tie == "crammer":
-            wrong = (score - b[r - 1]) * sign <= 0
-        else:
-            wrong = score < b[r - 1] if sign == 1 else score >= b[r - 1]
-        tau[r - 1] = sign * wrong
-    return w + tau.sum() * x, b - tau
 
 
 def largest(counts, K):
@@ -66,7 +52,7 @@ def times(seed, member, t, tau=None):
     return sum(u >= round(p * 2**32) for p in cumulative)
 
 
-def oap(X, y, k, masks, tie="crammer"):
+def oap(X, y, k, masks, tie="crammer", margin=0.0):
     """Members trained on masked rows; masks (n_members, n_examples) say how often.
 
     Returns the members' results, and weights and thresholds of their mean after each example.
@@ -77,7 +63,7 @@ def oap(X, y, k, masks, tie="crammer"):
         members = []
         for mask in masks:
             rows = np.repeat(np.arange(t), mask[:t])
-            members.append(prank(X[rows], y[rows], k, tie) if len(rows) else None)
+            members.append(prank(X[rows], y[rows], k, tie, margin=margin) if len(rows) else None)
         w = [m["w"] if m else np.zeros(X.shape[1]) for m in members]
         b = [m["b"] if m else np.zeros(k - 1) for m in members]
         trace_w.append(np.mean(w, axis=0))

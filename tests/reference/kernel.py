@@ -7,6 +7,7 @@ look at this table alone; thresholds are the rule's.
 import numpy as np
 
 from reference.ensemble import mix
+from reference.prank import threshold_steps
 
 GOLDEN = 0x9E3779B97F4A7C15  # step of SplitMix64
 
@@ -137,23 +138,11 @@ def bisect(f):
     return low
 
 
-def threshold_steps(score, true, b, tie):
-    tau = np.zeros(len(b))
-    for r in range(1, len(b) + 1):
-        sign = 1 if true > r else -1
-        if tie == "crammer":
-            wrong = (score - b[r - 1]) * sign <= 0
-        else:
-            wrong = score < b[r - 1] if sign == 1 else score >= b[r - 1]
-        tau[r - 1] = sign * wrong
-    return tau
-
-
 def rank_of(score, b):
     return 1 + int((score >= b).sum())
 
 
-def kernel_prank(X, y, k, kernel, tie="crammer", epochs=1, **budget):
+def kernel_prank(X, y, k, kernel, tie="crammer", epochs=1, margin=0.0, **budget):
     pool = Pool(kernel, 1, **budget)
     b, b_sum = np.zeros(k - 1), np.zeros(k - 1)
     predictions, sizes, t = [], [], 0
@@ -161,9 +150,7 @@ def kernel_prank(X, y, k, kernel, tie="crammer", epochs=1, **budget):
         for name, (x, true) in enumerate(zip(X, y, strict=True)):
             score = pool.outputs(x)[0]
             predictions.append(rank_of(score, b))
-            tau = np.zeros(k - 1)
-            if predictions[-1] != true:
-                tau = threshold_steps(score, true, b, tie)
+            tau = threshold_steps(score, true, b, tie, margin)
             b = b - tau
             pool.learn(x, name, [tau.sum()], np.array([t]))
             b_sum += b
@@ -221,7 +208,7 @@ def kernel_cusum(
     }
 
 
-def kernel_oap(X, y, k, kernel, masks, tie="crammer", **budget):
+def kernel_oap(X, y, k, kernel, masks, tie="crammer", margin=0.0, **budget):
     """Members on masked rows, one pool; the last output is the sum of the members."""
     n = len(masks)
     pool = Pool(kernel, n + 1, free=n, **budget)
@@ -233,10 +220,9 @@ def kernel_oap(X, y, k, kernel, masks, tie="crammer", **budget):
         predictions.append(rank_of(outputs[n] / n, b.sum(axis=0) / n))
         change = np.zeros(n + 1)
         for j in np.flatnonzero(masks[:, t]):
-            if rank_of(outputs[j], b[j]) != true:
-                tau = threshold_steps(outputs[j], true, b[j], tie)
-                b[j] -= tau
-                change[j] = tau.sum()
+            tau = threshold_steps(outputs[j], true, b[j], tie, margin)
+            b[j] -= tau
+            change[j] = tau.sum()
         change[n] = change[:n].sum()
         pool.learn(x, t, change, seen)
         seen[:n] += masks[:, t]

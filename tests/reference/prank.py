@@ -12,7 +12,17 @@ def predict(w, b, x):
     return len(b) + 1
 
 
-def prank(X, y, k, tie="crammer", scale=1.0, epochs=1):
+def threshold_steps(score, true, b, tie="crammer", margin=0.0):
+    """Steps of the thresholds: 0 for all if the score beats each by the margin."""
+    sides = np.where(true > np.arange(1, len(b) + 1), 1, -1)
+    edges = b + sides * margin
+    short = np.where(sides == 1, score < edges, score >= edges)
+    if tie == "crammer" and short.any():
+        short |= score == edges
+    return sides * short
+
+
+def prank(X, y, k, tie="crammer", scale=1.0, epochs=1, margin=0.0):
     """All that PRank computes on ranks y in 1 .. k.
 
     Thresholds are integer steps times the squared scale: PRank with a constant feature ``scale``
@@ -27,18 +37,9 @@ def prank(X, y, k, tie="crammer", scale=1.0, epochs=1):
             b = scale**2 * steps
             predicted = predict(w, b, x)
             predictions.append(predicted)
-            tau = np.zeros(k - 1, dtype=int)
-            if predicted != true:
-                score = w @ x
-                for r in range(1, k):
-                    sign = 1 if true > r else -1
-                    if tie == "crammer":
-                        wrong = (score - b[r - 1]) * sign <= 0
-                    else:
-                        wrong = score < b[r - 1] if sign == 1 else score >= b[r - 1]
-                    tau[r - 1] = sign * wrong
-                w = w + tau.sum() * x
-                steps = steps - tau
+            tau = threshold_steps(w @ x, true, b, tie, margin)
+            w = w + tau.sum() * x
+            steps = steps - tau
             taus.append(tau)
             w_sum += w
             b_sum += scale**2 * steps

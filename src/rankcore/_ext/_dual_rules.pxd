@@ -5,7 +5,7 @@ from libc.string cimport memset
 from rankcore._ext._cusum cimport cusum_rival, cusum_step
 from rankcore._ext._dual cimport Dual, absorb, begin_block, dual_output, dual_self, rc_draws_
 from rankcore._ext._kernel_block cimport RC_ROWS_, padded
-from rankcore._ext._prank cimport count, move_thresholds
+from rankcore._ext._prank cimport count, move_thresholds, too_close
 from rankcore.core cimport rc_best, rc_counts, rc_cusum_state, rc_rank, rc_row
 
 
@@ -23,6 +23,7 @@ cdef struct PRankRule:
     double *thresholds
     int64_t *step_sums  # or NULL
     double scale
+    double margin
     int32_t n_ranks
     int32_t ties_err
     rc_counts seen
@@ -38,10 +39,10 @@ cdef inline int32_t prank_update(PRankRule *m, rc_row x, int32_t rank) noexcept 
         return -1
     forget_changes(dual, <double> m.seen.t)
     predicted = rc_rank(m.thresholds, m.n_ranks, score)
-    if predicted != rank:
+    if too_close(score, rank, m.n_ranks, m.thresholds, m.margin):
         change = move_thresholds(
-            score, rank, m.n_ranks, m.ties_err, m.scale, m.seen.t, m.thresholds, m.steps,
-            m.step_sums, 1, NULL,
+            score, rank, m.n_ranks, m.ties_err, m.scale, m.margin, m.seen.t, m.thresholds, m.steps,
+            m.step_sums, NULL,
         )
         dual.change[0] = change
         dual.late[0] = <double> m.seen.t * change
@@ -111,6 +112,7 @@ cdef struct OAPRule:
     int32_t *moved
     uint64_t seed
     double scale
+    double margin
     int32_t n_members
     int32_t n_ranks
     int32_t ties_err
@@ -129,11 +131,11 @@ cdef inline int32_t _member_update(
         return -2**30
     for _again in range(times):
         predicted = rc_rank(m.thresholds + j * tasks, m.n_ranks, score)
-        if predicted != rank:
+        if too_close(score, rank, m.n_ranks, m.thresholds + j * tasks, m.margin):
             change = move_thresholds(
-                score, rank, m.n_ranks, m.ties_err, m.scale, m.members[j].t,
+                score, rank, m.n_ranks, m.ties_err, m.scale, m.margin, m.members[j].t,
                 m.thresholds + j * tasks, m.steps + j * tasks,
-                m.step_sums + j * tasks if m.step_sums != NULL else NULL, 1, m.moved,
+                m.step_sums + j * tasks if m.step_sums != NULL else NULL, m.moved,
             )
             dual.change[j] += change
             dual.late[j] += <double> m.members[j].t * change

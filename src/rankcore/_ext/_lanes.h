@@ -154,18 +154,19 @@ typedef struct rc_lanes {
     double *survived;    /* examples ranked rightly since the last mistake */
     int64_t *times;      /* how often the lane takes the example; 0 beyond the last member */
     double *scores;      /* scratch */
-    double *wrong;       /* scratch: 1 for a mistake, else 0 */
+    double *moves;       /* scratch: 1 if thresholds move, else 0 */
     double *changes;     /* scratch: of the weights along the example */
     int64_t *units;      /* scratch: first lanes of units */
     int64_t n;           /* lanes, a multiple of 4 */
     int64_t width;       /* from one column's weights to the next; of the other arrays it is n */
     double scale;
+    double margin;
     int32_t n_ranks;
     int32_t ties_err;
 } rc_lanes;
 
 /* Judges the lanes that take the example once more, keeps the books and lists the units with a lane
- * that is wrong. Returns their number, or -1 if a score overflowed. */
+ * whose thresholds move. Returns their number, or -1 if a score overflowed. */
 RC_INLINE_ int64_t rc_lane_judge_(const rc_lanes m, int32_t rank, int64_t round)
 {
     const rc_unit_ zero = {0};
@@ -174,48 +175,55 @@ RC_INLINE_ int64_t rc_lane_judge_(const rc_lanes m, int32_t rank, int64_t round)
     const double *low = rank > 0 ? m.steps + (rank - 1) * m.n : NULL;
     const double *high = rank < m.n_ranks - 1 ? m.steps + rank * m.n : NULL;
     rc_mask_ overflow = {0};
-    int64_t j, n_wrong = 0;
+    int64_t j, n_moving = 0;
     for (j = 0; j < m.n; j += RC_UNIT_) {
         const rc_mask_ takes = RC_WHERE_(*(const rc_mask_ *)(m.times + j) > round);
         const rc_unit_ s = RC_OF_(m.scores + j);
         const rc_unit_ took = RC_IF_(takes, one);
-        rc_mask_ wrong = {0};
-        if (low)
-            wrong |= RC_WHERE_(s < m.scale * RC_OF_(low + j));
-        if (high)
-            wrong |= RC_WHERE_(s >= m.scale * RC_OF_(high + j));
+        rc_mask_ wrong = {0}, moves = {0};
+        if (low) {
+            const rc_unit_ b = m.scale * RC_OF_(low + j);
+            wrong |= RC_WHERE_(s < b);
+            moves |= RC_WHERE_(s < b + m.margin);
+        }
+        if (high) {
+            const rc_unit_ b = m.scale * RC_OF_(high + j);
+            wrong |= RC_WHERE_(s >= b);
+            moves |= RC_WHERE_(s >= b - m.margin);
+        }
         wrong &= takes;
+        moves &= takes;
         overflow |= takes & ~RC_WHERE_(s - s == zero);
-        RC_AT_(m.wrong + j) = RC_IF_(wrong, one);
+        RC_AT_(m.moves + j) = RC_IF_(moves, one);
         RC_AT_(m.taken + j) += took;
         RC_AT_(m.mistakes + j) += RC_IF_(wrong, one);
         RC_AT_(m.survived + j) = RC_IF_(~wrong, RC_OF_(m.survived + j) + took);
-        /* Written always, kept when wrong: no branch to mispredict. */
-        m.units[n_wrong] = j;
-        n_wrong += RC_ANY_(wrong);
+        /* Written always, kept when it moves: no branch to mispredict. */
+        m.units[n_moving] = j;
+        n_moving += RC_ANY_(moves);
     }
-    return RC_ANY_(overflow) ? -1 : n_wrong;
+    return RC_ANY_(overflow) ? -1 : n_moving;
 }
 
-/* Moves threshold r of the lanes that are wrong, as move_thresholds in _prank.pxd does; the sum of
+/* Moves threshold r of the lanes whose thresholds move, as move_thresholds in _prank.pxd does; the sum of
  * the steps. */
-RC_INLINE_ int32_t rc_lane_move_(const rc_lanes m, int64_t n_wrong, int32_t r, const int above)
+RC_INLINE_ int32_t rc_lane_move_(const rc_lanes m, int64_t n_moving, int32_t r, const int above)
 {
     const rc_mask_ ties = (rc_mask_){0} - m.ties_err;
     const rc_unit_ zero = {0};
     rc_unit_ total = zero;
     double sums[RC_UNIT_];
     int64_t u;
-    for (u = 0; u < n_wrong; u++) {
+    for (u = 0; u < n_moving; u++) {
         const int64_t j = m.units[u], at = r * m.n + j;
         const rc_unit_ s = RC_OF_(m.scores + j);
-        const rc_unit_ wrong = RC_OF_(m.wrong + j);
+        const rc_unit_ moves = RC_OF_(m.moves + j);
         const rc_unit_ b = m.scale * RC_OF_(m.steps + at);
-        const rc_mask_ crosses = above ? RC_WHERE_(s < b) : RC_WHERE_(s >= b);
-        rc_unit_ step = RC_IF_(crosses, wrong);
-        RC_AT_(m.rank_loss + j) += step;
+        const rc_unit_ edge = above ? b + m.margin : b - m.margin;
+        rc_unit_ step = RC_IF_(above ? RC_WHERE_(s < edge) : RC_WHERE_(s >= edge), moves);
+        RC_AT_(m.rank_loss + j) += RC_IF_(above ? RC_WHERE_(s < b) : RC_WHERE_(s >= b), moves);
         if (above)
-            step += RC_IF_(RC_WHERE_(s == b) & ties, wrong);
+            step += RC_IF_(RC_WHERE_(s == edge) & ties, moves);
         else
             step = zero - step;
         RC_AT_(m.steps + at) -= step;
@@ -231,12 +239,12 @@ RC_INLINE_ int32_t rc_lane_move_(const rc_lanes m, int64_t n_wrong, int32_t r, c
 }
 
 /* weights += changes * x in the units listed; neighbours, a line of cache, at once. */
-RC_INLINE_ void rc_lane_axpys_(const rc_lanes m, rc_row x, int64_t n_wrong, double *weights)
+RC_INLINE_ void rc_lane_axpys_(const rc_lanes m, rc_row x, int64_t n_moving, double *weights)
 {
     int64_t u;
-    for (u = 0; u < n_wrong; u++) {
+    for (u = 0; u < n_moving; u++) {
         const int64_t j = m.units[u];
-        if (u + 1 < n_wrong && m.units[u + 1] == j + RC_UNIT_ && j % RC_LINE_ == 0) {
+        if (u + 1 < n_moving && m.units[u + 1] == j + RC_UNIT_ && j % RC_LINE_ == 0) {
             RC_BY_KIND_(rc_line_axpys_, m.changes + j, weights + j, m.width);
             u += RC_LINE_ / RC_UNIT_ - 1;
         } else
@@ -263,29 +271,29 @@ static inline void rc_lane_fetch(const double *weights, int64_t n_columns, int64
  * half-learned. O(most * n * (x.n + n_ranks)). */
 RC_INLINE_ int rc_learn_(const rc_lanes m, rc_row x, int32_t rank, int64_t most, int32_t *moved)
 {
-    int64_t round, j, u, n_wrong;
+    int64_t round, j, u, n_moving;
     int32_t r;
     for (round = 0; round < most; round++) {
         rc_scores_(x, m.n, m.weights, m.width, m.scores);
-        n_wrong = rc_lane_judge_(m, rank, round);
-        if (n_wrong <= 0) {
-            if (n_wrong < 0)
+        n_moving = rc_lane_judge_(m, rank, round);
+        if (n_moving <= 0) {
+            if (n_moving < 0)
                 return -1;
             continue;
         }
-        for (u = 0; u < n_wrong; u++)
+        for (u = 0; u < n_moving; u++)
             RC_AT_(m.changes + m.units[u]) = (rc_unit_){0};
         for (r = 0; r < rank; r++)
-            moved[r] += rc_lane_move_(m, n_wrong, r, 1);
+            moved[r] += rc_lane_move_(m, n_moving, r, 1);
         for (; r < m.n_ranks - 1; r++)
-            moved[r] += rc_lane_move_(m, n_wrong, r, 0);
-        rc_lane_axpys_(m, x, n_wrong, m.weights);
+            moved[r] += rc_lane_move_(m, n_moving, r, 0);
+        rc_lane_axpys_(m, x, n_moving, m.weights);
         if (m.weight_sums) {
-            for (u = 0; u < n_wrong; u++) { /* the example is counted already */
+            for (u = 0; u < n_moving; u++) { /* the example is counted already */
                 j = m.units[u];
                 RC_AT_(m.changes + j) *= RC_OF_(m.before + j) + RC_OF_(m.taken + j) - 1.0;
             }
-            rc_lane_axpys_(m, x, n_wrong, m.weight_sums);
+            rc_lane_axpys_(m, x, n_moving, m.weight_sums);
         }
     }
     return 0;

@@ -27,35 +27,49 @@ cdef inline int64_t less_late(int64_t sum, int64_t t, int64_t change) noexcept n
     return <int64_t> (<uint64_t> sum - <uint64_t> t * <uint64_t> change)
 
 
-cdef inline int32_t move_thresholds(
-    double score, int32_t rank, int32_t n_ranks, bint ties_err, double scale, int64_t t,
-    double *thresholds, int64_t *steps, int64_t *step_sums, int64_t stride, int32_t *moved,
+cdef inline bint too_close(
+    double score, int32_t rank, int32_t n_ranks, const double *thresholds, double margin
 ) noexcept nogil:
-    """Move every threshold on the wrong side of the score; the sum of the steps.
+    """Whether thresholds move: the score is on the wrong side of one, or within the margin of it.
 
-    Threshold r is at r * stride. ``step_sums`` (lazy average, t examples before this one) and
-    ``moved`` (the steps, added up) may be NULL.
+    The thresholds ascend, so the two around the true rank decide.
+    """
+    return (rank > 0 and score < thresholds[rank - 1] + margin) or (
+        rank < n_ranks - 1 and score >= thresholds[rank] - margin
+    )
+
+
+cdef inline int32_t move_thresholds(
+    double score, int32_t rank, int32_t n_ranks, bint ties_err, double scale, double margin,
+    int64_t t, double *thresholds, int64_t *steps, int64_t *step_sums, int32_t *moved,
+) noexcept nogil:
+    """Move every threshold that the score does not beat by the margin; the sum of the steps.
+
+    ``step_sums`` (lazy average, t examples before this one) and ``moved`` (the steps, added up) may
+    be NULL. The order survives: of two equal thresholds both move alike if either approaches the
+    other, since a sum rounds alike for both, and two that differ approach by one step at most.
     """
     cdef int32_t r, step, change = 0
-    cdef double b
+    cdef double low, high
     # Arithmetic, not branches: which threshold errs is as unpredictable as the label.
     for r in range(n_ranks - 1):
-        b = thresholds[r * stride]
-        step = ((r < rank) & ((score < b) | (ties_err & (score == b)))) - (
-            (r >= rank) & (score >= b)
+        low = thresholds[r] - margin
+        high = thresholds[r] + margin
+        step = ((r < rank) & ((score < high) | (ties_err & (score == high)))) - (
+            (r >= rank) & (score >= low)
         )
         change += step
-        steps[r * stride] -= step
-        thresholds[r * stride] = scale * <double> steps[r * stride]
+        steps[r] -= step
+        thresholds[r] = scale * <double> steps[r]
         if step_sums != NULL:
-            step_sums[r * stride] = less_late(step_sums[r * stride], t, step)
+            step_sums[r] = less_late(step_sums[r], t, step)
         if moved != NULL:
             moved[r] += step
     return change
 
 
 cdef inline int32_t prank_step(
-    rc_prank_state *m, rc_row x, int32_t rank, int32_t *moved
+    rc_prank_state *m, rc_row x, int32_t rank, double margin
 ) noexcept nogil:
     """Predict, learn, count; the prediction, or -1 and no change if that is impossible."""
     cdef double score = rc_dot(x, m.weights)
@@ -63,10 +77,10 @@ cdef inline int32_t prank_step(
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
     predicted = rc_rank(m.thresholds, m.n_ranks, score)
-    if predicted != rank:
+    if too_close(score, rank, m.n_ranks, m.thresholds, margin):
         change = move_thresholds(
-            score, rank, m.n_ranks, m.tie == RC_TIE_CRAMMER, m.scale, m.seen.t,
-            m.thresholds, m.steps, m.step_sums, 1, moved,
+            score, rank, m.n_ranks, m.tie == RC_TIE_CRAMMER, m.scale, margin, m.seen.t,
+            m.thresholds, m.steps, m.step_sums, NULL,
         )
         if change:
             rc_axpy(x, change, m.weights)

@@ -45,7 +45,12 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
 
 
 def prank_mistake_bound(
-    n_ranks: int, radius: float, margin: float, *, threshold_scale: float = 1.0
+    n_ranks: int,
+    radius: float,
+    margin: float,
+    *,
+    threshold_scale: float = 1.0,
+    demanded: float = 0.0,
 ) -> float:
     """Bound the total rank loss of PRank over any number of passes.
 
@@ -60,18 +65,24 @@ def prank_mistake_bound(
         of each threshold, by at least this; above 0.
     threshold_scale : float, default=1.0
         s, the ``threshold_scale_`` of the model; the paper's PRank has 1.
+    demanded : float, default=0.0
+        The ``margin_`` of the model, 0 or more; the paper's PRank has 0.
 
     Returns
     -------
     float
-        ((k - 1) radius^2 + s^2) / margin^2, an upper bound on the sum of |predicted - true rank|.
+        ((k - 1) radius^2 + s^2 + 2 demanded) / margin^2, an upper bound on the sum of
+        |predicted - true rank|.
 
     Notes
     -----
-    A threshold is s times the weight of a constant feature of value s. An example of rank loss m
-    therefore moves weights and b / s by at most m^2 radius^2 + m s^2 in squared length, and m is at
-    most k - 1. For s = 1 Crammer and Singer print (k - 1) (radius^2 + 1) / margin^2; their proof
-    gives the smaller bound.
+    A threshold is s times the weight of a constant feature of value s. Let v be weights and b / s
+    of the learner, u those of the assumption, and m the number of thresholds that an example moves,
+    which is at least its rank loss and at most k - 1. Each of these is not beaten by ``demanded``,
+    so that |v|^2 grows by at most 2 m demanded + m^2 radius^2 + m s^2, and u.v by at least
+    m margin. After M moves altogether (M margin)^2 <= (u.v)^2 <= |v|^2 <= M (2 demanded +
+    (k - 1) radius^2 + s^2), which bounds M, and with it the rank loss. For s = 1 and ``demanded`` 0
+    Crammer and Singer print (k - 1) (radius^2 + 1) / margin^2; their proof gives the smaller bound.
 
     Raises
     ------
@@ -85,6 +96,8 @@ def prank_mistake_bound(
     12.0
     >>> prank_mistake_bound(3, 1.0, 0.5, threshold_scale=4.0)
     72.0
+    >>> prank_mistake_bound(3, 1.0, 0.5, demanded=1.0)
+    20.0
     """
     check_count(n_ranks, "n_ranks")
     if n_ranks < 2:
@@ -92,7 +105,8 @@ def prank_mistake_bound(
     check_positive(radius, "radius", zero=True)
     check_positive(margin, "margin")
     check_positive(threshold_scale, "threshold_scale")
-    return ((n_ranks - 1) * radius**2 + threshold_scale**2) / margin**2
+    check_positive(demanded, "demanded", zero=True)
+    return ((n_ranks - 1) * radius**2 + threshold_scale**2 + 2.0 * demanded) / margin**2
 
 
 def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) -> float:

@@ -42,7 +42,13 @@ class Learner:
 
 
 # The settings of the paper.
-PUBLISHED = {"average": False, "threshold_scale": 1.0, "max_iter": 1, "shuffle": False}
+PUBLISHED = {
+    "average": False,
+    "threshold_scale": 1.0,
+    "margin": 0.0,
+    "max_iter": 1,
+    "shuffle": False,
+}
 
 # A learner joins --model and the demo by a line here, and by nothing else.
 LEARNERS = [

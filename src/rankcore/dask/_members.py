@@ -204,8 +204,7 @@ def cut_members(state: OnlineState, n: int) -> list[Block]:
             {
                 **{name: array[tiles] for name, array in state.others.items() if name in BY_TILE},
                 **{name: state.others[name][lanes] for name in BY_MEMBER},
-                "scale": state.others["scale"],
-                "seed": state.others["seed"],
+                **{name: state.others[name] for name in ("scale", "margin", "seed")},
             },
             settings=state.settings,
         )

@@ -13,7 +13,7 @@
 
 /* Version of the table below. Entries are only ever appended, so a table of a later version
  * serves programs compiled against an earlier one. */
-#define RC_CAPI_VERSION 2
+#define RC_CAPI_VERSION 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -133,6 +133,8 @@ typedef struct rc_capi {
     int32_t (*pair_update)(rc_pair_state *, rc_row, rc_row, double, double);
     int32_t (*pair_average)(const rc_pair_state *, double *);
     int32_t (*pair_committee)(const rc_pair_state *, double *);
+    /* version 3 */
+    int32_t (*prank_margin_update)(rc_prank_state *, rc_row, int32_t, double);
 } rc_capi;
 
 static const rc_capi *rc_api = NULL;
@@ -167,6 +169,14 @@ static inline int rc_import(void)
 static inline int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank)
 {
     return rc_api->prank_update(state, x, rank);
+}
+
+/* The same step with a margin, which must be at least 0, else -1: a threshold also moves if the
+ * score is on its right side by less than this. Pass the same margin at every step. */
+static inline int32_t rc_prank_margin_update(rc_prank_state *state, rc_row x, int32_t rank,
+                                             double margin)
+{
+    return rc_api->prank_margin_update(state, x, rank, margin);
 }
 
 /* Writes the averages over all t examples of the weights (n_features) and thresholds

@@ -35,7 +35,7 @@ from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._decisions import margins
 from rankcore.ordinal._labels import RankedLabels, is_rising
-from rankcore.ordinal._scale import SCALE, BuiltIn, check_known_scale, new_scale
+from rankcore.ordinal._scale import SCALE, BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
 from rankcore.ordinal._validation import check_eval_metric, held_out_labels, ranks_beside
 from rankcore.ordinal._weights import (
@@ -50,6 +50,7 @@ PUBLISHED = {
     "average": False,
     "average_members": False,
     "threshold_scale": 1.0,
+    "margin": 0.0,
     "intercept_scaling": 1.0,
     "max_iter": 1,
     "shuffle": False,
@@ -96,6 +97,9 @@ class OnlineOrdinalClassifier(
     )
     # Parameters that are built into the state's arrays, and the types they are saved as.
     _built_in: ClassVar[BuiltIn] = {}
+    # Settings with an array of their name that files lack which are older than they, and the values
+    # that such models have.
+    _since: ClassVar[dict[str, float]] = {}
     # Arrays that are averaged over examples, and by `merge`; none if it cannot.
     _arrays: ClassVar[dict[str, Field]] = {}
     # Whether a weight multiplies the step of a row; otherwise it is a number of visits.
@@ -158,7 +162,9 @@ class OnlineOrdinalClassifier(
 
     def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
         """Arrays of a new state that are not averaged."""
-        return {"scale": new_scale(self._settings())}
+        settings = self._settings()
+        arrays = {"scale": new_scale(settings)}
+        return arrays | {"margin": new_margin(settings)} if "margin" in settings else arrays
 
     def _parameters(self) -> tuple[np.ndarray, ...]:
         """The declared arrays to predict with."""
@@ -202,6 +208,8 @@ class OnlineOrdinalClassifier(
     def _restore(self, spec: ModelSpec) -> None:
         arrays, n_features = spec.arrays, check_n_features(spec.n_features)
         classes, settings = check_classes(arrays["classes"]), spec.facts["settings"]
+        older = {name: value for name, value in self._since.items() if name not in settings}
+        settings = settings | older
         for name in arrays:
             if name.startswith("by_feature."):
                 check_columns(arrays, name, n_features)
@@ -213,7 +221,10 @@ class OnlineOrdinalClassifier(
         expected = builder._new_state(n_features, classes.size, arrays)
         if settings != expected.settings:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
+        missing = {name: expected.others.pop(name) for name in older}
         state = restored_state(spec, expected)
+        state.others |= missing
+        self.set_params(**older)
         check_known_scale(state)
         self._check_state(state, classes.size)
         self.ranks_, self.n_features_in_, self._state = classes, n_features, state

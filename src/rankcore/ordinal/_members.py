@@ -19,8 +19,9 @@ from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._margin import margin_of, moves_of
 from rankcore.ordinal._sampling import BUILT_IN, CONSTRAINTS, check_means, least_draws
-from rankcore.ordinal._scale import new_scale
+from rankcore.ordinal._scale import new_margin, new_scale
 from rankcore.ordinal._tiles import LANES, MAX_WIDTH, mean_parameters, tile_width, zeros_by_line
 from rankcore.ordinal._weights import Block, as_steps
 from rankcore.ordinal.prank import PRank, check_lattice, scale_of
@@ -36,6 +37,7 @@ class OAP(Specified):
     average_members: bool
     tie: Literal["crammer", "strict"]
     threshold_scale: float | str
+    margin: float | str
     n_jobs: int | None
     max_iter: int
     shuffle: bool
@@ -58,6 +60,7 @@ class OAP(Specified):
                 average=state.settings["average_members"],
                 tie=self.tie,
                 threshold_scale=state.settings["threshold_scale"],
+                margin=state.settings["margin"],
                 max_iter=self.max_iter,
                 shuffle=self.shuffle,
             )
@@ -73,7 +76,7 @@ class OAP(Specified):
                     for name in ["steps", "thresholds", "steps_sums"]
                     if name in state.others
                 }
-                | {"scale": state.others["scale"].copy()},
+                | {name: state.others[name].copy() for name in ["scale", "margin"]},
                 state.others["seen"][j].copy(),
                 settings=member._settings(),
                 log=[state.others["seen"][j].tolist()] if state.others["seen"][j, 0] else [],
@@ -128,6 +131,7 @@ class OAP(Specified):
             "totals": zeros(n_ranks - 1, dtype=np.int64),
             "mean_thresholds": zeros(n_ranks - 1),
             "scale": new_scale(self._settings()),
+            "margin": new_margin(self._settings()),
             "seen": zeros((n_tiles * width, 3), dtype=np.int64),
             "survived": zeros(n_tiles * width, dtype=np.int64),
             "seed": as_generator(self.random_state).integers(2**63, size=1),
@@ -146,7 +150,8 @@ class OAP(Specified):
         steps = state.others["steps"]
         of_members = seen.reshape(steps.shape[0], 1, steps.shape[2], 3)
         examples, mistakes = of_members[..., 0], of_members[..., 2]
-        check_lattice(state.others, scale_of(state), examples, mistakes, axis=1)
+        moves = moves_of(state, examples, mistakes)
+        check_lattice(state.others, scale_of(state), *moves, axis=1)
         check_means(state, steps.sum(axis=(0, 2)))
 
     def _learn(self, state: OnlineState, block: Block) -> int:
@@ -217,6 +222,7 @@ class OAP(Specified):
             state.others["survived"],
             n,
             scale_of(state),
+            margin_of(state),
             self.tie == "strict",
             before,
         )

@@ -47,6 +47,7 @@ BUILT_IN: BuiltIn = {
     "sampling": str,
     "average_members": bool,
     "threshold_scale": scale_setting,
+    "margin": scale_setting,
 }
 
 

@@ -27,8 +27,15 @@ def scale_setting(value: Any) -> float | str:
     return value if isinstance(value, str) else float(value)
 
 
+# Of a ``margin`` of thresholds.
+MARGIN = number_or(("auto",), real(0.0, 1e100))
+# An automatic margin, in mean squared lengths of rows, which is what a step along a row moves its
+# projection by. Powers of two are exact. reproduce/defaults.md has the study.
+AUTO_MARGIN = 2.0
+
 # Parameters that are built into a state, as it saves them: with thresholds, and with intercepts.
 OF_THRESHOLDS: BuiltIn = {"average": bool, "threshold_scale": scale_setting}
+OF_PRANK: BuiltIn = {**OF_THRESHOLDS, "margin": scale_setting}
 OF_INTERCEPTS: BuiltIn = {
     "average": bool,
     "fit_intercept": bool,
@@ -42,6 +49,12 @@ def new_scale(settings: Mapping[str, Any]) -> np.ndarray:
     return np.array([UNKNOWN if isinstance(value, str) else value**2])
 
 
+def new_margin(settings: Mapping[str, Any]) -> np.ndarray:
+    """The margin, an array of one; `UNKNOWN` until rows are seen, if "auto"."""
+    value = settings["margin"]
+    return np.array([UNKNOWN if isinstance(value, str) else value])
+
+
 def _constant(settings: Mapping[str, Any]) -> float | str:
     """The constant feature that a state is built with, 0 for none."""
     if not settings.get("fit_intercept", True):
@@ -51,10 +64,13 @@ def _constant(settings: Mapping[str, Any]) -> float | str:
 
 
 def fix_scale(state: OnlineState, lengths: int, mean_square: Callable[[], float]) -> None:
-    """Set the constant by the mean squared length of the first rows, unless it is set."""
-    scale = state.others.get("scale")
-    if scale is not None and scale[0] == UNKNOWN:
-        scale[0] = lengths**2 * mean_square()
+    """Set constant and margin by the mean squared length of the first rows, unless they are set."""
+    factors = {"scale": lengths**2, "margin": AUTO_MARGIN}
+    unknown = [name for name in factors if state.others.get(name, (0.0,))[0] == UNKNOWN]
+    if unknown:
+        square = mean_square()
+        for name in unknown:
+            state.others[name][0] = factors[name] * square
 
 
 def check_known_scale(state: OnlineState) -> None:
@@ -62,9 +78,16 @@ def check_known_scale(state: OnlineState) -> None:
     scale, setting = float(state.others["scale"][0]), _constant(state.settings)
     if scale and not setting:
         raise ValueError("it has a scale of intercepts, and no intercepts")
-    if isinstance(setting, str):
-        known = 1e-200 <= scale <= 1e200 or (scale == UNKNOWN and state.t == 0)
-    else:
-        known = scale == setting**2
-    if not known:
+    square = setting if isinstance(setting, str) else setting**2
+    if not _follows(scale, square, state):
         raise ValueError(f"its squared scale {scale} is not that of its setting {setting!r}")
+    margin = state.others.get("margin")
+    if margin is not None and not _follows(float(margin[0]), state.settings["margin"], state):
+        found = state.settings["margin"]
+        raise ValueError(f"its margin {margin[0]} is not that of its setting {found!r}")
+
+
+def _follows(value: float, setting: float | str, state: OnlineState) -> bool:
+    if isinstance(setting, str):
+        return 1e-200 <= value <= 1e201 or (value == UNKNOWN and state.t == 0)
+    return value == setting

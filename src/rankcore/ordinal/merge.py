@@ -152,12 +152,12 @@ def mixed(
 
     Raises ValueError if they have no common scale, have not gone on from ``base``, or overflow.
     """
-    scales = {float(state.others["scale"][0]) for state in states if "scale" in state.others}
-    if len(scales) > 1:
-        raise ValueError(
-            "the models chose different scales of their thresholds, by their own first rows: start "
-            "all from copies of one model, or set the scale to a number"
-        )
+    for name, meaning in (("scale", "scales of their thresholds"), ("margin", "margins")):
+        if len({float(state.others[name][0]) for state in states if name in state.others}) > 1:
+            raise ValueError(
+                f"the models chose different {meaning}, by their own first rows: start all from "
+                f"copies of one model, or set the {name} to a number"
+            )
     fresh = model._new_state(model.n_features_in_, model.ranks_.size)
     fresh.others = {name: array.copy() for name, array in states[0].others.items()}
     fresh.counts = base.counts + sum(state.counts - base.counts for state in states)

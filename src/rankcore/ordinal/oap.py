@@ -14,6 +14,7 @@ from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._margin import WithMargin
 from rankcore.ordinal._members import OAP
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._tiles import member_parameters
@@ -25,7 +26,7 @@ __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 WEIGHTS = ("total", "survival")
 
 
-class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class OAPBPM(WithMargin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
@@ -43,6 +44,8 @@ class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
         As in `PRank`.
     threshold_scale : "auto" or float, default="auto"
         As in `PRank`.
+    margin : float or "auto", default=0.0
+        As in `PRank`, for each member. Of the mean of members a margin makes no better model.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     shuffle : bool, default=True
@@ -110,6 +113,7 @@ class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
         average_members: bool = True,
         tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
@@ -127,6 +131,7 @@ class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
         self.average_members = average_members
         self.tie = tie
         self.threshold_scale = threshold_scale
+        self.margin = margin
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
@@ -139,13 +144,13 @@ class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
         self.classes = classes
 
 
-class OAPBagging(VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class OAPBagging(WithMargin, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Bagged PRanks online: members that sample one stream vote on the rank, one vote each.
 
     Parameters
     ----------
-    n_estimators, tau, sampling, average_members, tie, threshold_scale, max_iter, shuffle, tol, \
-early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose, classes
+    n_estimators, tau, sampling, average_members, tie, threshold_scale, margin, max_iter, shuffle, \
+tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose, classes
         As in `OAPBPM`.
     output : {"round", "mean", "median", "plurality"}, default="round"
         What is predicted: the mean of the votes rounded (halves up), the real mean, the smallest
@@ -187,6 +192,7 @@ best_iteration_, t_, history_, loss_curve_
         output: Literal["round", "mean", "median", "plurality"] = "round",
         tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
@@ -205,6 +211,7 @@ best_iteration_, t_, history_, loss_curve_
         self.output = output
         self.tie = tie
         self.threshold_scale = threshold_scale
+        self.margin = margin
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
@@ -241,8 +248,9 @@ class OAPVoting(OAPBagging):
 
     Parameters
     ----------
-    n_estimators, tau, sampling, average_members, output, tie, threshold_scale, max_iter, shuffle, \
-tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose, classes
+    n_estimators, tau, sampling, average_members, output, tie, threshold_scale, margin, max_iter, \
+shuffle, tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, random_state, verbose, \
+classes
         As in `OAPBagging`.
     weight : {"total", "survival"}, default="total"
         Count all examples that a member took and ranked rightly, or those since its last mistake.
@@ -280,6 +288,7 @@ n_iter_, best_iteration_, t_, history_, loss_curve_
         weight: Literal["total", "survival"] = "total",
         tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
@@ -299,6 +308,7 @@ n_iter_, best_iteration_, t_, history_, loss_curve_
             output=output,
             tie=tie,
             threshold_scale=threshold_scale,
+            margin=margin,
             max_iter=max_iter,
             shuffle=shuffle,
             tol=tol,

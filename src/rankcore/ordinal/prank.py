@@ -18,8 +18,9 @@ from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
+from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_THRESHOLDS
+from rankcore.ordinal._scale import OF_PRANK
 
 __all__ = ["PRank"]
 
@@ -58,12 +59,13 @@ class Direction(Specified):
         return check_scores(scores)
 
 
-class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
+class PRank(WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     A row's rank is the number of thresholds that its projection on the learned direction reaches.
     A row ranked wrongly moves each threshold on the wrong side of its projection by one step, and
-    the direction by the sum of those steps times the row; a row ranked rightly changes nothing.
+    the direction by the sum of those steps times the row; a row ranked rightly changes nothing,
+    unless its projection is within the ``margin`` of a threshold.
 
     Parameters
     ----------
@@ -80,6 +82,11 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
         multiples of its square. "auto" takes twice the root mean square length of the rows of the
         first call, so that thresholds keep up with projections whatever the scale and the number
         of features; the square is rounded to a power of two. The paper has 1.
+    margin : float or "auto", default=0.0
+        By how much a projection must be on the right side of a threshold: one that it does not beat
+        by this moves, though the row may be ranked rightly. "auto" takes twice the mean squared
+        length of the rows of the first call, rounded to a power of two, which is what two updates
+        with a row move its projection by. The paper has 0.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
@@ -125,6 +132,8 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
         has. Only with ``early_stopping_rounds``.
     threshold_scale_ : float
         The resolved ``threshold_scale``: the value given, or what "auto" chose.
+    margin_ : float
+        The resolved ``margin``.
     t_ : int
         Examples learned from, over all passes.
     history_ : dict of lists
@@ -139,10 +148,20 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
     prediction O(non-zeros + log n_classes), the model n_features + n_classes - 1 numbers (twice
     that with ``average``). X is never copied when it is CSR or C-ordered float32 or float64.
 
-    Let s be ``threshold_scale_`` and R the length of the longest row. If weights w and thresholds b
-    with ``|w|**2 + |b / s|**2 = 1`` separate the data with margin g, the total rank loss over any
-    number of passes is at most ``((n_classes - 1) * R**2 + s**2) / g**2``, see
-    `rankcore.bounds.prank_mistake_bound`.
+    Let s be ``threshold_scale_``, m ``margin_`` and R the length of the longest row. If weights w
+    and thresholds b with ``|w|**2 + |b / s|**2 = 1`` separate the data with margin g, the total
+    rank loss over any number of passes, and the number of steps of thresholds, are at most
+    ``((n_classes - 1) * R**2 + s**2 + 2 * m) / g**2``; `rankcore.bounds.prank_mistake_bound` has
+    the proof.
+
+    Thresholds are multiples of the scale by integers, whatever the margin is, since each step is 1
+    or -1. They stay in ascending order: a threshold moves up only if the true rank is below it and
+    the projection is at least the threshold less the margin, down only if the true rank is above it
+    and the projection at most the threshold plus the margin. Of two that are equal, either both do
+    or none where the true rank is on the same side of both; where it is between them, the lower
+    one can only move down, the upper one only up. Of two that differ, which is by a step at least,
+    the lower one moves up only if the true rank is below both, and then the upper one does not move
+    down: they approach by one step at most.
 
     A weight says how often a row is visited, in passes of their own draws for what is left of an
     integer: fitting with integer weights is fitting with repeated rows. Integer steps are what
@@ -169,7 +188,7 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
     """
 
     _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
-    _built_in: ClassVar = OF_THRESHOLDS
+    _built_in: ClassVar = OF_PRANK
 
     def __init__(
         self,
@@ -177,6 +196,7 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
         average: bool = True,
         tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -190,6 +210,7 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
         self.average = average
         self.tie = tie
         self.threshold_scale = threshold_scale
+        self.margin = margin
         self.shuffle = shuffle
         self.tol = tol
         self.early_stopping_rounds = early_stopping_rounds
@@ -213,7 +234,7 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
         state.others["thresholds"] = scale_of(state) * state.others["steps"]
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_lattice(state.others, scale_of(state), *state.counts[::2])
+        check_lattice(state.others, scale_of(state), *moves_of(state, *state.counts[::2]))
 
     def _bind(self, state: OnlineState) -> Any:
         return kernels.PRankState(
@@ -223,6 +244,7 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
             state.by_feature.get("weights_sums"),
             state.others.get("steps_sums"),
             scale_of(state),
+            margin_of(state),
             self.tie == "strict",
         )
 
@@ -232,20 +254,20 @@ def scale_of(state: OnlineState) -> float:
 
 
 def check_lattice(
-    others: Mapping[str, np.ndarray], scale: float, examples: Any, mistakes: Any, axis: int = -1
+    others: Mapping[str, np.ndarray], scale: float, examples: Any, moves: Any, axis: int = -1
 ) -> None:
     """Raise unless thresholds of a state that was read are such as learning leaves them.
 
     They must ascend along ``axis``, be integer steps times the scale, and be steps that so many
-    examples and mistakes, of the one learner or of each, can lead to.
+    examples, of which so many moved thresholds, of the one learner or of each, can lead to.
     """
     steps, sums = others["steps"], others.get("steps_sums")
-    # A mistake moves a threshold by one step at most. Sums of merged models lie within twice those
+    # An example moves a threshold by one step at most. Sums of merged models lie within twice those
     # of one; as float64, whose rounding preserves `<=`.
-    most = 2.0 * examples * mistakes
+    most = 2.0 * examples * moves
     if (
-        (steps > mistakes).any()
-        or (steps < -mistakes).any()
+        (steps > moves).any()
+        or (steps < -moves).any()
         or (sums is not None and (np.abs(sums.astype(np.float64)) > most).any())
     ):
         raise ValueError("its thresholds moved further than what it has counted lets them")

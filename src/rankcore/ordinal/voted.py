@@ -16,6 +16,7 @@ from rankcore._core.params import integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._scale import scale_setting
 from rankcore.ordinal._votes import VotesRanks
 from rankcore.ordinal.prank import check_lattice, scale_of
@@ -68,7 +69,7 @@ class VotedState(OnlineState):
         return True
 
 
-class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
+class VotedPRank(WithMargin, VotesRanks, OnlineOrdinalClassifier):
     """PRank whose past hypotheses vote, each with as many votes as examples it survived.
 
     Parameters
@@ -88,6 +89,8 @@ class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
         As in `PRank`.
     threshold_scale : "auto" or float, default="auto"
         As in `PRank`.
+    margin : float or "auto", default=0.0
+        As in `PRank`; a hypothesis ends with every row that moves a threshold.
     max_iter : int, default=10
         Passes over the data in ``fit``.
     shuffle : bool, default=True
@@ -147,6 +150,7 @@ class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
     _published: ClassVar[dict[str, Any]] = {"max_hypotheses": None}
     _built_in: ClassVar = {
         "threshold_scale": scale_setting,
+        "margin": scale_setting,
         "count_init": int,
         "max_hypotheses": lambda limit: limit if isinstance(limit, str | None) else int(limit),
     }
@@ -159,6 +163,7 @@ class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
         max_hypotheses: int | str | None = "auto",
         tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
         max_iter: int = 10,
         shuffle: bool = True,
         tol: float | None = None,
@@ -174,6 +179,7 @@ class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
         self.max_hypotheses = max_hypotheses
         self.tie = tie
         self.threshold_scale = threshold_scale
+        self.margin = margin
         self.max_iter = max_iter
         self.shuffle = shuffle
         self.tol = tol
@@ -282,7 +288,7 @@ class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         others = state.others
-        check_lattice(others, scale_of(state), *state.counts[::2])
+        check_lattice(others, scale_of(state), *moves_of(state, *state.counts[::2]))
         kept = others["progress"][0]
         if (
             kept > others["votes"].size
@@ -306,6 +312,7 @@ class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
             others["born"],
             others["progress"],
             scale_of(state),
+            margin_of(state),
             self.tie == "strict",
             state.settings["count_init"],
             state.settings["max_hypotheses"] is not None,

@@ -13,6 +13,7 @@ from rankcore._core.concurrency import reads
 from rankcore._core.params import as_generator
 from rankcore._core.state import OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
+from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._sampling import BUILT_IN, CONSTRAINTS, check_means, least_draws
 from rankcore.ordinal.kernel import _pool
@@ -23,7 +24,7 @@ from rankcore.ordinal.prank import check_lattice, scale_of
 __all__ = ["KernelOAPBPM"]
 
 
-class KernelOAPBPM(Thresholds, KernelClassifier):
+class KernelOAPBPM(WithMargin, Thresholds, KernelClassifier):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
     `OAPBPM` in the feature space of a kernel. The members share one pool of support
@@ -35,8 +36,8 @@ class KernelOAPBPM(Thresholds, KernelClassifier):
         As in `OAPBPM`.
     kernel, gamma, degree, coef0
         As in `KernelPRank`.
-    tie, threshold_scale
-        As in `PRank`.
+    tie, threshold_scale, margin
+        As in `KernelPRank`.
     budget, budget_policy, decay, projection_tol
         As in `KernelPRank`, for the pool: what leaves it leaves all members. "smallest" compares
         the root of the sum over members of squared coefficients.
@@ -100,6 +101,7 @@ best_iteration_, t_, history_, loss_curve_
         coef0: float = 1.0,
         tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
         budget: int | None = None,
         budget_policy: Literal[
             "oldest", "random", "smallest", "forgetron", "norma", "projectron"
@@ -127,6 +129,7 @@ best_iteration_, t_, history_, loss_curve_
         self.coef0 = coef0
         self.tie = tie
         self.threshold_scale = threshold_scale
+        self.margin = margin
         self.budget = budget
         self.budget_policy = budget_policy
         self.decay = decay
@@ -179,12 +182,12 @@ best_iteration_, t_, history_, loss_curve_
         others, seen = state.others, state.others["seen"]
         if not are_counts(seen) or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
             raise ValueError("what its members have counted is impossible")
-        check_lattice(others, scale_of(state), seen[:, :1], seen[:, 2:])
+        check_lattice(others, scale_of(state), *moves_of(state, seen[:, :1], seen[:, 2:]))
         check_means(state, others["steps"].sum(axis=0))
 
     def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        rule = scale_of(state), self.tie == "strict", least_draws(state.settings)[0]
-        return KernelOAPState(state.others, *pool, *rule)
+        rule = scale_of(state), margin_of(state), self.tie == "strict"
+        return KernelOAPState(state.others, *pool, *rule, least_draws(state.settings)[0])
 
     def _cuts(self) -> np.ndarray:
         state = self._fitted_state()

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, Seed
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
+from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_THRESHOLDS
+from rankcore.ordinal._scale import OF_PRANK
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.prank import check_lattice, scale_of
@@ -19,7 +20,7 @@ from rankcore.ordinal.prank import check_lattice, scale_of
 __all__ = ["KernelPRank"]
 
 
-class KernelPRank(Thresholds, KernelClassifier):
+class KernelPRank(WithMargin, Thresholds, KernelClassifier):
     """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
     `PRank` in the feature space of a kernel. A row ranked wrongly becomes a support
@@ -48,6 +49,8 @@ class KernelPRank(Thresholds, KernelClassifier):
         As in `PRank`.
     threshold_scale : "auto" or float, default="auto"
         As in `PRank`.
+    margin : float or "auto", default=0.0
+        As in `PRank`; the squared length of a row is ``K(x, x)``.
     budget : int, optional
         The most support vectors to keep. By default all are kept: memory grows with the mistakes.
     budget_policy : {"oldest", "random", "smallest", "forgetron", "norma", "projectron"}, \
@@ -123,7 +126,7 @@ default="oldest"
     array([1, 1, 2, 2])
     """
 
-    _built_in: ClassVar = OF_THRESHOLDS
+    _built_in: ClassVar = OF_PRANK
 
     def __init__(
         self,
@@ -134,6 +137,7 @@ default="oldest"
         average: bool = True,
         tie: Literal["crammer", "strict"] = "crammer",
         threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
         budget: int | None = None,
         budget_policy: Literal[
             "oldest", "random", "smallest", "forgetron", "norma", "projectron"
@@ -158,6 +162,7 @@ default="oldest"
         self.average = average
         self.tie = tie
         self.threshold_scale = threshold_scale
+        self.margin = margin
         self.budget = budget
         self.budget_policy = budget_policy
         self.decay = decay
@@ -185,10 +190,11 @@ default="oldest"
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
-        check_lattice(state.others, scale_of(state), *state.counts[::2])
+        check_lattice(state.others, scale_of(state), *moves_of(state, *state.counts[::2]))
 
     def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        return KernelPRankState(state.others, *pool, scale_of(state), self.tie == "strict")
+        rule = scale_of(state), margin_of(state), self.tie == "strict"
+        return KernelPRankState(state.others, *pool, *rule)
 
     def _cuts(self) -> np.ndarray:
         state = self._fitted_state()
