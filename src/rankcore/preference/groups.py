@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import Choices, Floats
+from rankcore.preference.plackett_luce import Choices, Floats, Posterior
 from rankcore.preference.rating import Calls, Rating
 from rankcore.preference.several import Choice, Order
 
@@ -17,8 +17,9 @@ from rankcore.preference.several import Choice, Order
 class Groups(Rating):
     """Groups of near items by a draw from the ratings; for the top the worse half is dropped.
 
-    It is dropped when each item has met about ``opponents`` others (three times that if a judge
-    names only the best of a group), until ``finalists`` are left for each item to be found.
+    It is dropped when each item has met about twice ``opponents`` others, as those of one call
+    share its error, or three times that many if a judge names only the best of a group. This goes
+    on until ``finalists`` are left for each item to be found.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class Groups(Rating):
         super().__init__(same, rng, **params)
         self._k = min(judge.k, self._m)
         others = max(1, self._k - 1)
-        self._passes = ceil(opponents / others) * (1 if isinstance(judge, Order) else 3)
         self._best_only = not isinstance(judge, Order)
+        self._passes = (
+            3 * ceil(opponents / others) if self._best_only else ceil(2 * opponents / others)
+        )
         self._pool = np.arange(self._m)
         last = self._m if self._top_k is None else max(finalists * self._top_k, self._k)
         self._last_pool = min(self._m, last)
@@ -80,6 +83,9 @@ class Groups(Rating):
             self._repeat[shown] = repeat + 1
             calls.append((*shown, repeat))
         return calls
+
+    def _orders(self, choices: Choices, fitted: Posterior) -> None:
+        """Only answers about pairs are compared with an order."""
 
     def _draw(self) -> Floats:
         """Strengths drawn from the posterior, as if they were independent."""
