@@ -276,9 +276,14 @@ def test_repeats_ask_each_judge():
         (lambda: Choice(best_of, 1), ValueError, "k must be an integer from 2 on; found 1"),
         (lambda: Judges([]), TypeError, "Judges needs functions"),
         (
-            lambda: PreferenceRanker(Order(order_of, 3), method="heap").rank([1, 2]),
+            lambda: PreferenceRanker(Order(order_of, 3), method="sliding").rank([1, 2]),
             ValueError,
-            'takes method "auto", "halving" or "rating"; found',
+            'takes method "auto", "halving", "rating" or "heap"; found',
+        ),
+        (
+            lambda: PreferenceRanker(Choice(best_of, 2), method="heap").rank([1, 2]),
+            ValueError,
+            "a heap of groups requires k of at least 3; found 2",
         ),
         (
             lambda: PreferenceRanker(Order(order_of, 3), repeats=2).rank([1, 2]),

@@ -78,11 +78,15 @@ class Groups(Rating):
         calls: Calls = []
         for start in range(0, pool.size, size):
             group = pool[min(start, pool.size - size) :][:size]
-            shown = tuple(self._rng.permutation(group).tolist())
-            repeat = self._repeat.get(shown, 0)
-            self._repeat[shown] = repeat + 1
-            calls.append((*shown, repeat))
+            calls.append(self._call(group))
         return calls
+
+    def _call(self, group: Places) -> tuple[int, ...]:
+        """A call of some items, shown in random order."""
+        shown = tuple(self._rng.permutation(group).tolist())
+        repeat = self._repeat.get(shown, 0)
+        self._repeat[shown] = repeat + 1
+        return (*shown, repeat)
 
     def _orders(self, choices: Choices, fitted: Posterior) -> None:
         """Only answers about pairs are compared with an order."""
