@@ -7,7 +7,7 @@ A judge sees a hidden order of n items and gives the wrong answer with a fixed p
 each call, or about the same pairs each time (a judge that repeats itself). Compared are
 
 - rating (the default for a budget) and degree of this package, and QuickSort, which stops itself;
-- Bradley-Terry of random pairs, by choix (`ilsr_pairwise`, alpha = 0.01);
+- Bradley-Terry of random pairs, by choix (`ilsr_pairwise` and `opt_pairwise`, alpha = 0.01);
 - Elo on random pairs (K = 32);
 - TrueSkill, where a random item meets the nearest by rating of eight others;
 - merge sort, which stops by itself.
@@ -27,7 +27,7 @@ from rankcore.preference import Indexed, PreferenceRanker, call_plan
 from reproduce.gates import not_gated
 from reproduce.ohsumed import table
 
-SEEDS = 12
+SEEDS, SEEDS_1000 = 20, 3
 
 # Tau for 60 items, 20% of the answers wrong, anew each time; for 200 items, three times QuickSort's
 # calls, anew, what TrueSkill had; and for QuickSort's calls, the same each time.
@@ -67,14 +67,17 @@ def random_pairs(n, calls, rng):
     return i, (i + rng.integers(1, n, calls)) % n
 
 
-def bradley_terry(judge, n, calls, rng):
-    import choix
+def choix_of(name, **params):
+    def order(judge, n, calls, rng):
+        import choix
 
-    i, j = random_pairs(n, calls, rng)
-    first = judge(i, j)
-    data = np.column_stack([np.where(first, i, j), np.where(first, j, i)])
-    strengths = choix.ilsr_pairwise(n, data.tolist(), alpha=0.01, max_iter=500, tol=1e-6)
-    return np.argsort(-strengths), calls
+        i, j = random_pairs(n, calls, rng)
+        first = judge(i, j)
+        data = np.column_stack([np.where(first, i, j), np.where(first, j, i)])
+        strengths = getattr(choix, name)(n, data.tolist(), alpha=0.01, **params)
+        return np.argsort(-strengths), calls
+
+    return order
 
 
 def elo(judge, n, calls, rng):
@@ -125,7 +128,8 @@ METHODS = {
     "rating": ours("rating"),
     "degree": ours("degree"),
     "QuickSort": ours("quicksort"),
-    "Bradley-Terry, random pairs": bradley_terry,
+    "ilsr_pairwise, random pairs": choix_of("ilsr_pairwise", max_iter=500, tol=1e-6),
+    "opt_pairwise, random pairs": choix_of("opt_pairwise", method="BFGS"),
     "Elo, random pairs": elo,
     "TrueSkill, nearest of 8": trueskill,
     "merge sort": merge_sort,
@@ -145,50 +149,59 @@ def measure(name, n, calls, noise, fixed, seeds):
     return tau, half, asked
 
 
-def tables(seeds):
-    """Lines of all tables, the figures by cell, and the goals that were missed."""
-    lines, cells, missed = [], {}, []
+def all_tables():
+    """For each table its title, what its columns are, and its items, calls, noise and errors."""
+    shares = [0.0, 0.1, 0.2, 0.3, 0.4]
+    found = []
+    for fixed, how in ((False, "anew each time"), (True, "the same each time")):
+        title = f"60 items, 20% wrong, {how}, by calls"
+        found.append((title, {calls: (60, calls, 0.2, fixed) for calls in GOALS_60}))
+    for n in (20, 60, 200, 1000):
+        sort = round(call_plan(n)["quicksort"].calls)
+        for fixed, how in ((False, "anew each time"), (True, "the same each time")):
+            calls = 3 * sort if n < 1000 and not fixed else sort
+            title = f"{n:,} items, {calls:,} calls, by share wrong, {how}"
+            found.append((title, {noise: (n, calls, noise, fixed) for noise in shares}))
+    return found
 
-    def add(title, columns, of):
-        rows = []
-        for name in METHODS:
-            row = [name]
-            for column in columns:
-                tau, half, asked = cells[title, name, column] = measure(name, *of(column))
-                stopped = "" if asked == of(column)[1] else f" ({asked:.0f} calls)"
-                row.append(f"{tau:.3f} ± {half:.3f}{stopped}")
-            rows.append(row)
-            print(title, *row, sep=" | ", file=sys.stderr, flush=True)
-        lines.extend(["", f"## {title}", "", *table(rows, ["", *map(str, columns)])])
 
-    def check(title, goals):
+def table_cells(columns, seeds):
+    """Figures by method and column, of one table."""
+    found = {}
+    for name in METHODS:
+        for column, (n, calls, noise, fixed) in columns.items():
+            lists = min(seeds, SEEDS_1000) if n == 1000 else seeds
+            found[name, column] = measure(name, n, calls, noise, fixed, lists)
+            print(name, n, calls, noise, fixed, *found[name, column], file=sys.stderr, flush=True)
+    return found
+
+
+def lines_of(title, columns, cells):
+    """A table as Markdown."""
+    rows = []
+    for name in METHODS:
+        row = [name]
+        for column, (_, calls, _, _) in columns.items():
+            tau, half, asked = cells[name, column]
+            stopped = "" if asked == calls else f" ({asked:.0f} calls)"
+            row.append(f"{tau:.3f} ± {half:.3f}{stopped}")
+        rows.append(row)
+    return ["", f"## {title}", "", *table(rows, ["", *map(str, columns)])]
+
+
+def missed_goals(cells):
+    """Goals that were not reached; ``cells`` has the figures of each table by its title."""
+    missed = []
+    for title, columns in all_tables():
+        n, _, _, fixed = next(iter(columns.values()))
+        goals = {(200, False): GOALS_200, (200, True): GOALS_FIXED}.get((n, fixed), {})
+        if title.endswith("by calls") and not fixed:
+            goals = GOALS_60
         for column, goal in goals.items():
-            tau = cells[title, "rating", column][0]
+            tau = cells[title]["rating", column][0]
             if tau <= goal:
                 missed.append(f"{title}, {column}: {tau:.3f}, goal {goal:.3f}")
-
-    first = "60 items, 20% wrong anew each time, by calls"
-    add(first, list(GOALS_60), lambda calls: (60, calls, 0.2, False, seeds))
-    check(first, GOALS_60)
-    add(
-        "60 items, 20% wrong, the same each time, by calls",
-        list(GOALS_60),
-        lambda calls: (60, calls, 0.2, True, seeds),
-    )
-    sort = round(call_plan(200)["quicksort"].calls)
-    few = max(2, seeds // 3)
-    second = f"200 items, {3 * sort} calls, by share wrong anew each time"
-    add(second, list(GOALS_200), lambda noise: (200, 3 * sort, noise, False, few))
-    check(second, GOALS_200)
-    third = f"200 items, {sort} calls, by share wrong, the same each time"
-    add(third, list(GOALS_FIXED), lambda noise: (200, sort, noise, True, few))
-    check(third, GOALS_FIXED)
-    add(
-        "20 items, 190 calls, by share wrong anew each time",
-        [0.0, 0.1, 0.2, 0.3, 0.4],
-        lambda noise: (20, 190, noise, False, seeds),
-    )
-    return lines, cells, missed
+    return missed
 
 
 def draw(path, cells):
@@ -198,11 +211,11 @@ def draw(path, cells):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    titles = [title for title in dict.fromkeys(title for title, _, _ in cells) if "60" in title]
+    titles = [title for title in cells if title.endswith("by calls")]
     figure, axes = plt.subplots(1, len(titles), figsize=(10, 4), sharey=True, layout="constrained")
     for axis, title in zip(axes, titles, strict=True):
         for name in METHODS:
-            found = [value for (of, who, _), value in cells.items() if (of, who) == (title, name)]
+            found = [value for (who, _), value in cells[title].items() if who == name]
             tau, half, asked = np.array(found).T
             if "ort" in name:
                 tau, half, asked = tau[-1:], half[-1:], asked[-1:]
@@ -223,7 +236,8 @@ def main():
     if options.seeds < 2:
         parser.error("intervals need at least 2 seeds")
     start = perf_counter()
-    found, cells, missed = tables(options.seeds)
+    cells = {title: table_cells(columns, options.seeds) for title, columns in all_tables()}
+    missed = missed_goals(cells)
     small = not_gated(options.seeds, SEEDS, "lists")
     if small:
         missed = []
@@ -237,7 +251,7 @@ def main():
         "--png reproduce/whole_orders.png",
         "",
         f"Python {platform.python_version()}, {versions}; {perf_counter() - start:.0f} s, "
-        f"{options.seeds} lists (a third of them of 200 items).",
+        f"{options.seeds} lists, {min(options.seeds, SEEDS_1000)} of 1,000 items.",
         "",
         *"\n\n".join(__doc__.strip().split("\n\n")[2:]).splitlines(),
         "",
@@ -246,7 +260,11 @@ def main():
         *([f"* MISSED: {line}" for line in missed] or [reached]),
         "",
         "![Kendall's tau by calls](whole_orders.png)",
-        *found,
+        *(
+            line
+            for title, columns in all_tables()
+            for line in lines_of(title, columns, cells[title])
+        ),
     ]
     text = "\n".join(lines) + "\n"
     print(text)

@@ -301,6 +301,8 @@ def test_few_items_equal_items_and_no_budget(items, budget):
     if budget:
         assert found == sorted(items)
     assert ranker.ratings_.beats().shape == (len(items),) * 2
+    free = PreferenceRanker(lambda u, v: u < v, method="rating", random_state=0)
+    assert free.rank(items) == sorted(items)
 
 
 def test_a_run_that_is_broken_off_goes_on_with_the_same_pairs(tmp_path):

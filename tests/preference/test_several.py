@@ -10,6 +10,7 @@ from scipy.stats import kendalltau
 from rankcore.metrics import ndcg_score
 from rankcore.preference import Choice, Judges, Order, PreferenceError, PreferenceRanker, Retry
 from rankcore.preference.ratings import Ratings
+from strategies import NIGHTLY
 
 AT_ONCE = Retry(attempts=3, wait=0.0)
 
@@ -49,13 +50,13 @@ def test_the_top_of_an_exact_judge(form, k):
 
     items = np.random.default_rng(k).permutation(40).tolist()
     ranker = PreferenceRanker(make(counted, k), top_k=2, random_state=0)
-    assert ranker.rank(items)[: 1 if k == 50 else 2] == [0, 1][: 1 if k == 50 else 2]
+    assert ranker.rank(items) == [0, 1]
     assert ranker.complete_
     assert max(sizes) <= k
     assert sorted(ranker.order_) == list(range(40))
 
 
-def test_each_item_meets_eight_others_before_the_worse_half_is_dropped():
+def test_each_item_meets_sixteen_others_before_the_worse_half_is_dropped():
     calls = []
 
     def recorded(items):
@@ -64,10 +65,10 @@ def test_each_item_meets_eight_others_before_the_worse_half_is_dropped():
 
     ranker = PreferenceRanker(Order(recorded, 5), top_k=1, random_state=0)
     assert ranker.rank(list(range(20))) == [0]
-    # Four others in each of two groups.
-    met = Counter(item for call in calls[:8] for item in call)
-    assert [met[item] for item in range(20)] == [2] * 20
-    assert len({item for call in calls[8:] for item in call}) == 10
+    # Four others in each of four groups.
+    met = Counter(item for call in calls[:16] for item in call)
+    assert [met[item] for item in range(20)] == [4] * 20
+    assert len({item for call in calls[16:] for item in call}) == 10
 
 
 def test_groups_are_full_where_k_divides_no_pool():
@@ -81,26 +82,24 @@ def test_groups_are_full_where_k_divides_no_pool():
     assert sizes == [5] * 30
 
 
-@pytest.mark.parametrize(
-    ("form", "calls", "quality"), [("order", 600, 0.94), ("choice", 2133, 0.95)]
-)
-def test_the_top_in_a_quarter_of_the_calls_of_pairs(form, calls, quality, monkeypatch):
+@pytest.mark.parametrize("form", FORMS)
+def test_the_top_in_a_quarter_of_the_calls_of_pairs(form, monkeypatch):
     """Lists of 1,000 of which halving by pairs finds .9575 with 8,532 calls, 10% of them wrong."""
     # The curve of doubt, which is most of the time, has no part in what is called and found.
     monkeypatch.setattr(Ratings, "expected_inversions", lambda self: 0.0)
     found = []
-    for seed in range(2):
+    for seed in range(20 if NIGHTLY else 4):
         rng = np.random.default_rng(seed)
         grades = rng.permutation(np.repeat([4.0, 3.0, 2.0, 1.0, 0.0], [10, 20, 50, 120, 800]))
         order = noisy(np.lexsort((rng.random(1000), -grades)).argsort(), seed)
         judge = Order(order, 8) if form == "order" else Choice(lambda xs, o=order: o(xs)[0], 8)
         ranker = PreferenceRanker(judge, top_k=10, random_state=seed)
         ranker.rank(list(range(1000)))
-        assert ranker.n_calls_ <= calls
+        assert ranker.n_calls_ <= 8532 // 4
         scores = np.empty(1000)
         scores[ranker.order_] = np.arange(1000, 0, -1)
         found.append(ndcg_score(grades, scores, k=10))
-    assert np.mean(found) > quality
+    assert np.mean(found) > 0.9575
 
 
 @pytest.mark.parametrize(("form", "tau"), [("order", 0.9), ("choice", 0.65)])
@@ -277,9 +276,14 @@ def test_repeats_ask_each_judge():
         (lambda: Choice(best_of, 1), ValueError, "k must be an integer from 2 on; found 1"),
         (lambda: Judges([]), TypeError, "Judges needs functions"),
         (
-            lambda: PreferenceRanker(Order(order_of, 3), method="heap").rank([1, 2]),
+            lambda: PreferenceRanker(Order(order_of, 3), method="sliding").rank([1, 2]),
             ValueError,
-            'takes method "auto", "halving" or "rating"; found',
+            'takes method "auto", "halving", "rating" or "heap"; found',
+        ),
+        (
+            lambda: PreferenceRanker(Choice(best_of, 2), method="heap").rank([1, 2]),
+            ValueError,
+            "a heap of groups requires k of at least 3; found 2",
         ),
         (
             lambda: PreferenceRanker(Order(order_of, 3), repeats=2).rank([1, 2]),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import Choices, Floats
+from rankcore.preference.plackett_luce import Choices, Floats, Posterior
 from rankcore.preference.rating import Calls, Rating
 from rankcore.preference.several import Choice, Order
 
@@ -17,8 +17,9 @@ from rankcore.preference.several import Choice, Order
 class Groups(Rating):
     """Groups of near items by a draw from the ratings; for the top the worse half is dropped.
 
-    It is dropped when each item has met about ``opponents`` others (three times that if a judge
-    names only the best of a group), until ``finalists`` are left for each item to be found.
+    It is dropped when each item has met about twice ``opponents`` others, as those of one call
+    share its error, or three times that many if a judge names only the best of a group. This goes
+    on until ``finalists`` are left for each item to be found.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class Groups(Rating):
         super().__init__(same, rng, **params)
         self._k = min(judge.k, self._m)
         others = max(1, self._k - 1)
-        self._passes = ceil(opponents / others) * (1 if isinstance(judge, Order) else 3)
         self._best_only = not isinstance(judge, Order)
+        self._passes = (
+            3 * ceil(opponents / others) if self._best_only else ceil(2 * opponents / others)
+        )
         self._pool = np.arange(self._m)
         last = self._m if self._top_k is None else max(finalists * self._top_k, self._k)
         self._last_pool = min(self._m, last)
@@ -75,11 +78,18 @@ class Groups(Rating):
         calls: Calls = []
         for start in range(0, pool.size, size):
             group = pool[min(start, pool.size - size) :][:size]
-            shown = tuple(self._rng.permutation(group).tolist())
-            repeat = self._repeat.get(shown, 0)
-            self._repeat[shown] = repeat + 1
-            calls.append((*shown, repeat))
+            calls.append(self._call(group))
         return calls
+
+    def _call(self, group: Places) -> tuple[int, ...]:
+        """A call of some items, shown in random order."""
+        shown = tuple(self._rng.permutation(group).tolist())
+        repeat = self._repeat.get(shown, 0)
+        self._repeat[shown] = repeat + 1
+        return (*shown, repeat)
+
+    def _orders(self, choices: Choices, fitted: Posterior) -> None:
+        """Only answers about pairs are compared with an order."""
 
     def _draw(self) -> Floats:
         """Strengths drawn from the posterior, as if they were independent."""

@@ -15,6 +15,7 @@ from rankcore.preference.quicksort import QuickSort
 from rankcore.preference.rating import Rating, prior_scores
 from rankcore.preference.running import Method
 from rankcore.preference.sequential import Heap, Insertion, Sliding
+from rankcore.preference.setwise import SetwiseHeap
 from rankcore.preference.several import Choice
 
 # Above this many items "auto" does not fit ratings: time grows with their cube.
@@ -74,11 +75,12 @@ def _rating(
         "prior": prior_scores(ranker.prior, items),
         "limit": limit,
     }
-    expected = float(limit or ranker.max_calls)
+    expected = float(ranker.max_calls if limit is None else limit)
     if isinstance(judge, Choice):
         if name == "halving":
             params["confidence"] = None
-        return Groups(judge, same, rng, opponents=ranker.opponents, **params), expected
+        make = SetwiseHeap if name == "heap" else Groups
+        return make(judge, same, rng, opponents=ranker.opponents, **params), expected
     judges = len(judge.functions) if isinstance(judge, Judges) else 1
     params |= {"repeats": ranker.repeats, "both_orders": ranker.both_orders, "batch": ranker.batch}
     return Rating(same, rng, judges=judges, **params), expected

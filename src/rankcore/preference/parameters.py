@@ -53,10 +53,14 @@ def check_parameters(ranker: Any) -> None:
             f"{type(ranker.preference).__name__}"
         )
     if isinstance(ranker.preference, Choice):
-        if ranker.method not in ("auto", "halving", "rating"):
+        if ranker.method not in ("auto", "halving", "rating", "heap"):
             raise ValueError(
-                'a judge of several items takes method "auto", "halving" or "rating"; found '
-                f"{ranker.method!r}"
+                'a judge of several items takes method "auto", "halving", "rating" or "heap"; '
+                f"found {ranker.method!r}"
+            )
+        if ranker.method == "heap" and ranker.preference.k < 3:
+            raise ValueError(
+                f"a heap of groups requires k of at least 3; found {ranker.preference.k}"
             )
         if ranker.both_orders or (ranker.repeats or 1) > 1:
             raise ValueError("repeats and both_orders require a judge of pairs")

@@ -50,9 +50,19 @@ class Posterior:
     _parameters: Floats
 
     @cached_property
+    def _inverted(self) -> tuple[Floats, float]:
+        return self._problem.covariance(self._parameters)
+
+    @property
     def covariance(self) -> Floats:
         """Covariance of theta, the inverse of the second derivative; O(n^3), n^2 numbers."""
-        return self._problem.covariance(self._parameters)
+        return self._inverted[0]
+
+    def log_evidence(self) -> float:
+        """Logarithm of the probability of the choices, by Laplace's approximation."""
+        problem = self._problem
+        prior = float(np.log(problem.precision).sum())
+        return 0.5 * (prior - self._inverted[1]) - problem.loss(self._parameters)
 
     def precision(self) -> Floats:
         """Diagonal of the second derivative for the strengths."""
@@ -138,8 +148,8 @@ class _Problem:
         if prior is not None:
             self._extra.append(prior[self._items])
             precision.append(np.array([1.0]))
-        self._precision = np.concatenate(precision)
-        self.mean = np.zeros(self._precision.size)
+        self.precision = np.concatenate(precision)
+        self.mean = np.zeros(self.precision.size)
         if prior is not None:
             self.mean[-1] = 1.0
         self._pattern = None if n <= _DENSE else self._find_pattern()
@@ -185,11 +195,11 @@ class _Problem:
         p /= total
         apart = parameters - self.mean
         loss = float(self._weights @ (np.log(total) - utility[0]))
-        loss += 0.5 * float(apart @ (self._precision * apart))
+        loss += 0.5 * float(apart @ (self.precision * apart))
         steep = self._weights * self._sensitivity
         residual = steep * p
         residual[0] -= steep
-        return loss, self._gather(residual) + self._precision * apart, p
+        return loss, self._gather(residual) + self.precision * apart, p
 
     def _utility(self, parameters: Floats) -> Floats:
         utility = parameters[self._items]
@@ -222,7 +232,7 @@ class _Problem:
         beside = np.zeros((len(self._extra), n + len(self._extra)))
         for row, extra in enumerate(self._extra):
             beside[row] = self._gather(weights * p * (extra - (p * extra).sum(axis=0)))
-        full = np.concatenate([diagonal, np.diagonal(beside[:, n:])]) + self._precision
+        full = np.concatenate([diagonal, np.diagonal(beside[:, n:])]) + self.precision
         return _Second(matrix, beside, full)
 
     def _keys(self) -> Places:
@@ -240,20 +250,27 @@ class _Problem:
         starts = np.concatenate([[0], np.cumsum(rows)])
         return group, distinct % self.n, starts
 
+    def loss(self, parameters: Floats) -> float:
+        """Negative logarithm of the posterior, but for a constant."""
+        return self._derivatives(parameters)[0]
+
     def probabilities(self, parameters: Floats) -> Floats:
         """Probabilities of the items of each choice."""
         return self._derivatives(parameters)[2]
 
-    def covariance(self, parameters: Floats) -> Floats:
-        """Inverse of the second derivative, for strengths with the slope of the prior."""
+    def covariance(self, parameters: Floats) -> tuple[Floats, float]:
+        """Inverse of the second derivative, for strengths with the slope of the prior.
+
+        And the logarithm of the determinant of the second derivative.
+        """
         n = self.n
-        inverse = _inverse(self.second(self.probabilities(parameters)).dense())
+        inverse, log_determinant = _inverse(self.second(self.probabilities(parameters)).dense())
         if self._prior is None:
-            return inverse[:n, :n]
+            return inverse[:n, :n], log_determinant
         # theta = strengths + slope * prior
         beside = np.outer(inverse[:n, -1], self._prior)
         own = inverse[-1, -1] * np.outer(self._prior, self._prior)
-        return inverse[:n, :n] + beside + beside.T + own
+        return inverse[:n, :n] + beside + beside.T + own, log_determinant
 
     def reliabilities(self, parameters: Floats) -> Floats:
         """Most probable reliability of each judge, given the rest; log-normal around 1."""
@@ -339,11 +356,12 @@ class _Second:
         return whole
 
 
-def _inverse(matrix: Floats) -> Floats:
-    """Inverse of a symmetric matrix whose eigenvalues are positive."""
+def _inverse(matrix: Floats) -> tuple[Floats, float]:
+    """Inverse of a symmetric matrix whose eigenvalues are positive, and its log determinant."""
     factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
-    inverse, also = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    if info or also:
+    if info:
         raise np.linalg.LinAlgError("the second derivative is not positive definite")
+    log_determinant = 2 * float(np.log(np.diagonal(factor)).sum())
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     lower = np.tril(inverse)
-    return lower + np.tril(lower, -1).T
+    return lower + np.tril(lower, -1).T, log_determinant

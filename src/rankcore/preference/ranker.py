@@ -52,7 +52,8 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         "auto": "halving" if there is a ``top_k``; else "rating" if ``max_calls`` or ``noise`` is
         given; else "quicksort", as for ``noise=0`` and for more than 2,000 items. Or "rating",
         "quicksort", "degree", "halving", "insertion", "heap" or "sliding"; `call_plan` says what
-        each but "rating" costs and promises, `plan` what order to expect for a budget.
+        each but "rating" costs and promises, `plan` what order to expect for a budget. A `Choice`
+        or `Order` takes "halving", "rating" or, for the first k by an exact judge, "heap".
     top_k : int, optional
         How many items to find, at least 1. None: all.
     max_calls : int, optional

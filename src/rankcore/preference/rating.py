@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from rankcore.preference.equal_errors import EqualErrors, fit_equal_errors
 from rankcore.preference.forms import Places
 from rankcore.preference.plackett_luce import Choices, Floats, Posterior, fit_choices
 from rankcore.preference.ratings import Ratings
@@ -17,6 +18,8 @@ SCALE = 1.5
 Calls = list[tuple[int, ...]]
 # How many neighbours in the order of the ratings an item may meet, while there are such pairs.
 _NEIGHBOURS = 64
+# Without a confidence: stop at so many pairs expected in wrong order, or this doubt about a top.
+_WRONG_PAIRS, _WRONG_TOP = 0.05, 0.01
 # After so many repeats that all gave the same answer again, a judge is taken to repeat itself.
 _TRIALS = 20
 
@@ -37,7 +40,8 @@ class Rating:
     top_k : int, optional
     confidence : float, optional
         Stop when the first k are the k best with this probability, or, of a whole order, when this
-        share of the pairs is expected in the right order. None: go on.
+        share of the pairs is expected in the right order. None: go on until a 20th of one pair is
+        expected in the wrong order, or the first k are the k best with a probability of 99%.
     repeats : int or None
         Limit of the calls for a pair. None: as many as are informative, once the judge is known
         not to repeat itself.
@@ -86,7 +90,7 @@ class Rating:
     def rounds(self) -> Generator[Calls, Sequence[float | None], None]:
         """Yield calls, and receive their degrees; None is no answer, and there will be no more."""
         while self._m > 1 and (self._limit is None or self.n_calls < self._limit):
-            if self._confidence is not None and self._doubt() <= 1 - self._confidence:
+            if self._certain():
                 return
             calls = self._next()
             if not calls:
@@ -125,8 +129,16 @@ class Rating:
                 components=np.zeros(self._same.size, dtype=np.intp),
                 _posterior=fitted,
                 _same=self._same,
+                _orders=self._orders(choices, fitted),
             )
         return self._ratings
+
+    def _orders(self, choices: Choices, fitted: Posterior) -> EqualErrors | None:
+        """An order by errors that are equally frequent, if they explain the answers better."""
+        begin = np.argsort(-fitted.theta, kind="stable")
+        found = fit_equal_errors(self._m, choices, begin)
+        better = found is not None and found.log_evidence > fitted.log_evidence()
+        return found if better else None
 
     def order(self) -> Places:
         """The items, the strongest first; ties as they came."""
@@ -150,6 +162,21 @@ class Rating:
             total[1] += 1
         pairs = self._distinct[np.array(list(sums), dtype=np.intp).reshape(-1, 2)]
         return pairs, np.array([total / count for total, count in sums.values()])
+
+    def _certain(self) -> bool:
+        """Whether the order is as certain as it has to be."""
+        ratings, n, k = self.ratings(), self._same.size, self._top_k
+        if self._confidence is not None:
+            allowed = 1 - self._confidence
+        elif ratings._orders is None:
+            return False
+        else:
+            allowed = _WRONG_TOP if k else 2 * _WRONG_PAIRS / (n * (n - 1))
+        if k is not None:
+            first, rest = ratings.ranking[:k], ratings.ranking[k:]
+            if 1 - ratings.beats()[np.ix_(first, rest)].min() > allowed:
+                return False  # by two items alone, which is sooner known
+        return self._doubt() <= allowed
 
     def _doubt(self) -> float:
         ratings = self.ratings()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from rankcore.preference.equal_errors import EqualErrors
 from rankcore.preference.forms import Places
 from rankcore.preference.plackett_luce import Floats, Posterior
 
@@ -43,6 +44,10 @@ class Ratings:
     -----
     Maximum of the posterior of the Bradley-Terry or Plackett-Luce model under a normal prior, and
     Laplace's approximation of its covariance. Places are those of 2,000 draws, always the same.
+    Where a ranker by ratings finds its judge to err about distant items as often as about near
+    ones, or never, `ranking` is the order that the fewest answers contradict, instead of that of
+    the scores. Places are then those of orders drawn around it, while `beats` and
+    `expected_inversions` let one item move at a time.
 
     Examples
     --------
@@ -64,10 +69,13 @@ class Ratings:
     components: Places
     _posterior: Posterior = field(repr=False)
     _same: Places | None = field(default=None, repr=False)  # items that are one share a strength
+    _orders: EqualErrors | None = field(default=None, repr=False)  # if they explain answers better
 
     @property
     def ranking(self) -> Places:
         """Positions of the items, the strongest first; ties as they came."""
+        if self._orders is not None:
+            return np.argsort(self._orders.place[self._numbers], kind="stable")
         return np.argsort(-self.scores, kind="stable")
 
     @cached_property
@@ -99,7 +107,9 @@ class Ratings:
         -------
         ndarray of float64, shape (n, n)
         """
-        return ndtr(_standardised(self.scores, self.covariance))
+        if self._orders is None:
+            return ndtr(_standardised(self.scores, self.covariance))
+        return self._orders.beats()[np.ix_(self._numbers, self._numbers)]
 
     def place_interval(self, level: float = 0.9) -> Places:
         """First and last place of each item, 1 being the strongest, at a level of credibility.
@@ -160,15 +170,29 @@ class Ratings:
         n = self.scores.size
         if n < 2:
             return 0.0
-        wrong = ndtr(-np.abs(_standardised(self.scores, self.covariance)))
-        return float((wrong.sum() - 0.5 * n) / (n * (n - 1)))
+        beats = self.beats()
+        wrong = np.minimum(beats, 1 - beats)
+        if self._same is not None:
+            wrong[self._same[:, None] == self._same] = 0.0  # whose order cannot be wrong
+        else:
+            np.fill_diagonal(wrong, 0.0)
+        return float(wrong.sum() / (n * (n - 1)))
+
+    @cached_property
+    def _numbers(self) -> Places:
+        """The different item that each item is."""
+        return np.arange(self.scores.size) if self._same is None else self._same
 
     @cached_property
     def _places(self) -> NDArray[np.int32]:
-        """Places in draws from the posterior, from 0; shape (draws, n)."""
-        root = np.linalg.cholesky(self._posterior.covariance)
-        draws = np.random.default_rng(0).standard_normal((_DRAWS, len(root))) @ root.T
-        draws += self._posterior.theta
+        """Places in draws from the posterior, or of orders, from 0; shape (draws, n)."""
+        rng = np.random.default_rng(0)
+        if self._orders is not None:
+            draws = -self._orders.draws(rng).astype(np.float64)
+        else:
+            root = np.linalg.cholesky(self._posterior.covariance)
+            draws = rng.standard_normal((_DRAWS, len(root))) @ root.T
+            draws += self._posterior.theta
         if self._same is not None:
             draws = draws[:, self._same]
         n = self.scores.size

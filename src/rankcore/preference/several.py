@@ -90,7 +90,7 @@ class Order(Choice):
     >>> judge = Order(lambda xs: sorted(range(len(xs)), key=xs.__getitem__), k=5)
     >>> ranker = PreferenceRanker(judge, top_k=3, random_state=0)
     >>> ranker.rank([8, 3, 5, 1, 9, 7, 2, 6, 4]), ranker.n_calls_
-    ([1, 2, 3], 4)
+    ([1, 2, 3], 8)
     """
 
     def parse(self, answer: Any, n: int) -> tuple[tuple[int, ...], bool]:

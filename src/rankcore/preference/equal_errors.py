@@ -1,0 +1,142 @@
+"""Orders by a judge that errs as often about distant items as about near ones.
+
+Each answer is wrong with one probability e, so that an order with c answers against it has the
+likelihood e^c (1 - e)^(m - c): the best one has the fewest. Bradley-Terry strengths believe such a
+judge too much about distant items, and remain in doubt about one who never errs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import lgamma, log
+
+import numpy as np
+
+from rankcore.preference.forms import Places
+from rankcore.preference.plackett_luce import Choices, Floats
+
+_SWEEPS = 50
+# Fewer answers than rounding leaves.
+_LEAST = 1e-9
+# Sweeps of Gibbs sampling, from the best order.
+_SKIPPED, _KEPT = 10, 20
+
+
+@dataclass
+class EqualErrors:
+    """An order that no move of one item improves, and how sure it is."""
+
+    order: Places  # the items, the best first
+    error: float  # probability of a wrong answer
+    log_evidence: float
+    _moves: Floats  # (n, n): probability that the item at a place belongs to each place
+    _net: Floats  # (n, n): answers that the item of a row is before that of a column, less others
+    _odds: float  # logarithm of the odds of a right answer
+
+    @cached_property
+    def place(self) -> Places:
+        """The place of each item."""
+        return np.argsort(self.order)
+
+    @cached_property
+    def _wrong(self) -> Floats:
+        """Probability that two places are the wrong way round: one item has passed the other."""
+        down = np.cumsum(self._moves[:, ::-1], axis=1)[:, ::-1]  # to that place or behind it
+        up = np.cumsum(self._moves, axis=1)
+        wrong = np.triu(down + up.T, 1)
+        first = np.arange(self.order.size - 1)
+        # Two neighbours change places in one way, not in two.
+        wrong[first, first + 1] -= (
+            self._moves[first, first + 1] + self._moves[first + 1, first]
+        ) / 2
+        return np.minimum(wrong + wrong.T, 0.5)
+
+    def beats(self) -> Floats:
+        """Probability that item i is before item j, in row i and column j."""
+        place = self.place
+        wrong = self._wrong[np.ix_(place, place)]
+        before = place[:, None] < place
+        beats = np.where(before, 1 - wrong, wrong)
+        np.fill_diagonal(beats, 0.5)
+        return beats
+
+    def draws(self, rng: np.random.Generator) -> Places:
+        """Places of the items in draws of orders, shape (draws, n).
+
+        Gibbs sampling, in several chains from the best order: each item in turn moves to a place
+        drawn given the order of the others.
+        """
+        n = self.order.size
+        chains = min(100, max(8, 12_000 // n))
+        orders, columns = np.tile(self.order, (chains, 1)), np.arange(n)
+        found = []
+        for sweep in range(_SKIPPED + _KEPT):
+            for item in self.order.tolist():
+                here = np.argmax(orders == item, axis=1)[:, None]
+                extra = _extra_of_rows(self._net[item][orders], here)
+                noise = rng.gumbel(size=extra.shape)
+                there = np.argmax(noise - self._odds * extra, axis=1)[:, None]
+                back = (columns >= here) & (columns < there)
+                on = (columns > there) & (columns <= here)
+                source = np.where(columns == there, here, columns + back - on)
+                orders = np.take_along_axis(orders, source, axis=1)
+            if sweep >= _SKIPPED:
+                found.append(np.argsort(orders, axis=1))
+        return np.concatenate(found)
+
+
+def fit_equal_errors(n: int, choices: Choices, order: Places) -> EqualErrors | None:
+    """The order of n items that fewest choices between two contradict, from one to begin with.
+
+    None if there are too few answers to tell errors from an order: some log2(n!) go into it.
+    """
+    told = float(choices.weights.sum()) - lgamma(n + 1) / log(2)
+    if told <= 0:
+        return None
+    won, lost = choices.items[:, 0], choices.items[:, 1]
+    wins: Floats = np.bincount(won * n + lost, choices.weights, n * n).astype(np.float64)
+    wins = wins.reshape(n, n)
+    net = wins - wins.T
+    order = _improved(net, order)
+    ordered = wins[np.ix_(order, order)]
+    against = float(np.tril(ordered).sum())
+    error = (against + 0.5) / (told + 1)
+    if error >= 0.5:
+        return None
+    odds = log((1 - error) / error)
+    places = np.arange(n)[:, None]
+    extra = _extra_of_rows(net[np.ix_(order, order)], places)
+    moves = np.exp(-odds * np.maximum(extra, 0.0))
+    total = moves.sum(axis=1)
+    evidence = float(choices.weights.sum()) * log(1 - error) - against * odds
+    # Of n! orders, those near this one are nearly as good: two that change places count once.
+    evidence += 0.5 * float(np.log(total).sum()) - lgamma(n + 1)
+    return EqualErrors(order, error, evidence, moves / total[:, None], net, odds)
+
+
+def _improved(net: Floats, order: Places) -> Places:
+    """The order after each item has been moved to its best place, until none moves."""
+    order, places = order.copy(), np.arange(order.size)[:, None]
+    for _ in range(_SWEEPS):
+        gain = _extra_of_rows(net[np.ix_(order, order)], places).min(axis=1)
+        moving = order[gain < -_LEAST].tolist()
+        if not moving:
+            break
+        for item in moving:
+            here = np.flatnonzero(order == item)
+            extra = _extra_of_rows(net[item, order][None, :], here[:, None])[0]
+            if extra.min() < -_LEAST:
+                order = np.insert(np.delete(order, here), int(np.argmin(extra)), item)
+    return order
+
+
+def _extra_of_rows(net: Floats, here: Places) -> Floats:
+    """Answers against an order beyond those there are, if an item moves to another place.
+
+    ``net`` has the answers about the item and those at each place, ``here`` its own place, shape
+    (rows, 1): a row for each item, or for each order.
+    """
+    sums = np.cumsum(net, axis=1)
+    moved = np.where(np.arange(net.shape[1]) < here, sums - net, sums)
+    return np.asarray(moved - np.take_along_axis(sums, here, axis=1))
