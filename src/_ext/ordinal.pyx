@@ -278,7 +278,7 @@ cdef class Bound:
 
 @final
 cdef class PRankState(Bound):
-    """PRank, see ``rc_prank_state`` and ``prank_margin_update``; both sums None unless averaging."""
+    """PRank, see ``rc_prank_state``, ``prank_margin_update``; both sums None unless averaging."""
 
     cdef MarginState m
 
@@ -307,9 +307,8 @@ cdef class PRankState(Bound):
         self.m.prank.n_features = d
         self.m.prank.n_ranks = <int32_t> tasks + 1
         self.m.prank.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
-        self.bind(
-            <update_t> bound_prank_update, NULL, &self.m, &self.m.prank.seen, d, self.m.prank.n_ranks
-        )
+        cdef rc_counts *seen = &self.m.prank.seen
+        self.bind(<update_t> bound_prank_update, NULL, &self.m, seen, d, self.m.prank.n_ranks)
 
 
 @final
