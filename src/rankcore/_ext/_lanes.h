@@ -205,8 +205,8 @@ RC_INLINE_ int64_t rc_lane_judge_(const rc_lanes m, int32_t rank, int64_t round)
     return RC_ANY_(overflow) ? -1 : n_moving;
 }
 
-/* Moves threshold r of the lanes whose thresholds move, as move_thresholds in _prank.pxd does; the sum of
- * the steps. */
+/* Moves threshold r of the lanes whose thresholds move, as move_thresholds in _prank.pxd does; the
+ * sum of the steps. */
 RC_INLINE_ int32_t rc_lane_move_(const rc_lanes m, int64_t n_moving, int32_t r, const int above)
 {
     const rc_mask_ ties = (rc_mask_){0} - m.ties_err;
