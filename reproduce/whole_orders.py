@@ -1,7 +1,9 @@
 """Whole orders from judges that err: Kendall's tau against calls, beside other packages.
 
 ``python -m reproduce.whole_orders`` prints the tables; --markdown writes a copy, --png draws them.
-The exit status is 1 if a goal is missed.
+--cache keeps each list that was ordered in a folder, so that a run goes on where one ended, killed
+or after --seconds; delete it when rankcore changes. --jobs are processes. The exit status is 1 if a
+goal is missed, 2 if the time has ended before the tables are whole.
 
 A judge sees a hidden order of n items and gives the wrong answer with a fixed probability: anew at
 each call, or about the same pairs each time (a judge that repeats itself). Compared are
@@ -21,132 +23,20 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from scipy.stats import kendalltau
+from joblib import Memory, Parallel, delayed
 
-from rankcore.preference import Indexed, PreferenceRanker, call_plan
+from rankcore.preference import call_plan
 from reproduce.gates import not_gated
 from reproduce.ohsumed import table
+from reproduce.whole_orders_methods import METHODS, one_list
 
-SEEDS, SEEDS_1000 = 20, 3
+SEEDS, SEEDS_1000 = 20, 5
 
 # Tau for 60 items, 20% of the answers wrong, anew each time; for 200 items, three times QuickSort's
 # calls, anew, what TrueSkill had; and for QuickSort's calls, the same each time.
 GOALS_60 = {300: 0.64, 600: 0.75, 1000: 0.81, 1770: 0.85}
 GOALS_200 = {0.1: 0.962, 0.2: 0.880, 0.3: 0.668}
 GOALS_FIXED = {0.1: 0.840, 0.2: 0.690, 0.3: 0.442}
-
-
-class Judge:
-    """Answers whether item i comes before item j, wrong with a probability."""
-
-    def __init__(self, places, noise, fixed, rng):
-        self.places, self.noise, self.rng = places, noise, rng
-        wrong = np.triu(rng.random((places.size,) * 2) < noise, 1)
-        self.wrong = wrong | wrong.T if fixed else None
-
-    def __call__(self, i, j):
-        right = self.places[i] < self.places[j]
-        if self.wrong is not None:
-            return right ^ self.wrong[i, j]
-        return right ^ (self.rng.random(np.shape(i)) < self.noise)
-
-
-def ours(method):
-    def order(judge, n, calls, rng):
-        ranker = PreferenceRanker(
-            Indexed(judge), method=method, max_calls=calls, random_state=int(rng.integers(2**32))
-        )
-        ranker.rank(np.arange(n))
-        return ranker.order_, ranker.n_calls_
-
-    return order
-
-
-def random_pairs(n, calls, rng):
-    i = rng.integers(0, n, calls)
-    return i, (i + rng.integers(1, n, calls)) % n
-
-
-def choix_of(name, **params):
-    def order(judge, n, calls, rng):
-        import choix
-
-        i, j = random_pairs(n, calls, rng)
-        first = judge(i, j)
-        data = np.column_stack([np.where(first, i, j), np.where(first, j, i)])
-        strengths = getattr(choix, name)(n, data.tolist(), alpha=0.01, **params)
-        return np.argsort(-strengths), calls
-
-    return order
-
-
-def elo(judge, n, calls, rng):
-    ratings = np.zeros(n)
-    for i, j in zip(*random_pairs(n, calls, rng), strict=True):
-        expected = 1 / (1 + 10 ** ((ratings[j] - ratings[i]) / 400))
-        change = 32 * (bool(judge(i, j)) - expected)
-        ratings[i] += change
-        ratings[j] -= change
-    return np.argsort(-ratings), calls
-
-
-def trueskill(judge, n, calls, rng):
-    from trueskill import TrueSkill
-
-    game = TrueSkill(draw_probability=0.0)
-    ratings = [game.create_rating() for _ in range(n)]
-    mu = np.full(n, game.mu)
-    for _ in range(calls):
-        i = int(rng.integers(n))
-        others = rng.choice(n - 1, min(8, n - 1), replace=False)
-        others += others >= i
-        j = int(others[np.argmin(np.abs(mu[others] - mu[i]))])
-        winner, loser = (i, j) if judge(i, j) else (j, i)
-        ratings[winner], ratings[loser] = game.rate_1vs1(ratings[winner], ratings[loser])
-        mu[[i, j]] = ratings[i].mu, ratings[j].mu
-    return np.argsort(-mu), calls
-
-
-def merge_sort(judge, n, calls, rng):
-    asked = 0
-
-    def sort(items):
-        nonlocal asked
-        if len(items) < 2:
-            return items
-        left, right = sort(items[: len(items) // 2]), sort(items[len(items) // 2 :])
-        merged = []
-        while left and right:
-            asked += 1
-            merged.append((left if judge(left[0], right[0]) else right).pop(0))
-        return merged + left + right
-
-    return np.array(sort(rng.permutation(n).tolist())), asked
-
-
-METHODS = {
-    "rating": ours("rating"),
-    "degree": ours("degree"),
-    "QuickSort": ours("quicksort"),
-    "ilsr_pairwise, random pairs": choix_of("ilsr_pairwise", max_iter=500, tol=1e-6),
-    "opt_pairwise, random pairs": choix_of("opt_pairwise", method="BFGS"),
-    "Elo, random pairs": elo,
-    "TrueSkill, nearest of 8": trueskill,
-    "merge sort": merge_sort,
-}
-
-
-def measure(name, n, calls, noise, fixed, seeds):
-    """Mean tau, half a 95% interval of it, and mean calls."""
-    found = []
-    for seed in range(seeds):
-        rng = np.random.default_rng([seed, n, fixed])
-        judge = Judge(rng.permutation(n), noise, fixed, rng)
-        order, asked = METHODS[name](judge, n, calls, rng)
-        found.append((kendalltau(judge.places[order], np.arange(n)).statistic, asked))
-    tau, asked = np.mean(found, axis=0)
-    half = 1.96 * np.std(found, axis=0, ddof=1)[0] / seeds**0.5
-    return tau, half, asked
 
 
 def all_tables():
@@ -165,15 +55,27 @@ def all_tables():
     return found
 
 
-def table_cells(columns, seeds):
-    """Figures by method and column, of one table."""
-    found = {}
-    for name in METHODS:
-        for column, (n, calls, noise, fixed) in columns.items():
-            lists = min(seeds, SEEDS_1000) if n == 1000 else seeds
-            found[name, column] = measure(name, n, calls, noise, fixed, lists)
-            print(name, n, calls, noise, fixed, *found[name, column], file=sys.stderr, flush=True)
-    return found
+def measured(columns, lists, cached, jobs, end):
+    """Figures by method and column, of one table: mean tau, half a 95% interval, mean calls.
+
+    And seconds of processor time; None, None if the time ends before all lists are ordered.
+    """
+    cells = [(name, column) for name in METHODS for column in columns]
+
+    def waiting():
+        for name, column in cells:
+            for seed in range(lists):
+                if perf_counter() > end:
+                    return
+                yield delayed(cached)(name, *columns[column], seed)
+
+    found = Parallel(jobs, pre_dispatch=jobs)(waiting())
+    if len(found) < len(cells) * lists:
+        return None, None
+    figures = np.array(found).reshape(len(cells), lists, 3)
+    tau, asked, _ = figures.mean(axis=1).T
+    half = 1.96 * figures[:, :, 0].std(axis=1, ddof=1) / lists**0.5
+    return dict(zip(cells, zip(tau, half, asked, strict=True), strict=True)), figures[:, :, 2].sum()
 
 
 def lines_of(title, columns, cells):
@@ -230,13 +132,27 @@ def draw(path, cells):
 def main():
     parser = argparse.ArgumentParser(prog="python -m reproduce.whole_orders", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="lists (default: %(default)s)")
+    parser.add_argument(
+        "--seeds-1000", type=int, default=SEEDS_1000, help="of 1,000 items (default: %(default)s)"
+    )
+    parser.add_argument("--cache", type=Path, help="folder that keeps what was measured")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="begin no list after these")
     parser.add_argument("--markdown", type=Path, help="where to write a copy")
     parser.add_argument("--png", type=Path, help="where to draw the tables")
     options = parser.parse_args()
-    if options.seeds < 2:
+    if min(options.seeds, options.seeds_1000) < 2:
         parser.error("intervals need at least 2 seeds")
-    start = perf_counter()
-    cells = {title: table_cells(columns, options.seeds) for title, columns in all_tables()}
+    cached = Memory(options.cache, verbose=0).cache(one_list)
+    end, seconds, cells = perf_counter() + options.seconds, 0.0, {}
+    for title, columns in all_tables():
+        lists = options.seeds_1000 if title.startswith("1,000 items") else options.seeds
+        cells[title], spent = measured(columns, lists, cached, options.jobs, end)
+        if spent is None:
+            print(f"The time has ended in the table of {title}.", file=sys.stderr)
+            return 2
+        seconds += spent
+        print(f"{title}: {spent:.0f} s of processor time", file=sys.stderr, flush=True)
     missed = missed_goals(cells)
     small = not_gated(options.seeds, SEEDS, "lists")
     if small:
@@ -250,8 +166,8 @@ def main():
         "    python -m reproduce.whole_orders --markdown reproduce/whole_orders.md "
         "--png reproduce/whole_orders.png",
         "",
-        f"Python {platform.python_version()}, {versions}; {perf_counter() - start:.0f} s, "
-        f"{options.seeds} lists, {min(options.seeds, SEEDS_1000)} of 1,000 items.",
+        f"Python {platform.python_version()}, {versions}; {seconds:.0f} s of processor time, "
+        f"{options.seeds} lists, {options.seeds_1000} of 1,000 items.",
         "",
         *"\n\n".join(__doc__.strip().split("\n\n")[2:]).splitlines(),
         "",
