@@ -971,6 +971,7 @@ def test_cython_refuses_rc_import_without_the_gil(tmp_path):
 
 def test_include_directory_has_the_headers_and_the_shared_library():
     parts = {"model", "open", "rows", "forms", "calibration", "tensors", "svmlight", "capi"}
+    parts |= {"trees", "vectors"}
     assert {path.name for path in HEADERS.iterdir()} == {
         *("rankcore.h", "librankcore.h", "librankcore.c"),
         *(f"rankcore_{part}.h" for part in parts),
@@ -986,7 +987,9 @@ def declared_in_c(*names: str) -> tuple[dict[str, list[str]], set[str], set[str]
     constants = set(re.findall(r"\b(RC_[A-Z0-9_]+) = \d", text))
     constants |= set(re.findall(r"^#define (RANKCORE_ABI|RC_CAPI_VERSION) ", text, re.M))
     structs = {}
-    for name, body in re.findall(r"^typedef struct (\w+) \{(.*?)^\} \1;", text, re.M | re.S):
+    for name, body in re.findall(
+        r"^typedef struct (\w+[a-z0-9]) \{(.*?)^\} \1;", text, re.M | re.S
+    ):
         lines = [line.strip() for line in body.split(";") if line.strip()]
         structs[name] = [
             re.search(r"\(\*(\w+)\)|(\w+)(?:\[\w+\])?$", line).group(1, 2) for line in lines

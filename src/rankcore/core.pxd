@@ -93,6 +93,9 @@ cdef extern from "rankcore.h" nogil:
     int32_t rc_trees_has(const rc_trees *model, int64_t node, double value) noexcept
     int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x) noexcept
     double rc_trees_score(const rc_trees *model, rc_row x) noexcept
+    void rc_trees_add(
+        const rc_trees *model, int64_t first, int64_t last, const rc_rows *X, double *scores
+    ) noexcept
     void rc_trees_scores(const rc_trees *model, const rc_rows *X, double *scores) noexcept
     void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scores) noexcept
     int32_t rc_best(const double *scores, int32_t n, int32_t tie) noexcept

@@ -1,6 +1,6 @@
-/* Random forests and rows: rc_trees_scores gives each row the bits that rc_trees_score gives it,
- * and touches nothing else. Blocks have exactly the size that is needed, for sanitizers. C99 and
- * C++11.
+/* Random forests and rows: rc_trees_scores gives each row the bits that rc_trees_score gives it, as
+ * rc_trees_scores_in_ does by tiles, and they touch nothing else. Blocks have exactly the size that
+ * is needed, for sanitizers. C99 and C++11.
  *
  *     tree_rows TRIALS SEED
  *
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "rankcore.h"
+#include "rankcore_trees.h"
 
-enum { MAX_TREES = 5, MAX_NODES = 24, WIDTH = 6, SETS = 3 };
+enum { MAX_TREES = 5, MAX_NODES = 80, WIDTH = 6, SETS = 3 };
 
 static uint64_t state;
 
@@ -115,6 +115,7 @@ static void fell(const rc_trees *model)
 /* Dense rows, the last of them without what lies between rows; or, sparse, what is not zero. */
 static int compared(const rc_trees *model, int64_t n, int32_t single, int64_t gap, int32_t sparse)
 {
+    rc_tiles_ *room = n >= RC_TILED_ROWS_ ? (rc_tiles_ *)block(1, sizeof *room) : NULL;
     const int64_t d = model->n_features, stride = d + gap, size = n ? (n - 1) * stride + d : 0;
     double *data = (double *)block((size_t)size, sizeof *data);
     float *half = (float *)block((size_t)size, sizeof *half);
@@ -142,21 +143,26 @@ static int compared(const rc_trees *model, int64_t n, int32_t single, int64_t ga
         }
         X = rc_rows_csr(X.data, columns, ends, X.dtype, n, d);
     }
-    rc_trees_scores(model, &X, scores);
-    for (i = 0; i < n && !status; i++) {
-        const double expected = rc_trees_score(model, rc_rows_get(&X, i));
-        if (memcmp(&expected, scores + i, sizeof expected) != 0) {
-            printf("row %d of %d, %s, stride %d, %d columns, %d trees, zero_missing %d: "
+    for (i = 0; i < 2 * n && !status; i++) {
+        const int64_t row = i % n;
+        const double expected = rc_trees_score(model, rc_rows_get(&X, row));
+        if (i == 0)
+            rc_trees_scores(model, &X, scores);
+        if (i == n)
+            rc_trees_scores_in_(model, &X, scores, room);
+        if (memcmp(&expected, scores + row, sizeof expected) != 0) {
+            printf("%s, row %d of %d, %s, stride %d, %d columns, %d trees, zero_missing %d: "
                    "%.17g instead of %.17g\n",
-                   (int)i, (int)n,
+                   i < n ? "walked" : "tiled", (int)row, (int)n,
                    sparse   ? "sparse"
                    : single ? "float32"
                             : "float64",
-                   (int)stride, (int)d, (int)model->n_trees, (int)model->zero_missing, scores[i],
+                   (int)stride, (int)d, (int)model->n_trees, (int)model->zero_missing, scores[row],
                    expected);
             status = 1;
         }
     }
+    free(room);
     free(data);
     free(half);
     free(scores);
@@ -177,7 +183,8 @@ int main(int argc, char **argv)
         for (n = 0; n < 18 && !status; n++)
             status = compared(&model, n, draw(2), draw(3) * draw(3), 0);
         status = status || compared(&model, many[draw(11)], draw(2), draw(3), 0) ||
-                 compared(&model, draw(18), draw(2), 0, 1);
+                 compared(&model, draw(18), draw(2), 0, 1) ||
+                 compared(&model, many[draw(11)], draw(2), 0, 1);
         fell(&model);
     }
     return status;

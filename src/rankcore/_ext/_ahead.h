@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "_vectors.h"
 #include "rankcore.h"
+#include "rankcore_vectors.h"
 
 /* Bytes of a row that are prefetched; rc_dot prefetches what follows them. */
 enum { RC_AHEAD_BYTES = 1024, RC_LINE_BYTES = 64 };

@@ -8,7 +8,7 @@
 
 #include "rankcore.h"
 
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 /* Documents are padded to panels of 8; pairs come in batches. */
 enum { RC_PANEL = 8, RC_DEPTH = 256, RC_BATCH = 256, RC_LINES = 8 };

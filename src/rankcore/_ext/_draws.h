@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "_random.h"
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 /* Writes how often each of the members first .. first + n - 1 takes the example at time t: once for
  * each entry of `cumulative` (at most 2**32) that its 32-bit draw reaches. Two members share the 64

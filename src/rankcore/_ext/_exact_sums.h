@@ -11,7 +11,7 @@
 
 #include "rankcore.h"
 
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 /* 1.5 * 2**62 and 1.5 * 2**52: the last bits of sums with them are worth 2**10 and 1. */
 #define RC_COARSE_ 6917529027641081856.0

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* glibc's headers define what _clones.h requires, so they come first. */
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 /* Whether no number is NaN or infinite: these have every bit of the exponent set. */
 RC_CLONES_ static int rc_all_finite(const double *x, int64_t n)

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 enum { RC_LANES = 8, RC_CODES = 256 };
 

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 /* A line is what is handled at once: the rows of a tile where the compiler has vectors, else one
  * row. */

@@ -14,7 +14,7 @@
 #include "rankcore.h"
 
 #include "_draws.h"
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 /* A unit is what is handled at once: four lanes where the compiler has vectors (it splits them for
  * narrower registers), else one. A comparison yields all ones or zeros; RC_IF_ is its second

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* glibc's headers define what _clones.h requires, so they come first. */
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 typedef struct {
     double largest; /* in, out: maximum magnitude; NaN is passed over */

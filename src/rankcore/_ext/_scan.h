@@ -6,7 +6,7 @@
 
 /* glibc's headers define what _clones.h requires, so they come first. */
 #include "_finite.h"
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 /* How many numbers are at least `least`. */
 RC_CLONES_ static int64_t rc_count_from(const double *x, int64_t n, double least)

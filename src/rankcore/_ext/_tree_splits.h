@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "_vectors.h"
+#include "rankcore_vectors.h"
 
 typedef struct rc_leaf {
     uint64_t word; /* sum of the words of its rows: won << 32 | lost */

@@ -90,7 +90,7 @@ static int32_t answered(const rankcore_model *model, const void *values, const i
                         double *scores, int32_t *ranks, double *probabilities)
 {
     rc_rows X;
-    void *room = malloc(rc_model_room(&model->model));
+    void *room = malloc(rc_model_room_(&model->model, n_rows));
     int32_t code = RC_MODEL_MEMORY;
     X = rc_rows_csr(values, columns, offsets, dtype, n_rows, model->model.n_features);
     X.stride = stride;

@@ -468,7 +468,7 @@ static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
         const int32_t is_missing = value != value || (model->zero_missing && value == 0.0);
         int32_t above =
             is_missing ? model->missing[first + at] : value > model->thresholds[first + at];
-        if (model->sets && model->sets[first + at] < model->sets[first + at + 1])
+        if (model->sets && model->sets[first + at] < model->sets[first + at + 1] && !is_missing)
             above = model->missing[first + at] ^ rc_trees_has(model, first + at, value);
         at = model->children[2 * (first + at) + above];
     }
@@ -496,18 +496,22 @@ static inline double rc_trees_score(const rc_trees *model, rc_row x)
 #define RC_WITH_CONSTANTS_ static inline
 #endif
 
-/* A step of a dense row down a tree whose nodes split no categories; the node it comes to, or -1 -
- * leaf. No branches: where a row goes cannot be foreseen. A walk that has ended stays. */
-RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const int32_t *features, const int32_t *children,
+/* A step of a dense row down tree t; the node it comes to, or -1 - leaf. No branches, but for
+ * categories: where a row goes cannot be foreseen. A walk that has ended stays. */
+RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const rc_trees *model, int64_t first,
+                                          const int32_t *features, const int32_t *children,
                                           const uint8_t *missing, const double *thresholds,
                                           const void *x, int32_t here, const int single,
-                                          const int zero)
+                                          const int zero, const int sets)
 {
     const int32_t node = here < 0 ? 0 : here, f = features[node];
     const double value = single ? (double)((const float *)x)[f] : ((const double *)x)[f];
     const int32_t none = (value != value) | (zero && value == 0.0);
     const int32_t over = (value > thresholds[node]) & !(zero && none);
-    const int32_t next = children[2 * node + ((none & missing[node]) | over)];
+    int32_t above = (none & missing[node]) | over, next;
+    if (sets && model->sets[first + node] < model->sets[first + node + 1])
+        above = none ? missing[node] : missing[node] ^ rc_trees_has(model, first + node, value);
+    next = children[2 * node + above];
     return here < 0 ? here : next;
 }
 
@@ -515,7 +519,7 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const int32_t *features, const int32_t
  */
 RC_WITH_CONSTANTS_ void rc_trees_walk_(const rc_trees *model, int64_t t, const char *x,
                                        int64_t apart, double *scores, const int single,
-                                       const int zero)
+                                       const int zero, const int sets)
 {
     const int64_t first = model->offsets[t];
     const double *values = model->values + first + t;
@@ -533,9 +537,9 @@ RC_WITH_CONSTANTS_ void rc_trees_walk_(const rc_trees *model, int64_t t, const c
     missing = model->missing + first;
     thresholds = model->thresholds + first;
     /* Written out, for compilers that leave the loop as it is at -O2. */
-#define RC_STEP_(LANE)                                                                     \
-    at[LANE] = rc_trees_step_(features, children, missing, thresholds, x + (LANE) * apart, \
-                              at[LANE], single, zero)
+#define RC_STEP_(LANE)                                                               \
+    at[LANE] = rc_trees_step_(model, first, features, children, missing, thresholds, \
+                              x + (LANE) * apart, at[LANE], single, zero, sets)
     do {
         RC_STEP_(0);
         RC_STEP_(1);
@@ -551,35 +555,54 @@ RC_WITH_CONSTANTS_ void rc_trees_walk_(const rc_trees *model, int64_t t, const c
         scores[lane] += values[-1 - at[lane]];
 }
 
-/* Scores of rows X by a sum of trees; writes scores[0 .. n_rows - 1], each to the bit that of
- * rc_trees_score. Dense rows go down a tree eight at a time, unless a node splits categories. As
- * rc_trees_score, for each row. */
-static inline void rc_trees_scores(const rc_trees *model, const rc_rows *X, double *scores)
+/* Adds to the scores of rows X what the trees first .. last - 1 give them, one tree after the
+ * other. Dense rows go down a tree eight at a time. As rc_trees_leaf, for each tree and row. */
+static inline void rc_trees_add(const rc_trees *model, int64_t first, int64_t last,
+                                const rc_rows *X, double *scores)
 {
     const int single = X->dtype == RC_FLOAT32, zero = model->zero_missing != 0;
+    const int form = 4 * (model->sets != NULL) + 2 * single + zero;
     const int64_t apart = X->stride * (single ? 4 : 8);
     int64_t start = 0, stop, i, t;
-    while (!X->indices && !X->indptr && !model->sets && start + RC_WALKS_ <= X->n_rows) {
+    while (!X->indices && !X->indptr && start + RC_WALKS_ <= X->n_rows) {
         stop = X->n_rows - start < RC_WALKED_ROWS_ ? X->n_rows : start + RC_WALKED_ROWS_;
         stop -= (stop - start) % RC_WALKS_;
-        for (i = start; i < stop; i++)
-            scores[i] = 0.0;
-        for (t = 0; t < model->n_trees; t++)
+#define RC_FORM_(FORM)                                                                            \
+    case FORM:                                                                                    \
+        rc_trees_walk_(model, t, x, apart, scores + i, (FORM) >> 1 & 1, (FORM) & 1, (FORM) >> 2); \
+        break
+        for (t = first; t < last; t++)
             for (i = start; i < stop; i += RC_WALKS_) {
                 const char *x = (const char *)X->data + i * apart;
-                if (single && zero)
-                    rc_trees_walk_(model, t, x, apart, scores + i, 1, 1);
-                else if (single)
-                    rc_trees_walk_(model, t, x, apart, scores + i, 1, 0);
-                else if (zero)
-                    rc_trees_walk_(model, t, x, apart, scores + i, 0, 1);
-                else
-                    rc_trees_walk_(model, t, x, apart, scores + i, 0, 0);
+                switch (form) {
+                    RC_FORM_(0);
+                    RC_FORM_(1);
+                    RC_FORM_(2);
+                    RC_FORM_(3);
+                    RC_FORM_(4);
+                    RC_FORM_(5);
+                    RC_FORM_(6);
+                    RC_FORM_(7);
+                }
             }
+#undef RC_FORM_
         start = stop;
     }
-    for (; start < X->n_rows; start++)
-        scores[start] = rc_trees_score(model, rc_rows_get(X, start));
+    for (; start < X->n_rows; start++) {
+        const rc_row x = rc_rows_get(X, start);
+        for (t = first; t < last; t++)
+            scores[start] += model->values[model->offsets[t] + t + rc_trees_leaf(model, t, x)];
+    }
+}
+
+/* Scores of rows X by a sum of trees; writes scores[0 .. n_rows - 1], each to the bit that of
+ * rc_trees_score. As rc_trees_add, for all trees. */
+static inline void rc_trees_scores(const rc_trees *model, const rc_rows *X, double *scores)
+{
+    int64_t i;
+    for (i = 0; i < X->n_rows; i++)
+        scores[i] = 0.0;
+    rc_trees_add(model, 0, model->n_trees, X, scores);
 }
 
 #undef RC_WALKS_

@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "rankcore_open.h"
+#include "rankcore_trees.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -326,10 +327,18 @@ static inline size_t rc_model_sums_(const rc_model *model)
     return (size_t)model->n_ranks + 6 * (size_t)model->n_outputs + 2;
 }
 
-/* Bytes of room that a call of rc_model_answer needs; at least 8. O(1). */
+/* Bytes of room that a call of rc_model_answer needs for n_rows rows; at least 8. O(1). */
+static inline size_t rc_model_room_(const rc_model *model, int64_t n_rows)
+{
+    const size_t one = rc_model_sums_(model) + (model->scales ? (size_t)model->n_features : 0);
+    const int32_t tiled = model->form == RC_MODEL_TREES && n_rows >= RC_TILED_ROWS_;
+    return tiled && sizeof(rc_tiles_) > 8 * one ? sizeof(rc_tiles_) : 8 * one;
+}
+
+/* The same for any number of rows. O(1). */
 static inline size_t rc_model_room(const rc_model *model)
 {
-    return 8 * (rc_model_sums_(model) + (model->scales ? (size_t)model->n_features : 0));
+    return rc_model_room_(model, INT64_MAX);
 }
 
 /* With `check`, a row that does not fit ends it: each is checked just before it is scored, when its
@@ -349,9 +358,12 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
         return RC_MODEL_ROWS;
     if ((model->center || model->shift) && X->indices)
         return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */
-    if (model->form == RC_MODEL_TREES && scores && !X->indices && !model->scales && !ranks &&
-        !probabilities) {
-        rc_trees_scores(&model->trees, X, scores);
+    if (model->form == RC_MODEL_TREES && scores && !model->scales && !ranks && !probabilities) {
+        for (i = 0; check && X->indptr && i < X->n_rows; i++)
+            if (!rc_rows_ascend_(X, i))
+                return RC_MODEL_ROWS;
+        rc_trees_scores_in_(&model->trees, X, scores,
+                            X->n_rows >= RC_TILED_ROWS_ ? (rc_tiles_ *)room : NULL);
         return RC_MODEL_OK;
     }
     for (i = 0; i < X->n_rows; i++) {
@@ -396,7 +408,7 @@ static inline int32_t rc_model_probabilities(const rc_model *model, const rc_row
 static inline int32_t rc_model_answer_in_arena_(const rc_model *model, const rc_rows *X,
                                                 double *scores, int32_t *ranks)
 {
-    const size_t size = rc_model_room(model);
+    const size_t size = rc_model_room_(model, X->n_rows);
     double some[64]; /* few ranks and no scaler: no allocation */
     void *room = size <= sizeof some ? (void *)some : malloc(size);
     int32_t code = RC_MODEL_MEMORY;

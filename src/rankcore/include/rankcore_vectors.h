@@ -1,4 +1,4 @@
-/* Shared by the vector loops: clones for wider registers, lanes, and prefetching. Private.
+/* Shared by the vector loops: clones for wider registers, lanes, and prefetching. No public names.
  *
  * Inner loops that pay for wider registers are compiled for the baseline and for these, and chosen
  * when the module is loaded; which one runs changes no number. Only where the loader can choose
