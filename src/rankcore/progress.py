@@ -145,6 +145,11 @@ def translated(translate: Callable[[Progress], Progress]) -> Iterator[None]:
         yield
 
 
+def watched() -> bool:
+    """Whether anyone watches in this context."""
+    return _watcher.get() is not None
+
+
 def report(progress: Progress) -> None:
     """Call the watcher of this context, if there is one."""
     callback = _watcher.get()

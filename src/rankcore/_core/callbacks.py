@@ -83,19 +83,12 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class Pauses:
-    """A callback of a fit that can be interrupted and resumed; of rows that are read in windows.
+    """A callback of a fit that can be interrupted and resumed; of rows that are read in windows."""
 
-    Attributes
-    ----------
-    save : callable
-        Takes a fitted estimator, its `Position`, whether the fit was interrupted there (otherwise a
-        pass has just ended), and the fitted estimator of the best pass by held-out rows, or None.
-    resume : (estimator, Position, estimator or None) or None
-        The arguments of an earlier ``save``.
-    """
-
+    # Takes a fitted estimator, its `Position`, whether the fit was interrupted there (otherwise a
+    # pass has just ended), and the fitted estimator of the best pass by held-out rows, or None.
     save: Callable[[Any, Position, bool, Any], None]
-    resume: tuple[Any, Position, Any] | None = None
+    resume: tuple[Any, Position, Any] | None = None  # the arguments of an earlier ``save``
 
     def __call__(self, iteration: Iteration) -> None:
         """Do nothing: the trainer saves, also within a pass."""

@@ -59,11 +59,11 @@ _registry = threading.RLock()  # a signal handler may save a model at any moment
 
 
 def _guard_of(estimator: Any) -> _Guard:
-    with _registry:
-        guard = _guards.get(estimator)
-        if guard is None:
-            guard = _guards[estimator] = _Guard()
-        return guard
+    guard = _guards.get(estimator)
+    if guard is None:
+        with _registry:
+            guard = _guards.setdefault(estimator, _Guard())
+    return guard
 
 
 def _forget_guards() -> None:

@@ -150,23 +150,15 @@ def linear_score(
 
 
 class Tasks(NamedTuple):
-    """Linear scores of the tasks "above rank r", and the constants of their sums.
+    """Linear scores of the tasks "above rank r", and the constants of their sums."""
 
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_features, n_ranks - 1)
-    thresholds : ndarray of float64, shape (n_ranks - 1,)
-        Task r is won where ``weights[:, r] . x`` reaches ``thresholds[r]``.
-    rule : {"count", "cusum"}
-        The rank is the number of tasks won, or that of the maximum cumulative sum of their scores.
-    tie : {"high", "low"}
-        Rule for ties between sums.
-    """
-
-    weights: Floats
+    weights: Floats  # (n_features, n_ranks - 1)
+    # (n_ranks - 1,): task r is won where ``weights[:, r] . x`` reaches ``thresholds[r]``.
     thresholds: Floats
+    # {"count", "cusum"}: the rank is the number of tasks won, or that of the maximum cumulative sum
+    # of their scores.
     rule: str
-    tie: str
+    tie: str  # {"high", "low"}: rule for ties between sums
 
 
 def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Tasks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
@@ -19,6 +19,12 @@ def keep_names(estimator: Any, X: Any) -> None:
     estimator.__dict__.pop("feature_names_in_", None)
     if X.feature_names is not None:
         estimator.feature_names_in_ = X.feature_names
+
+
+def check_fitted(model: Any) -> None:
+    """Raise NotFittedError unless a learner has a state: scikit-learn's check, made if it fails."""
+    if "_state" not in vars(model):
+        check_is_fitted(model)
 
 
 def as_more_rows(model: Any, X: Any, as_rows: Callable[[Any], Rows]) -> Rows:

@@ -12,6 +12,8 @@ from rankcore._ext.rows import Rows, csr_rows, dense_rows
 
 # Column indices are 32-bit in the kernels: half the memory traffic of 64-bit ones.
 MAX_FEATURES = 2**31 - 1
+# What the kernels read in place: native floats.
+KERNEL_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Labels are encoded this many at a time, so that no temporary grows with the data.
 LABEL_BLOCK = 8192
 # Labels that a message lists.
@@ -109,6 +111,8 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
 
 def _as_float(values: np.ndarray, name: str) -> np.ndarray:
     """float32 and float64 as they are, every other real dtype as the nearest of them."""
+    if values.dtype in KERNEL_FLOATS:
+        return values
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {values.dtype}")
     if values.dtype.kind == "O":
@@ -186,11 +190,11 @@ def _checked_csr(
 ) -> Rows:
     n_rows, n_features = shape
     data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
-    for part, array in [("data", data), ("indices", indices), ("indptr", indptr)]:
+    for part, array in (("data", data), ("indices", indices), ("indptr", indptr)):
         if array.ndim != 1:
             raise ValueError(f"{name}.{part} must have one dimension, found shape {array.shape}")
-    for part, array in [("indices", indices), ("indptr", indptr)]:
-        check_integers(array, f"{name}.{part}")
+    check_integers(indices, name, ".indices")
+    check_integers(indptr, name, ".indptr")
     if indptr.size != n_rows + 1:
         raise ValueError(
             f"{name}.indptr has {indptr.size} entries; {n_rows} rows need {n_rows + 1}"
@@ -204,9 +208,9 @@ def _checked_csr(
             f"{name} has column index {indices[where]} in row {row}; accepted are 0 to "
             f"{n_features - 1}"
         )
-    data = np.require(_as_float(data, name), requirements=["C", "A"])
-    indices = np.require(indices, np.int32, ["C", "A"])
-    indptr = np.require(indptr, np.int64, ["C", "A"])
+    data = _packed(_as_float(data, name))
+    indices = _packed(indices.astype(np.int32, copy=False))
+    indptr = _packed(indptr.astype(np.int64, copy=False))
     rows = csr_rows(data, indices, indptr, n_features, name, nan)
     if rows.canonical:
         return rows
@@ -218,10 +222,17 @@ def _checked_csr(
     return _checked_csr(copy.data, copy.indices, copy.indptr, shape, name, nan)
 
 
-def check_integers(array: Any, name: str) -> None:
+def _packed(values: np.ndarray) -> np.ndarray:
+    """An array whose values are aligned, one next to the other."""
+    flags = values.flags
+    return values if flags.c_contiguous and flags.aligned else values.copy(order="C")
+
+
+def check_integers(array: Any, name: str, part: str = "") -> None:
     """Raise ValueError unless an array holds integers, to which SciPy rounds what does not."""
-    if np.asarray(array).dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold integers, found dtype {np.asarray(array).dtype}")
+    dtype = np.asarray(array).dtype
+    if dtype.kind not in "iu":
+        raise ValueError(f"{name}{part} must hold integers, found dtype {dtype}")
 
 
 def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -375,6 +386,11 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
             f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
             + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
         )
+    if labels.size == 1 and labels.dtype.kind == classes.dtype.kind:
+        same = classes == labels
+        rank = same.argmax()
+        if same[rank]:
+            return np.array([rank], dtype=np.int32)
     low, n_between = _span(classes)
     if 0 < n_between <= labels.size and _fits_int64(labels):
         rank_of = np.full(n_between, -1, dtype=np.int32)

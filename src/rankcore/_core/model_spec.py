@@ -23,29 +23,18 @@ from rankcore._ext.rows import Rows
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A fitted model as numbers and names.
+    """A fitted model as numbers and names."""
 
-    Attributes
-    ----------
-    facts : dict
-        Of JSON values, as the learner's own `Specified._restore` reads them: the parameters that
-        are built into the arrays, whether a stream goes on, histories.
-    arrays : mapping of str to ndarray
-        The learned numbers and what is needed to go on learning, by name. Not to be written to.
-    n_features : int
-    feature_names : list of str, or None
-    scoring : Scoring or None
-        Scoring form; None in a spec that a model is restored from.
-    parts : mapping of str to tuple
-        Fitted models that this one uses, those of ``_PARTS``, each with its own spec; None in a
-        spec that a model is restored from.
-    """
-
+    # Of JSON values, as the learner's own `Specified._restore` reads them: the parameters that are
+    # built into the arrays, whether a stream goes on, histories.
     facts: dict[str, Any]
+    # The learned numbers and what is needed to go on learning, by name. Not to be written to.
     arrays: Mapping[str, NDArray[Any]]
     n_features: int
     feature_names: list[str] | None
-    scoring: Scoring | None = None
+    scoring: Scoring | None = None  # scoring form; None in a spec that a model is restored from
+    # Fitted models that this one uses, those of ``_PARTS``, each with its own spec; None in a spec
+    # that a model is restored from.
     parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 

@@ -21,12 +21,12 @@ BLOCK = 2**16
 
 def refuse_mask(values: Any, name: str) -> None:
     """Raise TypeError for a masked array: NumPy drops its mask on the way to an ordinary one."""
-    rows = values if isinstance(values, list | tuple) else [values]
-    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
-        raise TypeError(
-            f"{name} is a masked array, and masks are not supported: fill it or drop its masked "
-            "entries"
-        )
+    for row in values if isinstance(values, list | tuple) else (values,):
+        if isinstance(row, np.ma.MaskedArray):
+            raise TypeError(
+                f"{name} is a masked array, and masks are not supported: fill it or drop its "
+                "masked entries"
+            )
 
 
 def as_reals(values: Any, name: str) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from inspect import Parameter, signature
 from numbers import Integral, Real
@@ -29,6 +30,8 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
 
 def check_real(value: Any, name: str, min_val: float, max_val: float = np.inf) -> None:
     """Raise unless a parameter is a number from a closed range."""
+    if type(value) is float and min_val <= value <= max_val:
+        return
     if isinstance(value, np.floating):  # float32 has no room for the bounds
         value = float(value)
     check_scalar(value, name, Real, min_val=min_val, max_val=max_val)
@@ -50,7 +53,8 @@ def check_flag(value: Any, name: str) -> None:
 
 def check_count(value: Any, name: str) -> None:
     """Raise unless a parameter is an integer from 1 on."""
-    check_scalar(value, name, Integral, min_val=1)
+    if type(value) is not int or value < 1:
+        check_scalar(value, name, Integral, min_val=1)
 
 
 def integer(low: int, high: int | None = None) -> Constraint:
@@ -146,19 +150,36 @@ def check_declared(estimator: object, *names: str) -> None:
     """Raise on a parameter outside its declared range: on one of these, or on any."""
     declared, found = _declared_by(type(estimator)), vars(estimator)
     for name in names or declared:
-        if name in found:
-            declared[name](found[name], name)
+        check, accepted = declared[name]
+        if name in found and found[name] is not accepted:
+            check(found[name], name)
 
 
-def _declared_by(learner: type) -> dict[str, Constraint]:
-    """The constraints of a class and its bases, merged once."""
-    merged: dict[str, Constraint] | None = vars(learner).get("_merged_constraints")
+def _declared_by(learner: type) -> dict[str, tuple[Constraint, Any]]:
+    """The constraints of a class and its bases, merged once, each with the default it accepts."""
+    merged: dict[str, tuple[Constraint, Any]] | None = vars(learner).get("_merged_constraints")
     if merged is None:
-        merged = {}
+        constraints: dict[str, Constraint] = {}
         for base in reversed(learner.__mro__):
-            merged |= vars(base).get("_constraints", {})
+            constraints |= vars(base).get("_constraints", {})
+        parameters = signature(learner.__init__).parameters  # type: ignore[misc]
+        merged = {
+            name: (check, _accepted(check, name, parameters.get(name)))
+            for name, check in constraints.items()
+        }
         learner._merged_constraints = merged  # type: ignore[attr-defined]
     return merged
+
+
+def _accepted(check: Constraint, name: str, parameter: Parameter | None) -> Any:
+    """A parameter's default if it need not be checked again; else an object that no value is."""
+    if parameter is not None and isinstance(parameter.default, str | int | float | None):
+        with suppress(
+            ValueError, TypeError
+        ):  # of a user's class, whose default is refused when used
+            check(parameter.default, name)
+            return parameter.default
+    return object()
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -20,21 +20,12 @@ _BLOCK_ROWS = 4_000_000
 
 @dataclass(frozen=True)
 class Queries:
-    """The rows of each query.
+    """The rows of each query."""
 
-    Parameters
-    ----------
-    ids : ndarray, shape (n_queries,)
-        Query ids, in order of first appearance.
-    bounds : ndarray of int64, shape (n_queries + 1,)
-        Query ``i`` has places ``bounds[i]`` up to ``bounds[i + 1]``.
-    rows : ndarray of int64, shape (n,), or None
-        The row at each place; None if places are rows.
-    """
-
-    ids: NDArray[Any]
+    ids: NDArray[Any]  # (n_queries,): query ids, in order of first appearance
+    # (n_queries + 1,): query ``i`` has places ``bounds[i]`` up to ``bounds[i + 1]``.
     bounds: NDArray[np.int64]
-    rows: NDArray[np.int64] | None
+    rows: NDArray[np.int64] | None  # (n,): the row at each place; None if places are rows
 
     @property
     def largest(self) -> int:

@@ -17,58 +17,30 @@ from rankcore._ext.rows import Rows
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of all rows on disk, from one reading.
+    """Facts of all rows on disk, from one reading."""
 
-    Attributes
-    ----------
-    n_rows, n_features, n_values : int
-        Shape, and how many values are stored.
-    labels : ndarray, shape (n_labels,)
-        The distinct labels, ascending; int64 if all are whole numbers.
-    counts : ndarray of int64, shape (n_labels,)
-        Rows of each label.
-    mean_square : float
-        The power of two nearest to the mean squared length of the rows.
-    magnitudes : ndarray of float64, shape (n_features,)
-        Maximum magnitude of each feature.
-    in_queries : bool
-        Whether the rows have query ids.
-    """
-
+    # Shape, and how many values are stored.
     n_rows: int
     n_features: int
     n_values: int
+    # (n_labels,): the distinct labels, ascending; int64 if all are whole numbers.
     labels: NDArray[Any]
-    counts: NDArray[np.int64]
-    mean_square: float
-    magnitudes: NDArray[np.float64]
-    in_queries: bool
+    counts: NDArray[np.int64]  # (n_labels,): rows of each label
+    mean_square: float  # the power of two nearest to the mean squared length of the rows
+    magnitudes: NDArray[np.float64]  # (n_features,): maximum magnitude of each feature
+    in_queries: bool  # whether the rows have query ids
 
 
 @dataclass(frozen=True)
 class Window:
-    """Rows that are in memory together, of whole queries.
+    """Rows that are in memory together, of whole queries."""
 
-    Attributes
-    ----------
-    rows : Rows
-        Canonical.
-    labels : array-like, shape (n_rows,)
-    queries : Queries, ndarray of int64 of shape (n_rows,), or None
-        The rows by query, or a number for the query of each row.
-    number : int
-        Windows of this pass that came before.
-    done : int
-        Bytes of this pass up to and including these rows.
-    sample_weight, pairs, pairs_weight : array-like, optional
-        Arguments of ``fit``; only of rows in memory.
-    """
-
-    rows: Rows
-    labels: Any
-    queries: Any
-    number: int
-    done: int
+    rows: Rows  # canonical
+    labels: Any  # (n_rows,)
+    queries: Any  # (n_rows,): the rows by query, or a number for the query of each row
+    number: int  # windows of this pass that came before
+    done: int  # bytes of this pass up to and including these rows
+    # Arguments of ``fit``; only of rows in memory.
     sample_weight: Any = None
     pairs: Any = None
     pairs_weight: Any = None
@@ -76,21 +48,11 @@ class Window:
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a fit.
+    """A place in a fit."""
 
-    Attributes
-    ----------
-    epoch : int
-        The pass under way, from 1 on.
-    window : int
-        Windows of it that were learned.
-    seed : int
-        Of the order of all passes.
-    """
-
-    epoch: int
-    window: int
-    seed: int
+    epoch: int  # the pass under way, from 1 on
+    window: int  # windows of it that were learned
+    seed: int  # of the order of all passes
 
 
 class Source(ABC):

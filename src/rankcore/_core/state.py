@@ -26,23 +26,14 @@ def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 @dataclass(kw_only=True)
 class LearnerState(Versioned):
-    """State that every learner saves and goes on from.
+    """State that every learner saves and goes on from."""
 
-    Attributes
-    ----------
-    settings : dict
-        Parameters that are built into the arrays, which may not change while learning goes on.
-    log : list of list
-        Figures of each pass, round or step.
-    validation : dict of str to list of float
-        After each of them, the value of every measure on held-out rows.
-    streaming : bool
-        Whether the last pass is one of `partial_fit`, which the next call continues.
-    """
-
+    # Parameters that are built into the arrays, which may not change while learning goes on.
     settings: dict[str, Any]
-    log: list[list[Any]] = field(default_factory=list)
+    log: list[list[Any]] = field(default_factory=list)  # figures of each pass, round or step
+    # After each of them, the value of every measure on held-out rows.
     validation: dict[str, list[float]] = field(default_factory=dict)
+    # Whether the last pass is one of `partial_fit`, which the next call continues.
     streaming: bool = False
 
     def check_settings(self, settings: Mapping[str, Any], names: Mapping[str, str]) -> None:
@@ -132,30 +123,18 @@ def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
 
 @dataclass
 class OnlineState(LearnerState):
-    """All that an online learner of ordered labels knows.
+    """All that an online learner of ordered labels knows."""
 
-    Attributes
-    ----------
-    by_feature : dict of ndarray
-        Kernel arrays with an axis of features: the first, or the second of three (tiles).
-    others : dict of ndarray
-        The other kernel arrays.
-    counts : ndarray of int64, shape (3,)
-        Examples seen, their total rank loss, mistakes. So are the figures of a pass.
-    curve : list of (int, int)
-        Examples seen and total rank loss, at the marks of `checkpoints`.
-    offered : int
-        Rows with weights that `partial_fit` was given, whether visited or not.
-    averaged_at : (int, object) or None
-        Averaged parameters, and the version they are of: kept, so that predicting again does not
-        average again.
-    """
-
+    # Kernel arrays with an axis of features: the first, or the second of three (tiles).
     by_feature: dict[str, NDArray[Any]]
-    others: dict[str, NDArray[Any]]
+    others: dict[str, NDArray[Any]]  # the other kernel arrays
+    # (3,): examples seen, their total rank loss, mistakes. So are the figures of a pass.
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
+    # Examples seen and total rank loss, at the marks of `checkpoints`.
     curve: list[tuple[int, int]] = field(default_factory=list)
-    offered: int = 0
+    offered: int = 0  # rows with weights that `partial_fit` was given, whether visited or not
+    # Averaged parameters, and the version they are of: kept, so that predicting again does not
+    # average again.
     averaged_at: tuple[int, Any] | None = field(default=None, repr=False, compare=False)
 
     @property

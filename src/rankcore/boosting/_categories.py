@@ -19,19 +19,11 @@ LABELS = (str, int, float, bool)
 
 @dataclass(frozen=True)
 class Categories:
-    """The categorical columns of a feature matrix.
+    """The categorical columns of a feature matrix."""
 
-    Attributes
-    ----------
-    numbers : list of int
-        Indices of the columns, ascending.
-    n_features : int
-    labels : dict of int to list
-        Categories of columns of frames, in the order of their numbers. Others are numbers already.
-    """
-
-    numbers: list[int]
+    numbers: list[int]  # indices of the columns, ascending
     n_features: int
+    # Categories of columns of frames, in the order of their numbers. Others are numbers already.
     labels: dict[int, list[Any]] = field(default_factory=dict)
 
     @property

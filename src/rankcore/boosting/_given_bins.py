@@ -100,13 +100,7 @@ class GivenBins(Bins):
 
 
 class BlockRows:
-    """Rows on disk, of which a fit keeps only bins.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    n_rows : int
-    """
+    """Rows on disk, of which a fit keeps only bins."""
 
     def __init__(self, blocks: RowBlocks, n_rows: int) -> None:
         self.blocks, self.n_rows = blocks, n_rows

@@ -77,25 +77,14 @@ def exponent_of(bound: float) -> int:
 
 @dataclass
 class Standing:
-    """State between two rounds.
+    """State between two rounds."""
 
-    Attributes
-    ----------
-    bounds : tuple of float
-        Upper bounds on the totals.
-    moves : list of Move
-        So far.
-    moved, left : float
-        By how much scores have moved since weights were brought to 1; the product of normalizers.
-    done : bool
-        Whether no further round would improve the model.
-    """
-
-    bounds: tuple[float, ...]
-    moves: list[Move] = field(default_factory=list)
+    bounds: tuple[float, ...]  # upper bounds on the totals
+    moves: list[Move] = field(default_factory=list)  # so far
+    # By how much scores have moved since weights were brought to 1; the product of normalizers.
     moved: float = 0.0
     left: float = 1.0
-    done: bool = False
+    done: bool = False  # whether no further round would improve the model
 
 
 class Answers(Protocol):

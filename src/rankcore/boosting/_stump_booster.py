@@ -33,19 +33,11 @@ from rankcore.ranking._pairs import Pairing
 
 @dataclass(frozen=True)
 class Step:
-    """Length of steps.
+    """Length of steps."""
 
-    Attributes
-    ----------
-    rule : {"third", "discrete", "exact", "mohri"}
-    smoothing : float
-    rate : float
-        By which steps are multiplied.
-    """
-
-    rule: str
+    rule: str  # {"third", "discrete", "exact", "mohri"}
     smoothing: float
-    rate: float
+    rate: float  # by which steps are multiplied
 
     def length(
         self, edge: float, measure: Callable[[], tuple[float, float, float]]

@@ -33,14 +33,7 @@ ENTRIES_PER_BIN = 4
 
 
 class Stump(NamedTuple):
-    """Where it fires: in a bin of a column and those above, and if ``side``, where it is missing.
-
-    Attributes
-    ----------
-    feature, bin : int
-    side : int
-    edge : float
-    """
+    """Fires in a bin of a column and those above, and if ``side``, where it is missing."""
 
     feature: int
     bin: int
@@ -192,12 +185,6 @@ class BoundedSearch(Search):
 
 class NormalizerSearch(Search):
     """Plain search for the stump that leaves the least weight, rather than of maximum |edge|.
-
-    Parameters
-    ----------
-    binning : Bins
-    n_jobs : int
-    weights : LabelWeights or ListedWeights
 
     Notes
     -----

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,20 +27,13 @@ Words = NDArray[np.int64]
 
 
 class Move(NamedTuple):
-    """A stump and its step; or, if its bin is -1, a rescaling of the weights to about 1.
-
-    Attributes
-    ----------
-    feature, bin, side : int
-    alpha : float
-    powers : tuple of int
-        Exponents of powers of two that multiply numbers; those of `PairedLabels` scale to 1.
-    """
+    """A stump and its step; or, if its bin is -1, a rescaling of the weights to about 1."""
 
     feature: int
     bin: int
     side: int
     alpha: float
+    # Exponents of powers of two that multiply numbers; those of `PairedLabels` scale to 1.
     powers: tuple[int, ...] = ()
 
 
@@ -49,19 +42,11 @@ CENTRE = Move(-1, -1, 0, 0.0)
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of the weights of one shard or of several.
-
-    Attributes
-    ----------
-    totals : tuple of int
-    bins : tuple of ndarray of int64
-        For each total, its sums by bin; empty unless requested.
-    in_range : bool
-        Whether the scores of each query are in a range where weights do not underflow.
-    """
+    """Sums of the weights of one shard or of several."""
 
     totals: tuple[int, ...]
-    bins: tuple[Words, ...]
+    bins: tuple[Words, ...]  # for each total, its sums by bin; empty unless requested
+    # Whether the scores of each query are in a range where weights do not underflow.
     in_range: bool = True
 
 
@@ -74,22 +59,6 @@ def added(parts: Sequence[Sums]) -> Sums:
             array += more
     totals = tuple(map(sum, zip(*(part.totals for part in parts), strict=True)))
     return Sums(totals, bins, all(part.in_range for part in parts))
-
-
-class Weights(Protocol):
-    """Weights of pairs that follow a model."""
-
-    def advance(self, fires: NDArray[np.uint8], alpha: float) -> None:
-        """Add ``alpha`` to the scores where a stump fires."""
-
-    def centre(self, powers: tuple[int, ...]) -> bool:
-        """Rescale numbers to about 1; return whether their range leaves them distinct."""
-
-    def words(self, exponents: tuple[int, ...]) -> tuple[tuple[int, ...], list[Words]]:
-        """Totals, and the words of each row that are summed by bin."""
-
-    def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
-        """Weights of the pairs a stump orders correctly, wrongly, fires on both of; and total."""
 
 
 class WholeQueries:
@@ -107,16 +76,16 @@ class WholeQueries:
             self._weights, _, _ = weights_of(np.zeros(n), pairing, pairing.steps(balanced))
 
     def advance(self, fires: NDArray[np.uint8], alpha: float) -> None:
-        """As `Weights.advance`."""
+        """Add ``alpha`` to the scores where a stump fires."""
         if self._weights is not None:
             self._weights.advance(fires, alpha)
 
     def centre(self, powers: tuple[int, ...]) -> bool:
-        """As `Weights.centre`."""
+        """Rescale numbers to about 1; return whether their range leaves them distinct."""
         return self._weights is None or self._weights.centre()
 
     def words(self, exponents: tuple[int, ...]) -> tuple[tuple[int, ...], list[Words]]:
-        """As `Weights.words`."""
+        """Totals, and the words of each row that are summed by bin."""
         if self._weights is None:
             return (0,), [self._words]
         self._weights.potentials_by_query(self._potentials, self._totals)
@@ -125,7 +94,7 @@ class WholeQueries:
         return (total,), [self._words]
 
     def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
-        """As `Weights.measure`."""
+        """Weights of the pairs a stump orders correctly, wrongly, fires on both of; and total."""
         if self._weights is None:
             return 0, 0, 0, 0
         self._weights.measure_by_query(fires, self._of_queries)
@@ -151,27 +120,23 @@ class PairedLabels:
         return [slice(0, self._n), slice(self._n, None)]
 
     def advance(self, fires: NDArray[np.uint8], alpha: float) -> None:
-        """As `Weights.advance`."""
+        """As `WholeQueries.advance`."""
         for part, by in zip(self._parts, (exp(-alpha), exp(alpha)), strict=True):
             self._factors[part] *= np.array([1.0, by])[fires[part]]
 
     def centre(self, powers: tuple[int, ...]) -> bool:
-        """As `Weights.centre`."""
+        """As `WholeQueries.centre`."""
         for part, power in zip(self._parts, powers, strict=True):
             self._factors[part] = np.ldexp(self._factors[part], power)
         return True
 
     def words(self, exponents: tuple[int, ...]) -> tuple[tuple[int, ...], list[Words]]:
-        """As `Weights.words`."""
+        """As `WholeQueries.words`."""
         totals = tuple(
             to_fixed(self._factors[part], exponent, words[part])
             for part, exponent, words in zip(self._parts, exponents, self._words, strict=True)
         )
         return totals, list(self._words)
-
-    def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
-        """Not needed: the sums by bin suffice."""
-        raise NotImplementedError
 
 
 class StumpShard:
@@ -213,7 +178,7 @@ class StumpShard:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._weights: Weights | None = None
+        self._weights: WholeQueries | PairedLabels | None = None
         self._followed: list[Move] = []
         self._in_range = True
         self._sums: list[Words] = []
@@ -241,9 +206,10 @@ class StumpShard:
         """Weights of the pairs a stump orders correctly, wrongly or not, and of all pairs."""
         with self._lock:
             weights = self._follow(moves)
+            assert isinstance(weights, WholeQueries)  # else the sums by bin suffice
             return Sums(weights.measure(self._fires(stump), exponents), ())
 
-    def _follow(self, moves: Sequence[Move]) -> Weights:
+    def _follow(self, moves: Sequence[Move]) -> WholeQueries | PairedLabels:
         n = len(self._followed)
         weights = self._weights
         if weights is None or list(moves[:n]) != self._followed:

@@ -55,20 +55,12 @@ FIELDS = {
 
 @dataclass
 class StumpSum:
-    """Stumps in the order in which they were added.
-
-    Attributes
-    ----------
-    n_features : int
-    zero_missing : bool
-        Whether 0 is missing, as NaN is.
-    features, thresholds, sides, alphas : lists
-        A stump adds alpha where the feature is above the threshold and, if its side is 1,
-        where it is missing.
-    """
+    """Stumps in the order in which they were added."""
 
     n_features: int
-    zero_missing: bool
+    zero_missing: bool  # whether 0 is missing, as NaN is
+    # A stump adds alpha where the feature is above the threshold and, if its side is 1, where it is
+    # missing.
     features: list[int] = field(default_factory=list)
     thresholds: list[float] = field(default_factory=list)
     sides: list[int] = field(default_factory=list)

@@ -26,19 +26,12 @@ CLOSE = 1e-12
 
 @dataclass(frozen=True)
 class Sampling:
-    """Shares of queries and features that each tree is grown on.
+    """Shares of queries and features that each tree is grown on."""
 
-    Attributes
-    ----------
-    queries, features : float
-        Shares that are drawn for each tree, in (0, 1]. Of a single query, rows are drawn.
-    seed : int
-        With the number of the tree, it decides what is drawn.
-    """
-
+    # Shares that are drawn for each tree, in (0, 1]. Of a single query, rows are drawn.
     queries: float = 1.0
     features: float = 1.0
-    seed: int = 0
+    seed: int = 0  # with the number of the tree, it decides what is drawn
 
 
 class TreeRounds(Rounds):

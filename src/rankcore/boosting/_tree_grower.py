@@ -21,32 +21,22 @@ LEAST_GAIN = 1e-12
 
 @dataclass
 class Grown:
-    """A tree on binned columns.
+    """A tree on binned columns."""
 
-    Attributes
-    ----------
-    features, bins, sides : list of int
-        Of each node. Rows fire in this bin and those above, and if the side is 1, where the value
-        is missing.
-    sets : dict of int to ndarray of int64
-        Nodes that split categories, and those of them that take the other side than missing values.
-        Bins do not matter there.
-    children : list of list of int
-        Where rows go that do not fire, and that do: a node, or ``~leaf``.
-    gains : list of float
-        Gain of the node's children over the node, for weights that sum to 1.
-    leaf_of : ndarray of int32, shape (n_rows,)
-    lows, highs : ndarray of float64, shape (n_leaves,)
-        Range of the value of each leaf.
-    """
-
-    leaf_of: NDArray[np.int32]
+    leaf_of: NDArray[np.int32]  # (n_rows,)
+    # Of each node. Rows fire in this bin and those above, and if the side is 1, where the value is
+    # missing.
     features: list[int] = field(default_factory=list)
     bins: list[int] = field(default_factory=list)
     sides: list[int] = field(default_factory=list)
+    # Nodes that split categories, and those of them that take the other side than missing values.
+    # Bins do not matter there.
     sets: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    # Where rows go that do not fire, and that do: a node, or ``~leaf``.
     children: list[list[int]] = field(default_factory=list)
+    # Gain of the node's children over the node, for weights that sum to 1.
     gains: list[float] = field(default_factory=list)
+    # (n_leaves,): range of the value of each leaf.
     lows: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     highs: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 

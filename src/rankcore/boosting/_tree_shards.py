@@ -30,18 +30,11 @@ LEAF = np.dtype(
 
 
 class Cut(NamedTuple):
-    """The best cut of a leaf by some columns.
+    """The best cut of a leaf by some columns."""
 
-    Attributes
-    ----------
-    worth : float
-        Value of both children together; negative if there is no cut.
-    feature, bin, side : int
-        Rows fire in this bin and those above and, if ``side``, where the value is missing. Of
-        categories, this number of them fire: `tree_splits.mark_set` says which.
-    """
-
-    worth: float = -1.0
+    worth: float = -1.0  # value of both children together; negative if there is no cut
+    # Rows fire in this bin and those above and, if ``side``, where the value is missing. Of
+    # categories, this number of them fire: `tree_splits.mark_set` says which.
     feature: int = -1
     bin: int = -1
     side: int = 0
@@ -49,26 +42,16 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """Constraints on the growth of a tree.
-
-    Attributes
-    ----------
-    max_leaf_nodes : int
-    max_depth : int or None
-    min_samples_leaf : int
-    min_pair_weight : float
-        Least sum of what the rows of a leaf win and lose with, of 2 in all.
-    l2_leaf : float
-        Added to that sum where a leaf's value is computed.
-    signs : ndarray of int8, shape (n_features,), or None
-        1 where the score must not fall as the feature rises, -1 where it must not rise.
-    """
+    """Constraints on the growth of a tree."""
 
     max_leaf_nodes: int
     max_depth: int | None = None
     min_samples_leaf: int = 1
+    # Least sum of what the rows of a leaf win and lose with, of 2 in all.
     min_pair_weight: float = 0.0
-    l2_leaf: float = 0.0
+    l2_leaf: float = 0.0  # added to that sum where a leaf's value is computed
+    # (n_features,): 1 where the score must not fall as the feature rises, -1 where it must not
+    # rise.
     signs: NDArray[np.int8] | None = None
 
     def least(self, scale: float) -> float:
@@ -77,63 +60,37 @@ class Rules:
 
 
 class Found(NamedTuple):
-    """The best cut of a leaf by each of some columns.
+    """The best cut of a leaf by each of some columns."""
 
-    Attributes
-    ----------
-    worths : ndarray of float64, shape (n_columns,)
-        Value of both children; negative if there is no cut; a bound if the bin says so.
-    bins : ndarray of int32, sides : ndarray of uint8
-        As of `Cut`.
-    """
-
+    # (n_columns,): value of both children; negative if there is no cut; a bound if the bin says so.
     worths: NDArray[np.float64]
+    # As of `Cut`.
     bins: NDArray[np.int32]
     sides: NDArray[np.uint8]
 
 
 @dataclass
 class Leaf:
-    """A leaf of a tree that grows.
-
-    Attributes
-    ----------
-    number : int
-    start, stop : int
-        Its rows, among those of the tree.
-    rest : tuple of int
-        The same among the rows that the tree does not learn from.
-    depth : int
-    word : int
-        Sum of the words of its rows.
-    parent, side : int
-        Node that it is a child of, -1 for the root; and whether it fires there.
-    low, high : float
-        Range of its value.
-    sums : list of arrays
-        Of each shard.
-    found : list of Found
-        Of each shard.
-    cut : Cut
-        The best of them; whether it leaves each child enough rows is not known.
-    gain : float
-        Gain of the cut over the leaf.
-    """
+    """A leaf of a tree that grows."""
 
     number: int
+    # Its rows, among those of the tree.
     start: int
     stop: int
-    rest: tuple[int, int]
+    rest: tuple[int, int]  # the same among the rows that the tree does not learn from
     depth: int
-    word: int
+    word: int  # sum of the words of its rows
+    # Node that it is a child of, -1 for the root; and whether it fires there.
     parent: int = -1
     side: int = 0
+    # Range of its value.
     low: float = -np.inf
     high: float = np.inf
-    sums: list[NDArray[np.uint64]] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
+    sums: list[NDArray[np.uint64]] = field(default_factory=list)  # of each shard
+    found: list[Found] = field(default_factory=list)  # of each shard
+    # The best of them; whether it leaves each child enough rows is not known.
     cut: Cut = field(default_factory=Cut)
-    gain: float = -1.0
+    gain: float = -1.0  # gain of the cut over the leaf
 
     @property
     def mass(self) -> int:

@@ -18,36 +18,22 @@ from rankcore.boosting._stump_sum import Contribution
 
 
 class Tree(NamedTuple):
-    """One tree. Node 0 is the root; without nodes, it is one leaf.
+    """One tree. Node 0 is the root; without nodes, it is one leaf."""
 
-    Attributes
-    ----------
-    features : ndarray of int32, shape (n_nodes,)
-    thresholds : ndarray of float64, shape (n_nodes,)
-    sides : ndarray of uint8, shape (n_nodes,)
-        Whether a missing value goes where those above the threshold go.
-    children : ndarray of int32, shape (n_nodes, 2)
-        Where values up to the threshold go, and those above: a node, or ``~leaf``.
-    gains : ndarray of float64, shape (n_nodes,)
-        Twice the weight that the split leaves less, to second order.
-    values : ndarray of float64, shape (n_nodes + 1,)
-        Value of each leaf.
-    sets : ndarray of int64, shape (n_nodes + 1,)
-        Where the set of each node begins in ``words``. If it is not empty, the node splits
-        categories: those in it take the other child than missing values, all others the same. The
-        threshold is infinite.
-    words : ndarray of uint32
-        32 categories each, the first in the lowest bit.
-    """
-
-    features: NDArray[np.int32]
-    thresholds: NDArray[np.float64]
+    features: NDArray[np.int32]  # (n_nodes,)
+    thresholds: NDArray[np.float64]  # (n_nodes,)
+    # (n_nodes,): whether a missing value goes where those above the threshold go.
     sides: NDArray[np.uint8]
+    # (n_nodes, 2): where values up to the threshold go, and those above: a node, or ``~leaf``.
     children: NDArray[np.int32]
+    # (n_nodes,): twice the weight that the split leaves less, to second order.
     gains: NDArray[np.float64]
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # (n_nodes + 1,): value of each leaf
+    # (n_nodes + 1,): where the set of each node begins in ``words``. If it is not empty, the node
+    # splits categories: those in it take the other child than missing values, all others the same.
+    # The threshold is infinite.
     sets: NDArray[np.int64]
-    words: NDArray[np.uint32]
+    words: NDArray[np.uint32]  # 32 categories each, the first in the lowest bit
 
     def categories(self, node: int) -> list[int]:
         """The categories in the set of a node, ascending; none if it has a threshold."""
@@ -110,18 +96,10 @@ FIELDS = {
 
 @dataclass
 class TreeSum:
-    """Trees in the order in which they were added.
-
-    Attributes
-    ----------
-    n_features : int
-    zero_missing : bool
-        Whether 0 is missing, as NaN is.
-    trees : list of Tree
-    """
+    """Trees in the order in which they were added."""
 
     n_features: int
-    zero_missing: bool
+    zero_missing: bool  # whether 0 is missing, as NaN is
     trees: list[Tree] = field(default_factory=list)
     _packed: tuple[int, Packed] | None = field(default=None, repr=False, compare=False)
 

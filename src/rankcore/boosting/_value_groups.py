@@ -30,23 +30,12 @@ GATHERED = 1 << 19
 
 @dataclass(frozen=True)
 class Cuts:
-    """Thresholds of columns, and counts and offsets derived from them.
+    """Thresholds of columns, and counts and offsets derived from them."""
 
-    Attributes
-    ----------
-    values : ndarray of float64
-        Column by column, ascending.
-    bounds : ndarray of int64, shape (n_features + 1,)
-    zero_bin : ndarray of int32, shape (n_features,)
-        The code of 0.
-    has_missing : ndarray of uint8, shape (n_features,)
-    zero_missing : bool
-    """
-
-    values: NDArray[np.float64]
-    bounds: NDArray[np.int64]
-    zero_bin: NDArray[np.int32]
-    has_missing: NDArray[np.uint8]
+    values: NDArray[np.float64]  # column by column, ascending
+    bounds: NDArray[np.int64]  # (n_features + 1,)
+    zero_bin: NDArray[np.int32]  # (n_features,): the code of 0
+    has_missing: NDArray[np.uint8]  # (n_features,)
     zero_missing: bool
 
     @property
@@ -61,31 +50,19 @@ class Cuts:
 
 @dataclass(frozen=True)
 class ValueGroups:
-    """Groups of the values of columns.
-
-    Attributes
-    ----------
-    n_rows : int
-    entries, zeros, missing : ndarray of int64, shape (n_features,)
-        Values stored in each column, and how many of them are 0 and NaN.
-    bounds : ndarray of int64, shape (n_features + 1,)
-        Where the groups of each column begin and end.
-    low, high : ndarray of float64
-        Minimum and maximum of each group, ascending within a column; no 0, no NaN.
-    counts : ndarray of int64
-    shifts : ndarray of int64, shape (n_features,)
-        Last bits that the values of a group may differ in.
-    """
+    """Groups of the values of columns."""
 
     n_rows: int
+    # (n_features,): values stored in each column, and how many of them are 0 and NaN.
     entries: NDArray[np.int64]
     zeros: NDArray[np.int64]
     missing: NDArray[np.int64]
-    bounds: NDArray[np.int64]
+    bounds: NDArray[np.int64]  # (n_features + 1,): where the groups of each column begin and end
+    # Minimum and maximum of each group, ascending within a column; no 0, no NaN.
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     counts: NDArray[np.int64]
-    shifts: NDArray[np.int64]
+    shifts: NDArray[np.int64]  # (n_features,): last bits that the values of a group may differ in
 
     @classmethod
     def of(cls, rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:

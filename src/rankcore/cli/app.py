@@ -34,6 +34,7 @@ from rankcore.cli.commands.rate import rate
 from rankcore.cli.commands.train import train
 from rankcore.cli.commands.tune import tune
 from rankcore.cli.learning import list_of_learners
+from rankcore.cli.options import grouped
 from rankcore.cli.paths import guarded
 
 
@@ -124,7 +125,7 @@ COMMANDS: list[tuple[Callable[..., None], str, str | None]] = [
     (demo, "Compare the learners on real data that scikit-learn ships; needs no file.", None),
 ]
 for command, summary, epilog in COMMANDS:
-    app.command(help=summary, epilog=epilog)(guarded(command))
+    app.command(help=summary, epilog=epilog)(guarded(grouped(command)))
 
 
 def main() -> None:

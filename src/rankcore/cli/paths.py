@@ -11,8 +11,6 @@ from glob import glob
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from rankcore.cli.groups import grouped
-
 
 @dataclass(frozen=True)
 class Reads:
@@ -45,11 +43,7 @@ def declared(command: Callable[..., Any]) -> dict[str, Reads | Writes]:
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command, to raise ValueError if it would write a file that it reads.
-
-    Options that it takes in dataclasses become its own, as `grouped` makes them.
-    """
-    command = grouped(command)
+    """Wrap a command, to raise ValueError if it would write a file that it reads."""
     marks = declared(command)
 
     @wraps(command)

@@ -20,10 +20,14 @@ References
 
 from rankcore.boosting import bipartite, rankboost
 from rankcore.dask._boosting import fit_stumps
-from rankcore.dask._ensembles import DistributedEnsemble
-from rankcore.dask._estimators import DistributedClassifier, DistributedRanker, WatchedLearn
+from rankcore.dask._estimators import (
+    DistributedClassifier,
+    DistributedEnsemble,
+    DistributedRanker,
+    ExactRanker,
+    WatchedLearn,
+)
 from rankcore.dask._evaluate import evaluate
-from rankcore.dask._exact import ExactRanker
 from rankcore.dask._svm import fit_ranksvm
 from rankcore.ordinal import baselines, cusum, oap, prank
 from rankcore.ranking import perceptron, svm

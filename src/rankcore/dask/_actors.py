@@ -53,13 +53,7 @@ def tree_of(actors: Sequence[tuple[str, str]], at: int = 0) -> Node:
 
 
 class ShardActor:
-    """The shards of a worker, for `distributed.Client.submit` with ``actor=True``.
-
-    Parameters
-    ----------
-    shards : list of StumpShard
-    below : tuple of Node
-    """
+    """The shards of a worker, for `distributed.Client.submit` with ``actor=True``."""
 
     def __init__(self, shards: Sequence[StumpShard], below: tuple[Node, ...]) -> None:
         self._worker: Any = _engine.get_worker()
@@ -107,12 +101,7 @@ async def _ask(worker: Any, node: Node, question: Question) -> Sums:
 
 
 class Shards:
-    """All shards, for a task on the worker of the root: `rankcore.boosting` calls them `Answers`.
-
-    Parameters
-    ----------
-    root : Node
-    """
+    """All shards, for a task on the worker of the root: the `Answers` of `rankcore.boosting`."""
 
     def __init__(self, root: Node) -> None:
         self._worker: Any = _engine.get_worker()

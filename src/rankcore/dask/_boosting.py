@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import exact_sum, scaled_from
 from rankcore._core.queries import group_rows
-from rankcore._core.sources import MemoryRows
 from rankcore.boosting._booster import steps_of, vanishing
 from rankcore.boosting._given_bins import GivenBins
 from rankcore.boosting._params import grows_trees
@@ -25,7 +24,7 @@ from rankcore.boosting._training import train_rounds
 from rankcore.boosting._value_groups import Cuts, ValueGroups
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries, in_queries, naming
+from rankcore.dask._shards import Shard, check_queries, in_queries, naming
 from rankcore.dask._sums import each, joined
 from rankcore.dask._watching import Watching
 from rankcore.ranking._pairs import Pairing, pair_by_label
@@ -37,56 +36,34 @@ FARTHEST = 1000
 
 @dataclass(frozen=True)
 class Documents:
-    """The rows of a shard that are compared, in the order that columns shall have them.
-
-    Attributes
-    ----------
-    X : array-like
-    docs : ndarray of int64
-    pairing : Pairing or None
-        None if all shards have parts of one query.
-    n_winning : int
-        Of that query, how many of the documents, which come first, have the upper label.
-    weights : ndarray of float64, or None
-        Of that query, what the documents weigh.
-    largest : int
-        Rows of the largest query.
-    """
+    """The rows of a shard that are compared, in the order that columns shall have them."""
 
     X: Any
     docs: NDArray[np.int64]
-    pairing: Pairing | None
+    pairing: Pairing | None  # None if all shards have parts of one query
+    # Of that query, how many of the documents, which come first, have the upper label.
     n_winning: int
-    weights: NDArray[np.float64] | None
-    largest: int
+    weights: NDArray[np.float64] | None  # of that query, what the documents weigh
+    largest: int  # rows of the largest query
 
 
 @dataclass(frozen=True)
 class Size:
-    """Size of the documents of a shard, for the client.
-
-    Attributes
-    ----------
-    n_pairs : int
-    n_winning, n_losing : int
-        Of the one query that all shards have parts of.
-    totals : tuple of Fraction
-        What all pairs weigh; of that query, its documents of either label.
-    largest : int
-        Rows of the largest query.
-    """
+    """Size of the documents of a shard, for the client."""
 
     n_pairs: int
+    # Of the one query that all shards have parts of.
     n_winning: int
     n_losing: int
+    # What all pairs weigh; of that query, its documents of either label.
     totals: tuple[Fraction, ...]
-    largest: int
+    largest: int  # rows of the largest query
 
 
-def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watching: Watching) -> Any:
+def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     """A fitted copy of a `RankBoost` or `BipartiteRankBoost`; the rest is as `fit_ordinal`."""
     _check_kind(model)
-    n_features = findings[0].n_features
+    findings = run.findings
     labels = np.unique(np.concatenate([finding.labels for finding in findings]))
     labels = as_relevance(labels, labels.size)
     of_queries = in_queries(findings)
@@ -101,9 +78,9 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     check_queries(findings)
     learner = copy(model)
     learner._categories = None
-    state = model._begin(n_features)
-    fitted = learner._shadow(form, n_features, 0, state)
-    watch = watching.watch(learner, fitted, form, of_queries)
+    state = model._begin(run.n_features)
+    fitted = learner._shadow(run.form, run.n_features, 0, state)
+    watch = watching.watch(learner, fitted, run.form, of_queries)
     balanced = model.balance == "query"
     least = min(finding.lightest for finding in findings)
     largest = max(finding.heaviest or 0.0 for finding in findings)
@@ -138,7 +115,7 @@ def fit_stumps(model: Any, run: Run, findings: list[Finding], form: Any, watchin
     smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
     step = Step(model.step, smoothing, float(model.learning_rate))
     rounds = _added(state.model, rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators))
-    train_rounds(fitted, rounds, MemoryRows(form, run, None, n_features=n_features), watch)
+    train_rounds(fitted, rounds, run.source(), watch)
     return fitted
 
 

@@ -24,23 +24,14 @@ class Change:
 
     Numbers are those of the state and not differences, which would round. Whether one has changed
     is a question of its bits, so that a negative zero is not lost.
-
-    Attributes
-    ----------
-    rest : OnlineState or PairwiseState
-        All but its arrays by feature.
-    n_features : int
-    places : ndarray of uint32 or uint8, or None
-        The features of which any array has changed: their numbers, or a bit for each feature,
-        whichever is shorter. None for all.
-    rows : dict of ndarray
-        What the arrays have there.
     """
 
-    rest: Any
+    rest: Any  # all but its arrays by feature
     n_features: int
+    # The features of which any array has changed: their numbers, or a bit for each feature,
+    # whichever is shorter. None for all.
     places: NDArray[Any] | None
-    rows: dict[str, NDArray[Any]]
+    rows: dict[str, NDArray[Any]]  # what the arrays have there
 
     @classmethod
     def of(cls, state: State, base: Change | None = None) -> Change:

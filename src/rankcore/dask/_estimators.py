@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,23 +18,17 @@ from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
 from rankcore._core.params import check_flag, check_option
 from rankcore.dask._engine import Client, count_of, delayed, engine_of, release
+from rankcore.dask._members import fit_members
 from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
 from rankcore.dask._regrouping import shards_on
 from rankcore.dask._run import Run
-from rankcore.dask._shards import (
-    Finding,
-    check_kinds,
-    look,
-    pieces_of,
-    without_columns,
-)
+from rankcore.dask._shards import Finding, check_kinds, look, pieces_of, without_columns
 from rankcore.dask._watching import Watching
 
-# Of a model that is not fitted, the run, what is known of each shard, and a table of the columns:
-# a fitted copy of the model.
-Learn = Callable[[Any, Run, list[Finding], Any], Any]
+# Of a model that is not fitted, and the run: a fitted copy of the model.
+Learn = Callable[[Any, Run], Any]
 # The same of a learner that is watched.
-WatchedLearn = Callable[[Any, Run, list[Finding], Any, Watching], Any]
+WatchedLearn = Callable[[Any, Run, Watching], Any]
 
 
 class Distributed:
@@ -88,20 +83,25 @@ class Distributed:
                 check_kinds([finding.queries for finding in findings])
             if n_features is None and _is_text(X):
                 n_features = max(finding.n_features for finding in findings)
-            form = _form(X, (qid, sample_weight), findings, n_features)
+            run.form = _form(X, (qid, sample_weight), findings, n_features)
             if n_features is not None:
                 run.shards = [
                     run.submit(widen, shard, n_features, what=f"shard-{number}-wide")
                     for shard, number in zip(run.shards, run.numbers, strict=True)
                 ]
                 findings = [replace(finding, n_features=n_features) for finding in findings]
-            fitted = learn(model, run, findings, form)
+            run.findings = findings
+            fitted = learn(model, run)
         except BaseException:
             release([*run.futures, *run.shards, *held])
             raise
         del held
         self.__dict__ = dict(vars(fitted))
         return self
+
+    def predict(self, X: DaskColumn) -> Any:
+        """Scores, as a lazy collection of the kind of X."""
+        return self._lazily("predict", X, None, np.float64)
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
         """Results of a method for each block, as a collection of the kind of X."""
@@ -246,6 +246,50 @@ class DistributedClassifier(Distributed):
         return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
 
 
+class DistributedEnsemble(DistributedClassifier):
+    """An online ensemble of ordered labels on a cluster. Not public."""
+
+    @learns
+    def fit(  # type: ignore[override]
+        self,
+        X: DaskRows,
+        y: DaskColumn | None = None,
+        classes: ArrayLike | None = None,
+        *,
+        sample_weight: DaskColumn | str | None = None,
+        client: Client | None = None,
+        n_blocks: int | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+    ) -> Self:
+        """Learn from scratch; the model is that of memory, to the bit.
+
+        Parameters
+        ----------
+        X, y, classes, sample_weight, client, n_features, zero_based
+            As for `PRank.fit`. All rows must fit into the memory of a worker.
+        n_blocks : int, optional
+            Blocks that the members are divided into, of 8 or a multiple of it; by default one for
+            each thread of the workers. The model does not depend on it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters. The estimator stays as it was.
+        RuntimeError
+            If workers are lost again and again.
+        """
+        engine = engine_of(client)
+        n_blocks = count_of(n_blocks, "n_blocks", engine)
+        learn = partial(fit_members, classes=classes, n_blocks=n_blocks)
+        files = n_features, zero_based
+        return self._fit_on((X, y, None, sample_weight), learn, engine, files)
+
+
 class DistributedRanker(Distributed):
     """A learner of queries on a cluster. Not public."""
 
@@ -301,6 +345,59 @@ class DistributedRanker(Distributed):
         files = n_features, zero_based
         return self._fit_on((X, y, qid, sample_weight), learn, client, files, n_shards, regroup)
 
-    def predict(self, X: DaskColumn) -> Any:
-        """Scores, as a lazy collection of the kind of X."""
-        return self._lazily("predict", X, None, np.float64)
+
+class ExactRanker(Distributed):
+    """A learner of queries that sums over shards. Not public."""
+
+    _by_length = False
+
+    @abstractmethod
+    def _learn(self) -> WatchedLearn:
+        """The function that fits a model on shards."""
+
+    @learns
+    def fit(
+        self,
+        X: DaskRows,
+        y: DaskColumn | None = None,
+        *,
+        qid: DaskColumn | str | None = None,
+        sample_weight: DaskColumn | str | None = None,
+        eval_set: EvalSet | None = None,
+        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
+        callbacks: Iterable[Callback] | None = None,
+        client: Client | None = None,
+        n_shards: int | None = None,
+        regroup: bool = False,
+        n_features: int | None = None,
+        zero_based: bool = False,
+    ) -> Self:
+        """Learn from scratch; the model does not depend on the shards, to the bit.
+
+        Parameters
+        ----------
+        X, y, eval_set, callbacks, client, n_shards, n_features, zero_based
+            As for `PRank.fit`.
+        qid, regroup, sample_weight, eval_qid
+            As for `PairwisePerceptron.fit`. Without qid all rows are of one query; for
+            boosting it may have rows in several shards if there are two labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters, such as a query in two shards. The estimator stays as it
+            was.
+        RuntimeError
+            If workers are lost again and again.
+        """
+        files = n_features, zero_based
+        fit, watching = self._learn(), Watching(eval_set, eval_qid, callbacks)
+
+        def learn(model: Any, run: Run) -> Any:
+            return fit(model, run, watching)
+
+        return self._fit_on((X, y, qid, sample_weight), learn, client, files, n_shards, regroup)

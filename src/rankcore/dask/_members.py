@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_rows, encode
 from rankcore._core.monitor import Monitor
 from rankcore._core.params import as_generator
-from rankcore._core.sources import MemoryRows, Window
+from rankcore._core.sources import Window
 from rankcore._core.state import OnlineState
 from rankcore._core.training import Trainer
 from rankcore._ext import ensemble as kernels
@@ -36,7 +36,7 @@ from rankcore.dask._mixing import (
     weighing_of,
 )
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, join
+from rankcore.dask._shards import Shard, join
 from rankcore.dask._weighing import Weighing
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._tiles import LANES, zeros_by_line
@@ -53,44 +53,26 @@ Moved = NDArray[np.int32]
 
 @dataclass
 class Block:
-    """Some members, and the other members of their tiles, which stay as they were.
+    """Some members, and the other members of their tiles, which stay as they were."""
 
-    Attributes
-    ----------
-    first, last : int
-        Range of the members, padding included.
-    before : int
-        Members of the tiles before theirs.
-    state : OnlineState
-        Of these tiles alone; its counts are examples that were offered.
-    """
-
+    # Range of the members, padding included.
     first: int
     last: int
-    before: int
-    state: OnlineState
+    before: int  # members of the tiles before theirs
+    state: OnlineState  # of these tiles alone; its counts are examples that were offered
 
 
-def fit_members(
-    model: Any,
-    run: Run,
-    findings: list[Finding],
-    form: Any,
-    *,
-    classes: Any,
-    n_blocks: int,
-) -> Any:
+def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
     """A fitted copy of an ensemble in ``n_blocks`` or fewer; the rest is as `fit_ordinal`."""
     if model.early_stopping_rounds is not None:
         raise ValueError(
             "a fit on a cluster requires early_stopping_rounds=None, for ensembles take no "
             f"held-out rows there; found {model.early_stopping_rounds!r}"
         )
-    known = classes_of(model, findings, classes)
-    n_features = findings[0].n_features
-    base = model._new_state(n_features, known.size)
-    fix_scale_of(base, model, findings)
-    fitted = model._shadow(form, known, base, n_features)
+    known = classes_of(model, run, classes)
+    base = model._new_state(run.n_features, known.size)
+    fix_scale_of(base, model, run)
+    fitted = model._shadow(run.form, known, base, run.n_features)
     generator = as_generator(model.random_state)
     blocks = cut_members(base, n_blocks)
     mean = without_members(base)
@@ -98,7 +80,7 @@ def fit_members(
     wholes = [
         run.submit(join_all, run.shards, what=f"rows-copy-{copy}") for copy in range(n_copies)
     ]
-    weights, _ = weighing_of(model, run, wholes[:1], findings, known)
+    weights, _ = weighing_of(model, run, wholes[:1], known)
     # What begins is a part of the graph, so that it can be had again.
     fitted._state = mean
     held = run.submit(hold, fitted, what="model")
@@ -106,10 +88,8 @@ def fit_members(
         run.submit(begin_visits, whole, weights, held, generator, what=f"order-0-copy-{at}")
         for at, whole in enumerate(wholes)
     ]
-    n_rows = sum(finding.n_rows for finding in findings)
-    learner = MemberBlocks(fitted, run, wholes, orders, list(blocks), held, weights, n_rows)
-    source = MemoryRows(form, run, None, n_features=n_features)
-    Trainer(learner, source, Monitor(fitted, [], None)).run()
+    learner = MemberBlocks(fitted, run, wholes, orders, list(blocks), held, weights)
+    Trainer(learner, run.source(), Monitor(fitted, [], None)).run()
     put_together(base, fitted._state, run.gather(learner.states))
     fitted._state = base
     fitted._warn_of_fit()
@@ -131,7 +111,6 @@ class MemberBlocks(OnlineLearner):
     held : Future
         The model that began.
     weights : Weighing or None
-    n_rows : int
     """
 
     def __init__(
@@ -143,11 +122,10 @@ class MemberBlocks(OnlineLearner):
         states: list[Any],
         held: Any,
         weights: Weighing | None,
-        n_rows: int,
     ) -> None:
         self.fitted, self.n_iterations, self.states = fitted, int(fitted.max_iter), states
         self._run, self._wholes, self._orders, self._held = run, wholes, orders, held
-        self._weights, self._n_rows = weights, n_rows
+        self._weights = weights
 
     def open(self, number: int) -> None:
         """As `Learner.open`: the mean opens a record where it is made."""
@@ -186,7 +164,7 @@ class MemberBlocks(OnlineLearner):
         self._orders, self.states = orders, states
         examples, total, _ = self._state.log[-1]
         share = total / max(examples, 1)
-        report(Progress(number, self.n_iterations, self._n_rows, self._n_rows, share))
+        report(Progress(number, self.n_iterations, run.n_rows, run.n_rows, share))
 
 
 def cut_members(state: OnlineState, n: int) -> list[Block]:

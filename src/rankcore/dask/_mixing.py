@@ -16,19 +16,12 @@ from rankcore._core.inputs import as_rows, encode
 from rankcore._core.numbers import power_of_two
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore._core.sources import MemoryRows, Window
+from rankcore._core.sources import Window
 from rankcore._core.state import OnlineState
 from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
 from rankcore.dask._run import Run
-from rankcore.dask._shards import (
-    Finding,
-    Shard,
-    check_queries,
-    common_order,
-    join_labels,
-    naming,
-)
+from rankcore.dask._shards import Shard, check_queries, common_order, join_labels, naming
 from rankcore.dask._sums import each
 from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
@@ -54,34 +47,19 @@ from rankcore.ranking._training import PairwiseLearner
 MIXINGS = ("uniform", "mistakes")
 
 
-def fit_ordinal(
-    model: Any,
-    run: Run,
-    findings: list[Finding],
-    form: Any,
-    *,
-    classes: Any,
-    mixing: str,
-    watching: Watching,
-) -> Any:
-    """A fitted copy of an online ordinal learner, which is not a distributed one.
-
-    ``form`` is a table of the same columns as X.
-    """
+def fit_ordinal(model: Any, run: Run, *, classes: Any, mixing: str, watching: Watching) -> Any:
+    """A fitted copy of an online ordinal learner, which is not a distributed one."""
     model._check_params()
-    n_features = findings[0].n_features
-    known = classes_of(model, findings, classes)
-    base = model._new_state(n_features, known.size)
-    n_rows = sum(finding.n_rows for finding in findings)
-    fix_scale_of(base, model, findings)
-    weights, useful = weighing_of(model, run, run.shards, findings, known)
+    known = classes_of(model, run, classes)
+    base = model._new_state(run.n_features, known.size)
+    fix_scale_of(base, model, run)
+    weights, useful = weighing_of(model, run, run.shards, known)
     # A shard whose rows weigh nothing is as if it was not there.
     run.shards = list(compress(run.shards, useful))
     run.numbers = list(compress(run.numbers, useful))
-    fitted = model._shadow(form, known, base, n_features)
-    learner = MixedOrdinal(model, fitted, run, weights, n_rows, mixing)
-    monitor = watching.watch_labels(model, fitted, known)
-    Trainer(learner, MemoryRows(form, run, None, n_features=n_features), monitor).run()
+    fitted = model._shadow(run.form, known, base, run.n_features)
+    learner = MixedOrdinal(model, fitted, run, weights, mixing)
+    Trainer(learner, run.source(), watching.watch_labels(model, fitted, known)).run()
     fitted._warn_of_fit()
     return fitted
 
@@ -95,15 +73,14 @@ class MixedOrdinal(OnlineLearner):
         As it was given, and what ``fit`` returns if all goes well.
     run : Run
     weights : Weighing or None
-    n_rows : int
     mixing : {"uniform", "mistakes"}
     """
 
     def __init__(
-        self, model: Any, fitted: Any, run: Run, weights: Weighing | None, n_rows: int, mixing: str
+        self, model: Any, fitted: Any, run: Run, weights: Weighing | None, mixing: str
     ) -> None:
         self.fitted, self.n_iterations = fitted, int(model.max_iter)
-        self._run, self._weights, self._n_rows, self._mixing = run, weights, n_rows, mixing
+        self._run, self._weights, self._mixing = run, weights, mixing
         self._orders: list[Any] = []
         if model.shuffle or weights is not None:
             generators = _generators(as_generator(model.random_state), len(run.shards))
@@ -143,19 +120,18 @@ class MixedOrdinal(OnlineLearner):
         examples, total, _ = mixed_state.log[-1]
         if not examples:
             raise ValueError("a pass visited no row: the weights of the rows are too small")
-        mean = total / examples
-        report(Progress(number, self.n_iterations, self._n_rows, self._n_rows, mean))
+        report(Progress(number, self.n_iterations, run.n_rows, run.n_rows, total / examples))
 
 
-def classes_of(model: Any, findings: Sequence[Finding], classes: Any) -> NDArray[Any]:
+def classes_of(model: Any, run: Run, classes: Any) -> NDArray[Any]:
     """Every label, lowest rank first: those given, or all that the shards have."""
-    found = np.unique(join_labels([finding.labels for finding in findings]))
+    found = np.unique(join_labels([finding.labels for finding in run.findings]))
     declared = model._declared(classes)
-    return ranks_among(found, common_order(findings), declared, type(model).__name__)
+    return ranks_among(found, common_order(run.findings), declared, type(model).__name__)
 
 
 def weighing_of(
-    model: Any, run: Run, wholes: Sequence[Any], findings: Sequence[Finding], known: NDArray[Any]
+    model: Any, run: Run, wholes: Sequence[Any], known: NDArray[Any]
 ) -> tuple[Weighing | None, list[bool]]:
     """Weights of rows, or None if all are equal; and the shards with a weight above 0.
 
@@ -163,13 +139,13 @@ def weighing_of(
     memory to the bit.
     """
     everything = [True] * len(wholes)
-    if model.class_weight is None and findings[0].heaviest is None:
+    if model.class_weight is None and run.findings[0].heaviest is None:
         return None, everything
     model._check_weighable()
     of_classes = None
     if model.class_weight is not None:
         counts = np.zeros(known.size, dtype=np.int64)
-        for finding in findings:
+        for finding in run.findings:
             counts[encode(finding.labels, known)] += finding.counts
         of_classes = weights_of_classes(model.class_weight, counts, known)
     plain = Weighing(known, of_classes)
@@ -182,17 +158,14 @@ def weighing_of(
     return Weighing(known, of_classes, mean), [one.greatest > 0 for one in found]
 
 
-def fix_scale_of(state: OnlineState, model: Any, findings: Sequence[Finding]) -> None:
+def fix_scale_of(state: OnlineState, model: Any, run: Run) -> None:
     """Fix an automatic scale: that of the rows of all shards together."""
-    n_rows = sum(finding.n_rows for finding in findings)
 
     def mean_square() -> float:
-        shift = max(finding.squares[1] for finding in findings)
-        total = sum(
-            np.ldexp(total, 2 * (one - shift))
-            for total, one in (finding.squares for finding in findings)
-        )
-        return power_of_two(float(total) / n_rows, 2 * shift)
+        squares = [finding.squares for finding in run.findings]
+        shift = max(one for _, one in squares)
+        total = sum(np.ldexp(total, 2 * (one - shift)) for total, one in squares)
+        return power_of_two(float(total) / run.n_rows, 2 * shift)
 
     fix_scale(state, model._lengths, mean_square)
 
@@ -284,15 +257,7 @@ class Prepared:
     largest: int
 
 
-def fit_pairwise(
-    model: Any,
-    run: Run,
-    findings: list[Finding],
-    form: Any,
-    *,
-    mixing: str,
-    watching: Watching,
-) -> Any:
+def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> Any:
     """A fitted copy of a `PairwisePerceptron`, averaged or last; the rest is as `fit_ordinal`."""
     model._check_params()
     if model.variant not in ("averaged", "last"):
@@ -305,13 +270,11 @@ def fit_pairwise(
             "a fit on shards requires quality=None, for no hypothesis is chosen by it; found "
             f"{model.quality!r}"
         )
-    if any(finding.queries is None for finding in findings):
+    if any(finding.queries is None for finding in run.findings):
         raise ValueError("a ranker compares the documents of a query: requires qid for all blocks")
-    check_queries(findings)
-    n_features = findings[0].n_features
+    check_queries(run.findings)
     generator = as_generator(model.random_state)
-    base = model._new_state(n_features, generator)
-    fitted = model._shadow(form, n_features, 0, base)
+    fitted = model._shadow(run.form, run.n_features, 0, model._new_state(run.n_features, generator))
     orders = _generators(generator, len(run.shards))
     prepared = [
         run.submit(prepare_pairs, shard, model, number, what=f"pairs-shard-{number}")
@@ -327,8 +290,7 @@ def fit_pairwise(
     fitted._largest_query = max(size[1] for size in sizes)
     warn_of_pairs(max(size[2] for size in sizes))
     learner = MixedPairwise(model, fitted, run, prepared, orders, n_queries, mixing)
-    monitor = watching.watch(model, fitted, form, True)
-    Trainer(learner, MemoryRows(form, run, None, n_features=n_features), monitor).run()
+    Trainer(learner, run.source(), watching.watch(model, fitted, run.form, True)).run()
     return fitted
 
 

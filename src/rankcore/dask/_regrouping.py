@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import getitem
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -74,8 +75,6 @@ def _split_by_query(
         raise ValueError("regroup=True requires query ids; found none")
     ids, queries = np.unique(shard.qid, return_inverse=True)
     # Not Python's hash of strings, which differs from process to process.
-    from zlib import crc32
-
     places = np.array([crc32(str(one).encode()) % n_shards for one in ids.tolist()])[queries]
     found: list[Shard | None] = []
     for place in range(n_shards):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic, sleep
 from typing import Any
 
+from rankcore._core.sources import MemoryRows
 from rankcore.dask._engine import KilledWorker, fetch, release
 
 # Seconds between two looks at which workers are there: longer than most tasks.
@@ -35,6 +36,10 @@ class Run:
         Of `Shard`, none of them empty.
     numbers : list of int
         What messages call them.
+    findings : list of Finding
+        Of all shards, before a learner leaves any out.
+    form : object
+        A table of the same columns as X, of no rows to speak of.
     """
 
     client: Any
@@ -42,9 +47,25 @@ class Run:
     token: str
     shards: list[Any] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
+    findings: list[Any] = field(default_factory=list)
+    form: Any = None
     futures: list[Any] = field(default_factory=list)
     # When the last worker was lost, while there is none; infinite after the warning.
     alone_since: float | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, the same in all shards."""
+        return int(self.findings[0].n_features)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all shards."""
+        return sum(finding.n_rows for finding in self.findings)
+
+    def source(self) -> MemoryRows:
+        """All shards as the one window of the trainer."""
+        return MemoryRows(self.form, self, None, n_features=self.n_features)
 
     def submit(self, function: Any, *args: Any, what: str, **options: Any) -> Any:
         """A task, kept until `drop`; options are those of `Client.submit`."""

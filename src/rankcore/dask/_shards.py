@@ -44,36 +44,20 @@ class Shard:
 
 @dataclass(frozen=True)
 class Finding:
-    """Facts of a shard.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-    labels, counts : ndarray
-        The distinct labels, ascending, and rows of each.
-    squares : (float, int)
-        The sum of the squares of all values is the first times 4 to the power of the second.
-    queries : ndarray or None
-        The distinct query ids.
-    n_bytes : int
-    heaviest : float or None
-        The maximum weight of a row, if rows have any.
-    lightest : float
-        The least that is not 0; inf if none is.
-    order : ndarray or None
-        The categories of an ordered categorical, lowest first.
-    """
+    """Facts of a shard."""
 
     n_rows: int
     n_features: int
+    # The distinct labels, ascending, and rows of each.
     labels: NDArray[Any]
     counts: NDArray[np.int64]
+    # The sum of the squares of all values is the first times 4 to the power of the second.
     squares: tuple[float, int]
-    queries: NDArray[Any] | None
+    queries: NDArray[Any] | None  # the distinct query ids
     n_bytes: int
-    heaviest: float | None = None
-    lightest: float = np.inf
-    order: NDArray[Any] | None = None
+    heaviest: float | None = None  # the maximum weight of a row, if rows have any
+    lightest: float = np.inf  # the least that is not 0; inf if none is
+    order: NDArray[Any] | None = None  # the categories of an ordered categorical, lowest first
 
 
 # Delayed rows, labels, queries and weights of rows; or a delayed part of a file, a `Shard` or None.

@@ -11,10 +11,9 @@ from threadpoolctl import threadpool_limits
 from rankcore._core.inputs import as_rows
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
-from rankcore._core.sources import MemoryRows
 from rankcore._core.training import Trainer
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries, in_queries, naming
+from rankcore.dask._shards import Shard, check_queries, in_queries, naming
 from rankcore.dask._sums import asked, each
 from rankcore.dask._watching import Watching
 from rankcore.ranking._base import ModelState
@@ -44,20 +43,18 @@ class _Linear:
         return LinearModel(w)
 
 
-def fit_ranksvm(
-    model: Any, run: Run, findings: list[Finding], form: Any, watching: Watching
-) -> Any:
+def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     """A fitted copy of a `RankSVM`; the rest is as `fit_ordinal`."""
     _check_kind(model)
-    of_queries = in_queries(findings)
-    if not of_queries and len(findings) > 1:
+    of_queries = in_queries(run.findings)
+    if not of_queries and len(run.findings) > 1:
         raise ValueError(
-            f"without qid all rows are of one query, which {len(findings)} shards have parts of: "
-            "give qid, or n_shards=1"
+            f"without qid all rows are of one query, which {len(run.findings)} shards have parts "
+            "of: give qid, or n_shards=1"
         )
-    check_queries(findings)
-    shadow = model._shadow(form, findings[0].n_features, 0, ModelState(None, settings={}))
-    watch = watching.watch(model, shadow, form, of_queries)
+    check_queries(run.findings)
+    shadow = model._shadow(run.form, run.n_features, 0, ModelState(None, settings={}))
+    watch = watching.watch(model, shadow, run.form, of_queries)
     balanced = model.balance == "query"
     prepared = [
         run.submit(prepare, shard, balanced, number, what=f"pairs-shard-{number}")
@@ -95,8 +92,7 @@ def fit_ranksvm(
         )
         learner = NewtonLearner(shadow, problem, steps)
         learner.monitor = watch
-        n_features = findings[0].n_features
-        Trainer(learner, MemoryRows(form, run, None, n_features=n_features), watch).run()
+        Trainer(learner, run.source(), watch).run()
         found = learner.solution()
     shadow._take(problem, found)
     model._warn(found)

@@ -15,21 +15,11 @@ from rankcore.ordinal._weights import WeightFacts
 
 @dataclass(frozen=True)
 class Weighing:
-    """Weight of a row.
+    """Weight of a row."""
 
-    Attributes
-    ----------
-    known : ndarray
-        The classes.
-    of_classes : ndarray of float64, or None
-        What the weight of a row is multiplied by.
-    mean : float, default=1
-        What weights that are shares are divided by.
-    """
-
-    known: NDArray[Any]
-    of_classes: NDArray[np.float64] | None
-    mean: float = 1.0
+    known: NDArray[Any]  # the classes
+    of_classes: NDArray[np.float64] | None  # what the weight of a row is multiplied by
+    mean: float = 1.0  # what weights that are shares are divided by
 
     def of(self, shard: Shard) -> NDArray[np.float64]:
         """The weights of the rows of a shard, in the steps of `row_weights`."""

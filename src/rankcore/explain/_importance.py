@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +18,6 @@ from rankcore._ext.held_signals import raise_signals
 from rankcore.explain._subject import Floats, Shown, Subject, take
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
-
-if TYPE_CHECKING:
-    pass
 
 # Rows of a background where trees join features: each row is compared with each of them.
 _BACKGROUND = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +25,6 @@ from rankcore.metrics.scorers import ranking_scores
 from rankcore.metrics.significance import bootstrap_interval
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
-
-if TYPE_CHECKING:
-    pass
 
 SCOPES = ("within", "among")
 

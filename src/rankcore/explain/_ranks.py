@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +23,6 @@ from rankcore.explain._subject import (
     signed,
 )
 from rankcore.metrics.tables import Table
-
-if TYPE_CHECKING:
-    pass
 
 # A rank changes where scores cross, or just beyond: this much further they have.
 _BEYOND = 1e-9

@@ -48,18 +48,11 @@ _END = re.compile(rf"{_SPACE}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Location of an array in a file.
-
-    Attributes
-    ----------
-    dtype : dtype
-    shape : tuple of int
-    first, last : int
-        Its bytes are ``first`` up to ``last``, counted from the beginning of the file.
-    """
+    """Location of an array in a file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    # Its bytes are ``first`` up to ``last``, counted from the beginning of the file.
     first: int
     last: int
 

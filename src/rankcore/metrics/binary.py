@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import cleandoc, signature
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -61,7 +62,7 @@ m : int, optional
 
 
 class _Options(TypedDict, total=False):
-    """Keywords of every measure; `_measured` has their defaults."""
+    """Keywords of every measure; `_Chosen` has their defaults."""
 
     qid: ArrayLike | None
     rel: float | None
@@ -74,27 +75,31 @@ class _Options(TypedDict, total=False):
     n_jobs: int | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Chosen:
+    """Values of these keywords."""
+
+    qid: ArrayLike | None = None
+    rel: float | None = None
+    ties: str | None = None
+    empty: float | str | None = None
+    convention: str | Convention | None = None
+    per_query: bool = False
+    query_weight: ArrayLike | None = None
+    docid: ArrayLike | None = None
+    n_jobs: int | None = None
+
+
+_SHARED = signature(_Chosen).parameters.values()
+
+
 def _measured(
-    measure: Measure,
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    qid: ArrayLike | None = None,
-    rel: float | None = None,
-    ties: str | None = None,
-    empty: float | str | None = None,
-    convention: str | Convention | None = None,
-    per_query: bool = False,
-    query_weight: ArrayLike | None = None,
-    docid: ArrayLike | None = None,
-    n_jobs: int | None = None,
+    measure: Measure, y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[_Options]
 ) -> float | PerQuery:
-    meant = resolve(convention, rel=rel, ties=ties, empty=empty)
-    values = query_values(measure, meant, judged(y_true, y_score, qid), docid, n_jobs)
-    return mean_or_values(values, per_query, query_weight)
-
-
-_SHARED = [one for one in signature(_measured).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    one = _Chosen(**options)
+    meant = resolve(one.convention, rel=one.rel, ties=one.ties, empty=one.empty)
+    values = query_values(measure, meant, judged(y_true, y_score, one.qid), one.docid, one.n_jobs)
+    return mean_or_values(values, one.per_query, one.query_weight)
 
 
 def _described(

@@ -11,13 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import learns, reads
 from rankcore._core.doc_links import Documented
 from rankcore._core.eval_sets import as_eval_sets
-from rankcore._core.fitted import keep_names
+from rankcore._core.fitted import check_fitted, keep_names
 from rankcore._core.inputs import as_labels, check_classes
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
@@ -27,10 +26,12 @@ from rankcore._core.sources import RowBlocks, as_source
 from rankcore._core.state import (
     OnlineState,
     check_columns,
+    checkpoints,
     described,
     restored_state,
 )
 from rankcore._core.training import Trainer
+from rankcore._ext.online_loop import learn_whole
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._decisions import margins
@@ -44,6 +45,7 @@ from rankcore.ordinal._weights import (
     as_steps,
     check_class_weight,
 )
+from rankcore.progress import watched
 
 # What all papers have: one pass in the order given, the last parameters, a constant feature of 1.
 PUBLISHED = {
@@ -262,6 +264,17 @@ class OnlineOrdinalClassifier(
         """Learn a block; the first position not learned."""
         return block.learn(self._bind(state), block.examples.steps, state.counts)
 
+    def _learn_whole(self, state: OnlineState, rows: Rows, ranks: np.ndarray) -> bool:
+        """Learn few rows of a stream as they come, in one step; False if nothing has changed.
+
+        What is not learned so, errors included, is learned by `changing` the state.
+        """
+        plain = type(state) is OnlineState and type(self)._learn is OnlineOrdinalClassifier._learn
+        if not plain or watched() or rows.n_rows > self._block_rows(rows, state):
+            return False
+        marks = checkpoints(state.t, rows.n_rows)
+        return bool(learn_whole(state, self._bind(state), rows, ranks, marks))
+
     # ---------------------------------------------------------------- learning
 
     @learns
@@ -404,7 +417,7 @@ class OnlineOrdinalClassifier(
             those by which the learner decides; with a direction and thresholds a rank's score is
             the sum, over the thresholds below it, of the projection minus the threshold.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         scores, ranks = self._scored(self._more_rows(X))
         order = self._ranks_of_columns()
         if not is_rising(order):
@@ -424,7 +437,7 @@ class OnlineOrdinalClassifier(
         ndarray, shape (n_samples,)
             Of the dtype of ``classes_``.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self.ranks_[self._ranks(self._more_rows(X))]
 
     @reads
@@ -445,7 +458,7 @@ class OnlineOrdinalClassifier(
         float
             At most 0, which is perfect; higher is better.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         rows = self._more_rows(X)
         ranks, of_classes = ranks_beside(as_labels(y, rows.n_rows)[0], self.ranks_)
         predicted = np.interp(self._measured(rows), np.arange(of_classes.size), of_classes)

@@ -22,18 +22,10 @@ ENOUGH, MOST_STEPS = 1e-12, 100
 
 @dataclass(frozen=True)
 class CumulativeLogits:
-    """``P(rank <= r | s) = 1 / (1 + exp(slope * s - thresholds[r]))`` (McCullagh 1980).
+    """``P(rank <= r | s) = 1 / (1 + exp(slope * s - thresholds[r]))`` (McCullagh 1980)."""
 
-    Attributes
-    ----------
-    thresholds : ndarray of float64, shape (k - 1,)
-        Ascending.
-    slope : float
-        Not negative.
-    """
-
-    thresholds: Floats
-    slope: float
+    thresholds: Floats  # (k - 1,): ascending
+    slope: float  # not negative
 
     def probabilities(self, scores: Floats) -> Floats:
         """Probability of each rank, shape (n, k)."""
@@ -46,18 +38,10 @@ class CumulativeLogits:
 
 @dataclass(frozen=True)
 class IsotonicCurves:
-    """``P(rank > r | s)`` as curves that rise with s, linear between knots.
+    """``P(rank > r | s)`` as curves that rise with s, linear between knots."""
 
-    Attributes
-    ----------
-    knots : ndarray of float64, shape (m,)
-        Ascending.
-    above : ndarray of float64, shape (m, k - 1)
-        Columns rise; each is at most the one before it.
-    """
-
-    knots: Floats
-    above: Floats
+    knots: Floats  # (m,): ascending
+    above: Floats  # (m, k - 1): columns rise; each is at most the one before it
     slope: ClassVar[float] = 0.0
 
     def probabilities(self, scores: Floats) -> Floats:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
+from rankcore._core.fitted import check_fitted
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._decisions import cumulated, ranks_of
 
@@ -40,7 +40,7 @@ class Projecting:
             1 .. n_classes; of `CuSumRank` the sum of all scores of tasks. It orders rows, by
             measures such as NDCG or AUC too.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._projected(self._more_rows(X))
 
 

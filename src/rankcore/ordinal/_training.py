@@ -222,6 +222,9 @@ def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight:
     weights = row_weights(sample_weight, model.class_weight, ranks, known, all_rows=False)
     if weights is not None:
         model._check_weighable()
+    goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
+    if goes_on and weights is None and model._learn_whole(state, rows, ranks):
+        return
     with changing(state, state.snapshot(rows.columns)):
         if not first:
             state.forget_after(getattr(model, "best_iteration_", None))

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
+from rankcore._core.fitted import check_fitted
 from rankcore._core.numbers import check_reached
 from rankcore._core.params import check_declared, option
 from rankcore._core.scoring import Scoring
@@ -115,7 +115,7 @@ class VotesRanks(Projecting):
             Labels; with ``output="mean"`` the mean rank on the scale of the (numeric) labels,
             float64.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         if self.output != "mean":
             return self.ranks_[self._ranks(self._more_rows(X))]
         if self.ranks_.dtype.kind not in "biuf":

@@ -46,6 +46,8 @@ def row_weights(
     If no weight exceeds 1 and some lie strictly between 0 and 1, as in boosting, they are relative:
     with ``all_rows``, rather than a part of a stream, they are divided by their mean.
     """
+    if sample_weight is None and class_weight is None:
+        return None
     if not all_rows and np.shape(sample_weight) == ranks.shape and not np.any(sample_weight):
         return np.zeros(ranks.size)  # a part of a stream may be left out
     weights = as_weights(sample_weight, "sample_weight", {"row": ranks.size})
@@ -67,23 +69,14 @@ def row_weights(
 
 @dataclass(frozen=True)
 class WeightFacts:
-    """Summary of the weights of rows: extremes, whether fractions occur, and their sum.
-
-    Attributes
-    ----------
-    n_rows : int
-    least, greatest : float
-    fractions : bool
-        Whether any weight lies strictly between 0 and 1.
-    total : Fraction
-        Exact sum of the weights if none exceeds 1, so that the mean of equal weights is exact;
-        otherwise 0.
-    """
+    """Summary of the weights of rows: extremes, whether fractions occur, and their sum."""
 
     n_rows: int
     least: float
     greatest: float
-    fractions: bool
+    fractions: bool  # whether any weight lies strictly between 0 and 1
+    # Exact sum of the weights if none exceeds 1, so that the mean of equal weights is exact;
+    # otherwise 0.
     total: Fraction
 
     @classmethod
@@ -158,21 +151,13 @@ def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarra
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows that a pass learns.
-
-    Attributes
-    ----------
-    rows : Rows
-    ranks : ndarray of int32, shape (n_rows,)
-    order : ndarray of int32, or None
-        The rows in the order of their visits; None for all of them as they come.
-    steps : ndarray, shape (n_rows, ...), or None
-        What multiplies the step of each row, or says how often members take it.
-    """
+    """Rows that a pass learns."""
 
     rows: Rows
-    ranks: np.ndarray
+    ranks: np.ndarray  # (n_rows,)
+    # The rows in the order of their visits; None for all of them as they come.
     order: np.ndarray | None
+    # (n_rows, ...): what multiplies the step of each row, or says how often members take it.
     steps: np.ndarray | None
 
     @property

@@ -16,10 +16,11 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.inputs import as_labels, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
-from rankcore._core.params import Constrained, check_real, option
+from rankcore._core.params import Constrained, option
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
+from rankcore.ordinal._conformal import ConformalSets
 from rankcore.ordinal._costs import expected_costs
 from rankcore.ordinal._curves import (
     fit_cumulative,
@@ -37,7 +38,6 @@ from rankcore.ordinal._held_out import (
     thawed,
 )
 from rankcore.ordinal._labels import RankedLabels, ranks_among
-from rankcore.ordinal._neighbours import before_each, conformal_quantile
 from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
 
@@ -46,7 +46,7 @@ LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
 class CalibratedOrdinal(
-    RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
+    ConformalSets, RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
 ):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
@@ -332,67 +332,6 @@ class CalibratedOrdinal(
             return accuracy_within(ranks, predicted, 0, sample_weight=sample_weight)
         squared = (ranks - predicted).astype(np.float64) ** 2
         return 0.0 - float(np.average(squared, weights=cast(Any, sample_weight)))
-
-    # ---------------------------------------------------------------- sets with a guarantee
-
-    def conformalize(self, X: RowsLike, y: ArrayLike) -> Self:
-        """Calibrate the size of sets of ranks on further rows (split conformal prediction).
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-            Rows that `fit` has not seen, from the distribution that `predict_set` is used on.
-        y : array-like, shape (n_samples,)
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            For labels that are not among ``classes_``.
-        """
-        probabilities = self._probabilities(X)
-        ranks = encode(as_labels(y, len(probabilities))[0], self.ranks_)
-        self.conformal_scores_ = before_each(probabilities)[np.arange(ranks.size), ranks]
-        return self
-
-    def predict_set(self, X: RowsLike, coverage: float = 0.9) -> NDArray[Any]:
-        """Interval of ranks that contains the true one with at least a given probability.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-        coverage : float, default=0.9
-            Between 0 and 1.
-
-        Returns
-        -------
-        ndarray, shape (n_samples, 2)
-            The lowest and the highest label of each set. Sets grow from the most probable rank to
-            the more probable neighbour.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `conformalize`.
-
-        Notes
-        -----
-        If the rows are exchangeable with the n rows of `conformalize`, the true rank is in its
-        set with a probability of at least ``coverage``, on average over rows. It is at most
-        ``1 / (n + 1)`` more, unless the most probable rank alone is right more often: no set is
-        empty. Rows of equal scores (votes) may add to it, too. O(n_samples * n_classes) beyond
-        `predict_proba`.
-        """
-        check_is_fitted(self, "conformal_scores_")
-        check_real(coverage, "coverage", 0, 1)
-        bound = conformal_quantile(self.conformal_scores_, coverage)
-        inside = before_each(self._probabilities(X)) <= bound
-        low = inside.argmax(axis=1)
-        high = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
-        return np.column_stack([self.ranks_[low], self.ranks_[high]])
 
     # ---------------------------------------------------------------- files
 

@@ -38,15 +38,9 @@ SCORE = "ndcg@10"
 
 @dataclass
 class ModelState(LearnerState):
-    """A model that scores rows, and the log of its fit.
+    """A model that scores rows, and the log of its fit."""
 
-    Attributes
-    ----------
-    model : object
-        With a method ``score`` that takes `Rows`.
-    """
-
-    model: Any
+    model: Any  # with a method ``score`` that takes `Rows`
 
 
 class Ranker(Specified, Constrained, Documented, BaseEstimator):

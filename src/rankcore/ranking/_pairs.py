@@ -22,38 +22,23 @@ MAX_PAIRS = 2**50
 
 @dataclass(frozen=True)
 class Pairing:
-    """The pairs of the queries that have at least one.
+    """The pairs of the queries that have at least one."""
 
-    Attributes
-    ----------
-    docs : ndarray of int64
-        Rows of the documents, query by query: ascending, or by descending label if the pairs are
-        walked through.
-    bounds : ndarray of int64, shape (n_queries + 1,)
-        Query q has the documents ``bounds[q]`` up to ``bounds[q + 1]``.
-    labels : ndarray of float64, shape of ``docs``
-    doc_weights : ndarray of float64, shape of ``docs``, or None
-        A pair weighs the product of its documents' weights.
-    listed : tuple of four arrays, or None
-        Offsets of the queries, winners, losers (places among the query's documents) and weights
-        (or None) of pairs that were given, rather than all of different label.
-    n_pairs : ndarray of int64, shape (n_queries,)
-    weights : ndarray of float64, shape (n_queries,)
-        Sums of the weights of the pairs.
-    queries : ndarray of int64, shape (n_queries,)
-        Index of each query in the input, whose queries without pairs are left out.
-    query_weights : ndarray of float64, shape (n_queries,), or None
-        Weight of each query, which multiplies its steps; None if all are 1.
-    """
-
+    # Rows of the documents, query by query: ascending, or by descending label if the pairs are
+    # walked through.
     docs: NDArray[np.int64]
+    # (n_queries + 1,): query q has the documents ``bounds[q]`` up to ``bounds[q + 1]``.
     bounds: NDArray[np.int64]
-    labels: NDArray[np.float64]
-    doc_weights: NDArray[np.float64] | None
+    labels: NDArray[np.float64]  # of each of ``docs``
+    doc_weights: NDArray[np.float64] | None  # a pair weighs the product of its documents' weights
+    # Offsets of the queries, winners, losers (places among the query's documents) and weights (or
+    # None) of pairs that were given, rather than all of different label.
     listed: tuple[Any, Any, Any, Any] | None
-    n_pairs: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    n_pairs: NDArray[np.int64]  # (n_queries,)
+    weights: NDArray[np.float64]  # (n_queries,): sums of the weights of the pairs
+    # (n_queries,): index of each query in the input, whose queries without pairs are left out.
     queries: NDArray[np.int64]
+    # (n_queries,): weight of each query, which multiplies its steps; None if all are 1.
     query_weights: NDArray[np.float64] | None = None
 
     def weigh(self, query_weights: NDArray[np.float64]) -> Pairing:

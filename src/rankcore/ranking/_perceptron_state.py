@@ -36,37 +36,27 @@ JUDGED = {"values": Field(("members",)), "longest": Field(("longest",))}
 class PairwiseState(LearnerState):
     """Mutable state that is saved, resumed and scored with.
 
-    Attributes
-    ----------
-    weights, sums : ndarray of float64, shape (n_features,)
-        Current hypothesis, and the sums of its average.
-    clock : ndarray of float64, shape (3,)
-        Successes of the present hypothesis and of all, but for those of the present unit; the unit.
-    counts : ndarray of int64, shape (6,)
-        Hypotheses in ``every``; successes of the present hypothesis and of all at the present unit;
-        pairs; mistakes; visits of queries.
-    seed : int
-        Of the order of pairs.
-    members : list of (ndarray, float, int, float)
-        Hypotheses kept by competition, each never changed: weights, successes, which one it was,
-        and what it is chosen by.
-    longest : list of float
-        The most successes there have been, as many as members, where these are chosen by something
-        else.
-    every : tuple of three ndarrays, or None
-        Weights, successes and numbers of all hypotheses so far, where none is dropped, with free
-        room at the end.
-    log : list of [int, int, int, int, int]
-        Per pass: pairs, mistakes, hypotheses so far, queries, queries skipped.
+    Its log has, per pass: pairs, mistakes, hypotheses so far, queries, queries skipped.
     """
 
+    # (n_features,): current hypothesis, and the sums of its average.
     weights: NDArray[np.float64]
     sums: NDArray[np.float64]
+    # (3,): successes of the present hypothesis and of all, but for those of the present unit; the
+    # unit.
     clock: NDArray[np.float64]
+    # (6,): hypotheses in ``every``; successes of the present hypothesis and of all at the present
+    # unit; pairs; mistakes; visits of queries.
     counts: NDArray[np.int64]
-    seed: int
+    seed: int  # of the order of pairs
+    # Hypotheses kept by competition, each never changed: weights, successes, which one it was, and
+    # what it is chosen by.
     members: list[tuple[NDArray[np.float64], float, int, float]] = field(default_factory=list)
+    # The most successes there have been, as many as members, where these are chosen by something
+    # else.
     longest: list[float] = field(default_factory=list)
+    # Weights, successes and numbers of all hypotheses so far, where none is dropped, with free room
+    # at the end.
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
 
     @classmethod

@@ -17,24 +17,13 @@ from rankcore.metrics.names import greater_is_better
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out rows, and the measures on them.
-
-    Attributes
-    ----------
-    rows : Rows
-    labels : ndarray of float64
-    queries : Queries
-        Made once: no measure groups the rows again.
-    metrics : list of str or callable
-    names : list of str
-        Their names in ``history_``.
-    """
+    """Held-out rows, and the measures on them."""
 
     rows: Rows
     labels: NDArray[np.float64]
-    queries: Queries
+    queries: Queries  # made once: no measure groups the rows again
     metrics: list[Any]
-    names: list[str]
+    names: list[str]  # their names in ``history_``
 
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:

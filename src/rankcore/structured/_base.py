@@ -32,22 +32,12 @@ REPORT_SECONDS = 0.005
 
 @dataclass
 class StructuredState(LearnerState):
-    """Weights and, to average, the sums of (examples before) * change.
+    """Weights and, to average, the sums of (examples before) * change."""
 
-    Attributes
-    ----------
-    arrays : ndarray of float64, shape (1, n_parameters) or (2, n_parameters)
-    t : int
-        Examples seen.
-    loss : float
-        Their total loss.
-    curve : list of (int, float)
-        Examples seen and total loss, at the marks of `checkpoints`.
-    """
-
-    arrays: Array
-    t: int = 0
-    loss: float = 0.0
+    arrays: Array  # (1, n_parameters) or (2, n_parameters)
+    t: int = 0  # examples seen
+    loss: float = 0.0  # their total loss
+    # Examples seen and total loss, at the marks of `checkpoints`.
     curve: list[tuple[int, float]] = field(default_factory=list)
 
     def copy(self) -> StructuredState:

@@ -37,18 +37,10 @@ __all__ = ["KernelStructuredPerceptron"]
 
 @dataclass(kw_only=True)
 class KernelStructuredState(StructuredState):
-    """Coefficients of atoms, and the weights of plain features.
+    """Coefficients of atoms, and the weights of plain features."""
 
-    Attributes
-    ----------
-    others : dict of str to ndarray
-        The arrays of ``rankcore.ordinal.kernel._pool``; an output is a label.
-    n_features : int
-        Columns of the parts.
-    """
-
-    others: _pool.Arrays
-    n_features: int
+    others: _pool.Arrays  # the arrays of ``rankcore.ordinal.kernel._pool``; an output is a label
+    n_features: int  # columns of the parts
 
     def copy(self) -> KernelStructuredState:
         """A copy to continue from."""

@@ -33,15 +33,10 @@ PAIR_OF_POLICY = {"forgetron": "gram", "projectron": "inverse"}
 
 @dataclass
 class DualState(OnlineState):
-    """The state of a learner in dual form, all of whose arrays are in ``others``.
+    """The state of a learner in dual form, all of whose arrays are in ``others``."""
 
-    Attributes
-    ----------
-    visit : (int, ndarray or None)
-        During a pass: the number of the first row, and for each row the slot of its support vector
-        or -1 (None if no row can be one).
-    """
-
+    # During a pass: the number of the first row, and for each row the slot of its support vector or
+    # -1 (None if no row can be one).
     visit: tuple[int, np.ndarray | None] = field(default=(0, None), repr=False, compare=False)
 
     def _changes(self, name: str, columns: np.ndarray | None) -> Any:

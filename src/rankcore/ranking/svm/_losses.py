@@ -27,13 +27,9 @@ BATCH = 1024
 
 @dataclass(frozen=True)
 class Terms:
-    """A loss of pairs: the sum over margins m of ``factor * max(0, m - d)^2``.
+    """A loss of pairs: the sum over margins m of ``factor * max(0, m - d)^2``."""
 
-    Attributes
-    ----------
-    margins, factors : ndarray of float64, shape (n_margins,)
-    """
-
+    # (n_margins,)
     margins: Floats
     factors: Floats
 

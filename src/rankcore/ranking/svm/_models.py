@@ -25,16 +25,9 @@ BLOCK_VALUES = 2**22
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel function with its parameters.
+    """A kernel function with its parameters."""
 
-    Attributes
-    ----------
-    kind : {"linear", "poly", "rbf", "precomputed"} or callable
-    gamma, coef0 : float
-    degree : int
-    """
-
-    kind: str | Callable[[Any, Any], Any]
+    kind: str | Callable[[Any, Any], Any]  # {"linear", "poly", "rbf", "precomputed"}
     gamma: float
     degree: int
     coef0: float
@@ -67,14 +60,9 @@ class Kernel:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Scores that are sums over features.
+    """Scores that are sums over features."""
 
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_features,)
-    """
-
-    weights: Floats
+    weights: Floats  # (n_features,)
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         """Scoring form, see `Scoring`."""
@@ -89,22 +77,12 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class KernelModel:
-    """Scores that are sums over documents.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    support : ndarray of int64, shape (n_support,)
-        Rows of the training data that have a coefficient.
-    coefficients : ndarray of float64, shape (n_support,)
-    vectors : ndarray or CSR matrix, shape (n_support, n_features), or None
-        These rows; None if the kernel was precomputed.
-    """
+    """Scores that are sums over documents."""
 
     kernel: Kernel
-    support: NDArray[np.int64]
-    coefficients: Floats
-    vectors: Any
+    support: NDArray[np.int64]  # (n_support,): rows of the training data that have a coefficient
+    coefficients: Floats  # (n_support,)
+    vectors: Any  # (n_support, n_features): these rows; None if the kernel was precomputed
 
     def score(self, rows: Rows) -> Floats:
         """Scores of rows. O(n_rows * n_support) values of the kernel."""

@@ -64,27 +64,13 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """Where a step led.
+    """Where a step led."""
 
-    Attributes
-    ----------
-    objective : float
-        |w|^2 / 2 + loss, of the chosen loss.
-    gap : float
-        No less than what the objective lies above its minimum.
-    gradient_norm : float
-        Of what is minimised.
-    width : float
-        Of the rounding of the hinge; 0 for the squared hinge.
-    products : int
-        Products with second derivatives that the step took.
-    """
-
-    objective: float
-    gap: float
-    gradient_norm: float
-    width: float
-    products: int
+    objective: float  # |w|^2 / 2 + loss, of the chosen loss
+    gap: float  # no less than what the objective lies above its minimum
+    gradient_norm: float  # of what is minimised
+    width: float  # of the rounding of the hinge; 0 for the squared hinge
+    products: int  # products with second derivatives that the step took
 
     @property
     def share(self) -> float:
@@ -94,23 +80,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Solution:
-    """The best element that was found.
-
-    Attributes
-    ----------
-    w : ndarray
-    objective, gap : float
-    n_iter : int
-        Steps taken.
-    outcome : {"converged", "stopped", "max_iter", "precision"}
-        Whether the gap is small enough, the caller stopped, there were no steps left, or
-        float64 has no digits left to improve.
-    """
+    """The best element that was found."""
 
     w: Floats
     objective: float
     gap: float
-    n_iter: int
+    n_iter: int  # steps taken
+    # {"converged", "stopped", "max_iter", "precision"}: whether the gap is small enough, the caller
+    # stopped, there were no steps left, or float64 has no digits left to improve.
     outcome: str
 
     @property

@@ -39,43 +39,22 @@ ROWS = 2**14
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of a shard that are needed before the first evaluation.
+    """Facts of a shard that are needed before the first evaluation."""
 
-    Attributes
-    ----------
-    largest : ndarray of float64, shape (n_features,)
-        Maximum magnitude of each feature in rows that have pairs.
-    weight : Fraction
-        Of all pairs.
-    sizes : ndarray of int64
-        Documents of each query.
-    n_in_query : int
-        Rows of the largest query.
-    """
-
-    largest: Floats
-    weight: Fraction
-    sizes: NDArray[np.int64]
-    n_in_query: int
+    largest: Floats  # (n_features,): maximum magnitude of each feature in rows that have pairs
+    weight: Fraction  # of all pairs
+    sizes: NDArray[np.int64]  # documents of each query
+    n_in_query: int  # rows of the largest query
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """Sums of a loss over one shard or several.
+    """Sums of a loss over one shard or several."""
 
-    Attributes
-    ----------
-    sums : tuple of Fraction
-        Sums of (m - d) and (m - d)^2 for each margin m, one after the other.
-    trace : Fraction
-        The sum of the diagonal of the second derivatives.
-    pulled : ndarray of int64, shape (n_features,)
-        Slopes times rows.
-    """
-
+    # Sums of (m - d) and (m - d)^2 for each margin m, one after the other.
     sums: tuple[Fraction, ...]
-    trace: Fraction
-    pulled: Words
+    trace: Fraction  # the sum of the diagonal of the second derivatives
+    pulled: Words  # (n_features,): slopes times rows
 
 
 def added_slopes(parts: Sequence[Slopes]) -> Slopes:

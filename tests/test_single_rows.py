@@ -1,0 +1,324 @@
+"""Few rows at a time: `partial_fit` learns them in one step, as it learns many, and as safely."""
+
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankcore as rc
+from rankcore.ordinal import _training
+from rankcore.progress import watch
+from strategies import examples
+
+LEARNERS = [
+    rc.PRank(),
+    rc.PRank.published(tie="strict"),
+    rc.CuSumRank(),
+    rc.CuSumRank.published(update="pa1"),
+    rc.WidrowHoff(),
+    rc.WidrowHoff.published(0.01),
+    rc.MulticlassPerceptron(),
+    rc.MulticlassPerceptron.published(update="uniform"),
+]
+CLASSES = [2, 3, 5, 7]
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(120, 6)) * (RNG.random((120, 6)) < 0.6)
+Y = np.array(CLASSES)[RNG.integers(0, 4, len(X))]
+
+
+def known(model):
+    """All that a model has learned, comparable."""
+    facts, arrays = model._describe()
+    return facts, {name: (array.dtype, array.tobytes()) for name, array in arrays.items()}
+
+
+def at_length(model, *rows):
+    """Learn as many rows are learned: progress is reported, which one step does not do."""
+    with watch(lambda _: None):
+        return model.partial_fit(*rows, classes=CLASSES)
+
+
+def new(model):
+    return type(model)(**model.get_params())
+
+
+def begun(model, as_matrix=np.asarray):
+    """A model that has learned two rows of a stream."""
+    return new(model).partial_fit(as_matrix(X[:2]), Y[:2], classes=CLASSES)
+
+
+def refuse(*_):
+    raise AssertionError("signals are held, or a copy made, for a few rows")
+
+
+@pytest.mark.parametrize("model", LEARNERS, ids=repr)
+@pytest.mark.parametrize("as_matrix", [np.asarray, np.float32, sp.csr_array, sp.csr_matrix])
+def test_single_rows_are_learned_in_one_step(model, as_matrix, monkeypatch):
+    expected = begun(model, as_matrix)
+    for i in range(2, 50):
+        at_length(expected, as_matrix(X[i : i + 1]), Y[i : i + 1])
+    found = begun(model, as_matrix)
+    monkeypatch.setattr(_training, "changing", refuse)
+    for i in range(2, 50):
+        found.partial_fit(as_matrix(X[i : i + 1]), Y[i : i + 1])
+    assert known(found) == known(expected)
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.sampled_from(LEARNERS), st.booleans(), st.lists(st.integers(1, 9), max_size=12), st.data()
+)
+def test_any_cut_of_a_stream_gives_the_same_model(model, sparse, sizes, data):
+    as_matrix = sp.csr_array if sparse else np.asarray
+    one, other = begun(model, as_matrix), begun(model, as_matrix)
+    at = 2
+    for size in sizes:
+        part = slice(at, at + size)
+        at += size
+        y = Y[part] if data.draw(st.booleans()) else Y[part].tolist()
+        one.partial_fit(as_matrix(X[part]), y)
+        at_length(other, as_matrix(X[part]), Y[part])
+        assert known(one) == known(other)
+    whole = new(model)
+    at_length(whole, as_matrix(X[:2]), Y[:2])
+    if at > 2:
+        at_length(whole, as_matrix(X[2:at]), Y[2:at])
+    assert known(whole) == known(one)
+
+
+HUGE = np.full((1, 6), 1e200)
+BAD = {
+    "score": ([HUGE, -HUGE, HUGE, -HUGE], [7, 2, 7, 2]),
+    "weights": ([X[:1], np.full((1, 6), 1.7e308), X[1:2]], [2, 7, 3]),
+    "unknown label": ([X[:1]], [4]),
+    "words": ([X[:1]], ["high"]),
+    "no label": ([X[:1]], [np.nan]),
+    "two labels": ([X[:1]], [2, 3]),
+    "column of labels": ([X[:1]], [[2, 3]]),
+    "NaN": ([np.where(np.arange(6) == 4, np.nan, X[:1])], [2]),
+    "features": ([X[:1, :5]], [2]),
+    "no rows": ([X[:0]], []),
+}
+
+
+def outcome(learn, model, rows, labels):
+    """The error, if any, and what the model knows afterwards."""
+    try:
+        learn(model, rows, labels)
+    except (ValueError, TypeError) as error:
+        return type(error), str(error), known(model)
+    return None, None, known(model)
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("model", LEARNERS, ids=repr)
+def test_errors_are_those_of_many_rows_and_change_nothing(model, as_matrix, case):
+    parts, labels = BAD[case]
+    rows = as_matrix(np.concatenate(parts))
+    found, expected = begun(model, as_matrix), begun(model, as_matrix)
+    before = known(found)
+    result = outcome(lambda model, *given: model.partial_fit(*given), found, rows, labels)
+    assert result == outcome(at_length, expected, rows, labels)
+    if case not in ("score", "weights"):
+        assert result[0] is not None
+    if result[0] is not None:
+        assert result[2] == before
+    good = as_matrix(X[5:6]), Y[5:6]
+    assert known(found.partial_fit(*good)) == known(at_length(expected, *good))
+
+
+def test_what_a_row_overflows_is_put_back():
+    model = begun(rc.WidrowHoff.published(1.0))
+    before = known(model)
+    rows = np.concatenate([X[3:5], np.full((1, 6), 1e160), X[5:6]])
+    for as_matrix in (np.asarray, sp.csr_array):
+        with pytest.raises(ValueError, match="overflowed"):
+            model.partial_fit(as_matrix(rows), [2, 3, 2, 7])
+        assert known(model) == before
+
+
+def test_a_parameter_that_is_built_in_or_out_of_range_is_refused():
+    model = begun(rc.PRank())
+    model.average = False
+    with pytest.raises(ValueError, match="average=False differs"):
+        model.partial_fit(X[:1], Y[:1])
+    model.set_params(average=True, max_iter=0)
+    with pytest.raises(ValueError, match="max_iter"):
+        model.partial_fit(X[:1], Y[:1])
+    model.set_params(max_iter=10, classes=CLASSES[:3])
+    with pytest.raises(ValueError, match="differ from those of the first call"):
+        model.partial_fit(X[:1], Y[:1])
+
+
+def test_a_default_out_of_range_is_refused():
+    class Wrong(rc.PRank):
+        def __init__(self, max_iter=0):
+            super().__init__(max_iter)
+
+    with pytest.raises(ValueError, match="max_iter"):
+        Wrong().fit(X, Y)
+
+
+def test_a_model_that_was_mapped_read_only_goes_on(tmp_path):
+    joblib = pytest.importorskip("joblib")
+    model = begun(rc.PRank())
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    for i in range(4, 8):
+        row = X[i : i + 1], Y[i : i + 1]
+        assert known(mapped.partial_fit(*row)) == known(model.partial_fit(*row))
+    assert known(joblib.load(tmp_path / "model")) == known(begun(rc.PRank()))
+
+
+def test_rows_after_the_best_pass_continue_it():
+    def fitted():
+        model = rc.PRank(max_iter=30, early_stopping_rounds=3, random_state=0)
+        return model.fit(X[:80], Y[:80], eval_set=(X[80:], Y[80:]))
+
+    one, other = fitted(), fitted()
+    for i in range(3):
+        row = X[i : i + 1], Y[i : i + 1]
+        one.partial_fit(*row)
+        at_length(other, *row)
+        assert known(one) == known(other)
+    assert not hasattr(one, "best_iteration_")
+
+
+@contextmanager
+def alarms(meanwhile=lambda: None):
+    """Alarms raise KeyboardInterrupt while ``waiting`` is set.
+
+    A signal may be handled some time after its timer was stopped: a late one is ignored, for it
+    would interrupt the test itself, or end the process once there is no handler.
+    """
+    waiting = threading.Event()
+
+    def handler(number, frame):
+        if waiting.is_set():
+            waiting.clear()
+            meanwhile()
+            raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield waiting
+    finally:
+        waiting.clear()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # which drops one that has not arrived
+        signal.signal(signal.SIGALRM, old)
+
+
+def prefixes(model, as_matrix):
+    """What a model knows after each of some rows."""
+    model = begun(model, as_matrix)
+    found = [known(model)]
+    for i in range(2, len(X)):
+        found.append(known(model.partial_fit(as_matrix(X[i : i + 1]), Y[i : i + 1])))
+    return found
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+@pytest.mark.parametrize("model", [LEARNERS[0], LEARNERS[2]], ids=repr)
+@pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_array])
+def test_a_signal_at_any_moment_leaves_whole_rows(model, as_matrix):
+    """A handler that raises, and one that reads the model, between any two instructions."""
+    moments = prefixes(model, as_matrix)
+    rows = [(as_matrix(X[i : i + 1]), Y[i : i + 1]) for i in range(2, len(X))]
+    learned, interrupted, answers = None, 0, []
+    with alarms(lambda: answers.append(known(learned))) as waiting:
+        handler = signal.getsignal(signal.SIGALRM)
+        for delay in np.linspace(2e-5, 4e-3, 120):
+            learned, seen = begun(model, as_matrix), 0
+            try:
+                waiting.set()
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                for row in rows:
+                    learned.partial_fit(*row)
+                    seen += 1
+                waiting.clear()
+            except KeyboardInterrupt:
+                interrupted += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            # The call that was interrupted has learned its row or not, never in part.
+            assert known(learned) in moments[seen : seen + 2]
+            assert learned._state.version % 2 == 0
+            assert signal.getsignal(signal.SIGALRM) is handler
+    assert interrupted > 10
+    assert all(answer in moments for answer in answers)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+def test_a_call_that_a_signal_ends_while_rows_are_learned_has_changed_nothing():
+    rng = np.random.default_rng(0)
+    many = rng.normal(size=(2, 500_000))  # a few milliseconds of one step
+    model = rc.PRank().partial_fit(many, [2, 7], classes=CLASSES)
+    before, interrupted = known(model), 0
+    with alarms() as waiting:
+        for delay in np.linspace(1e-4, 1e-2, 20):
+            try:
+                waiting.set()
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                model.partial_fit(many, [7, 2])
+                waiting.clear()
+            except KeyboardInterrupt:
+                interrupted += 1
+                assert known(model) == before
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            before = known(model)
+    assert interrupted
+
+
+def test_threads_read_between_single_rows_and_lose_none():
+    rows = [(X[i : i + 1], Y[i : i + 1]) for i in range(2, len(X))]
+    reference = begun(LEARNERS[0])
+    possible = {reference.decision_function(X).tobytes()}
+    for row in rows:
+        possible.add(reference.partial_fit(*row).decision_function(X).tobytes())
+    shared, done, torn = begun(LEARNERS[0]), threading.Event(), []
+
+    def read():
+        while not done.is_set():
+            if shared.decision_function(X).tobytes() not in possible:
+                torn.append(shared.t_)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for row in rows:
+        shared.partial_fit(*row)
+        time.sleep(1e-4)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not torn
+    assert known(shared) == known(reference)
+
+    def learn():
+        for _ in range(200):
+            shared.partial_fit(X[:1], Y[:1])
+            shared.partial_fit(X[:40], Y[:40], sample_weight=np.ones(40))
+
+    learners = [threading.Thread(target=learn) for _ in range(4)]
+    for learner in learners:
+        learner.start()
+    for learner in learners:
+        learner.join()
+    assert shared.t_ == len(X) + 4 * 200 * 41
+    assert sum(shared.history_["examples"]) == shared.t_
+
+
+def test_a_watcher_is_told_of_single_rows():
+    seen = []
+    model = begun(rc.PRank())
+    with watch(seen.append):
+        model.partial_fit(X[:1], Y[:1])
+    assert [(one.done, one.total) for one in seen] == [(1, 1)]
