@@ -97,10 +97,7 @@ def sum_pairs(
     higher score, as the sum of two numbers; that of those that tie, likewise; and the weight of
     the positive rows and of the negative ones. The GIL is released.
 
-    Returns
-    -------
-    int
-        The first query with a score that is not finite; -1 if there is none.
+    Returns the first query with a score that is not finite; -1 if there is none.
     """
     cdef Room room
     cdef int64_t i = first, n, n_rows = scores.shape[0]
@@ -210,10 +207,7 @@ def count_buckets(
 
     Bucket ``i`` lies above ``i`` splitters. The GIL is released.
 
-    Returns
-    -------
-    bool
-        Whether all scores are finite; else nothing is counted.
+    Returns whether all scores are finite; else nothing is counted.
     """
     cdef int64_t i, b
     cdef bint finite = True

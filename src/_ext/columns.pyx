@@ -35,18 +35,11 @@ ENTRIES_KEPT = KEPT
 
 @final
 cdef class Columns:
-    """Binned columns, bound for the kernels.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-    capsule : capsule
-        The C description, valid while this object lives.
-    """
+    """Binned columns, bound for the kernels."""
 
     cdef Binned view
     cdef tuple arrays  # keeps alive what view points into
-    cdef readonly object capsule
+    cdef readonly object capsule  # the C description, valid while this object lives
 
     def __init__(
         self,
@@ -112,18 +105,12 @@ cdef const rc_rows *_taken(object rows, const int64_t[::1] taken) except NULL:
     return X
 
 
-def count(object rows not None, const int64_t[::1] taken not None, int64_t[::1] counts not None):
-    """Add the number of entries of each column in sparse rows to ``counts``.
-
-    Parameters
-    ----------
-    rows : Rows
-        Sparse.
-    taken : int64 array
-        The rows to look at.
-    counts : int64 array, shape (n_features,)
-        In and out.
-    """
+def count(
+    object rows not None,  # sparse
+    const int64_t[::1] taken not None,  # the rows to look at
+    int64_t[::1] counts not None,  # in and out, (n_features,)
+):
+    """Add the number of entries of each column in sparse rows to ``counts``."""
     cdef const rc_rows *X = _taken(rows, taken)
     cdef rc_row x
     cdef int64_t i, k
@@ -138,29 +125,16 @@ def count(object rows not None, const int64_t[::1] taken not None, int64_t[::1] 
 
 def gather(
     object rows not None,
-    const int64_t[::1] taken not None,
-    int64_t first,
+    const int64_t[::1] taken not None,  # the rows, in the order wanted
+    int64_t first,  # the columns first .. last - 1
     int64_t last,
+    # in and out, (last - first,): where each column begins in ``values``; then where it ended
     int64_t[::1] cursors not None,
-    double[::1] values not None,
+    double[::1] values not None,  # out
+    # out, same length, or None: which of the rows taken each value of a sparse matrix is from
     int32_t[::1] places,
 ):
-    """Copy some columns of rows, one after the other.
-
-    Parameters
-    ----------
-    rows : Rows
-    taken : int64 array
-        The rows, in the order wanted.
-    first, last : int
-        The columns first .. last - 1.
-    cursors : int64 array, shape (last - first,)
-        In and out. Where each column begins in ``values``; then where it ended.
-    values : float64 array
-        Out.
-    places : int32 array, same length, or None
-        Out. Which of the rows taken each value of a sparse matrix is from.
-    """
+    """Copy some columns of rows, one after the other."""
     cdef const rc_rows *X = _taken(rows, taken)
     cdef rc_row x
     cdef int64_t i, k, f, at, n = last - first
@@ -209,57 +183,25 @@ cdef void _encode(
 
 
 def encode(
+    # the columns one after the other, as they are and each sorted, NaN last
     const double[::1] values not None,
     const double[::1] ascending not None,
-    const int64_t[::1] bounds not None,
-    int64_t n_rows,
-    int64_t max_bins,
-    bint zero_missing,
+    const int64_t[::1] bounds not None,  # (n_columns + 1,): where the columns begin and end
+    int64_t n_rows,  # rows there are: those without a value are 0
+    int64_t max_bins,  # maximum number of bins of a column
+    bint zero_missing,  # whether 0 is missing, as NaN is
+    # out: room for the thresholds of a column, its maximum number of values
     double[::1] cuts not None,
-    code_t[::1] codes not None,
-    int32_t[::1] n_bins not None,
+    code_t[::1] codes not None,  # out, shape of values
+    int32_t[::1] n_bins not None,  # out, each (n_columns,): bins of the column, and the code of 0
     int32_t[::1] zero_bin not None,
-    uint8_t[::1] has_missing not None,
+    uint8_t[::1] has_missing not None,  # out, (n_columns,)
+    # out, (>= values.size // ENTRIES_KEPT,): of columns with at least ENTRIES_KEPT values per bin
     double[::1] thresholds not None,
+    # out, (n_columns,): where those of each column begin; -1: not kept
     int64_t[::1] places not None,
 ):
-    """Cut columns into bins.
-
-    Parameters
-    ----------
-    values, ascending : float64 array
-        In. The columns one after the other, as they are and each sorted, NaN last.
-    bounds : int64 array, shape (n_columns + 1,)
-        In. Where the columns begin and end.
-    n_rows : int
-        In. Rows there are: those without a value are 0.
-    max_bins : int
-        In. Greatest number of bins of a column.
-    zero_missing : bool
-        In. Whether 0 is missing, as NaN is.
-    cuts : float64 array
-        Out. Room for the thresholds of a column, its maximum number of values.
-    codes : uint8 or int32 array, shape of values
-        Out.
-    n_bins, zero_bin : int32 array, shape (n_columns,)
-        Out. Bins of the column, and the code of 0.
-    has_missing : uint8 array, shape (n_columns,)
-        Out.
-    thresholds : float64 array
-        Out. Those of the columns of at least ENTRIES_KEPT values a bin. Room for
-        ``values.size / ENTRIES_KEPT``.
-    places : int64 array, shape (n_columns,)
-        Out. Where those of each column begin; -1: not kept.
-
-    Returns
-    -------
-    int
-        Thresholds kept.
-
-    Notes
-    -----
-    O(n log n_bins).
-    """
+    """Cut columns into bins. Returns the number of thresholds kept. O(n log n_bins)."""
     cdef int64_t f, n_columns = bounds.shape[0] - 1, first, last, i, n, n_cuts, at, kept = 0
     cdef bint implied
     cdef double *present
@@ -350,30 +292,13 @@ cdef void _range(
 
 def threshold(
     object columns not None,
-    object rows not None,
-    const int64_t[::1] taken not None,
+    object rows not None,  # rows that the columns were built from
+    const int64_t[::1] taken not None,  # (columns.n_rows,): its rows
     int64_t feature,
-    int64_t bin,
+    int64_t bin,  # values in this bin and above exceed the threshold; -inf for 0
 ):
     """The threshold below a bin: what cut the column there.
 
-    Parameters
-    ----------
-    columns : Columns
-    rows : Rows
-        Rows that the columns were built from.
-    taken : int64 array, shape (columns.n_rows,)
-        Its rows.
-    feature : int
-    bin : int
-        Values in this bin and those above are above the threshold. 0: -inf.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
     O(entries of the column), times a search in the row if it is sparse.
     """
     cdef const Binned *binned = binned_of(columns)

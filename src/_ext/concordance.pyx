@@ -192,12 +192,7 @@ def count_pairs(
     in the wrong order and how many have one score, and all pairs with different scores. The GIL is
     released.
 
-    Returns
-    -------
-    trouble : int
-        Index into `TROUBLES`; 0 if all went well.
-    query : int
-        The query in which it came up.
+    Returns an index into `TROUBLES`, 0 if all went well, and the query in which it came up.
     """
     cdef Data data = data_of(scores, labels, rows, bounds)
     cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)

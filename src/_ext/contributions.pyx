@@ -70,29 +70,17 @@ cdef void _dense_stumps(
 
 def stumps(
     object rows not None,
-    const int64_t[::1] offsets not None,
+    const int64_t[::1] offsets not None,  # as for ``rc_stumps`` in rankcore.h
     const double[::1] thresholds not None,
     const double[::1] values not None,
     const double[::1] missing not None,
     const double[::1] at_zero not None,
+    # (n_features,): reference value of each feature's step function, which is subtracted
     const double[::1] reference not None,
-    double[::1] out not None,
+    double[::1] out not None,  # out, (n_values,): one number for each stored value, row by row
 ):
     """Contribution of each stored value to the score of a sum of stumps, relative to a reference.
 
-    Parameters
-    ----------
-    rows : Rows
-        In.
-    offsets, thresholds, values, missing, at_zero
-        In. As for ``rc_stumps`` in rankcore.h.
-    reference : float64 array, shape (n_features,)
-        In. Reference value of each feature's step function, which is subtracted.
-    out : float64 array, shape (n_values,)
-        Out. One number for each stored value, row by row.
-
-    Notes
-    -----
     O(n_values * log thresholds of a column).
     """
     cdef const rc_rows *X = checked_rows(rows)
@@ -135,6 +123,7 @@ def stumps(
 
 def directions(
     object rows not None,
+    # as for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories
     const int64_t[::1] offsets not None,
     const int32_t[::1] features not None,
     const int32_t[:, ::1] children not None,
@@ -143,27 +132,12 @@ def directions(
     const double[::1] values not None,
     const int64_t[::1] sets not None,
     const uint32_t[::1] words not None,
-    bint zero_missing,
-    int64_t first,
-    uint8_t[:, ::1] out not None,
+    bint zero_missing,  # whether 0 is missing, as NaN is
+    int64_t first,  # the first row to look at
+    uint8_t[:, ::1] out not None,  # out, (n, n_nodes): of n rows: 1 for the second child
 ):
     """Which child of each node rows would take.
 
-    Parameters
-    ----------
-    rows : Rows
-        In.
-    offsets, features, children, sides, thresholds, values, sets, words
-        In. As for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories.
-    zero_missing : bool
-        In. Whether 0 is missing, as NaN is.
-    first : int
-        In. The first row to look at.
-    out : uint8 array, shape (n, n_nodes)
-        Out. Of n rows: 1 for the second child.
-
-    Notes
-    -----
     O(n * nodes), times a search in each row if they are sparse.
     """
     from array import array
@@ -288,37 +262,20 @@ cdef void _walk(
 
 
 def interventional(
-    const uint8_t[:, ::1] rows not None,
-    const uint8_t[:, ::1] others not None,
+    const uint8_t[:, ::1] rows not None,  # (n, n_nodes): which child of each node the rows take
+    const uint8_t[:, ::1] others not None,  # (n_others, n_nodes): the same of the background
+    # offsets, children, values: as for ``rc_trees`` in rankcore.h
     const int64_t[::1] offsets not None,
+    # (n_nodes,): the column of ``out`` for the feature of each node
     const int32_t[::1] columns not None,
     const int32_t[:, ::1] children not None,
     const double[::1] values not None,
-    double[:, ::1] out not None,
+    double[:, ::1] out not None,  # out, (n, n_columns)
 ):
     """Shapley values of features in sums of trees, summed over the rows of a background.
 
-    Parameters
-    ----------
-    rows : uint8 array, shape (n, n_nodes)
-        In. Which child of each node the rows take.
-    others : uint8 array, shape (n_others, n_nodes)
-        In. The same of the background.
-    offsets, children, values
-        In. As for ``rc_trees`` in rankcore.h.
-    columns : int32 array, shape (n_nodes,)
-        In. The column of ``out`` for the feature of each node.
-    out : float64 array, shape (n, n_columns)
-        Out.
-
-    Raises
-    ------
-    ValueError
-        If the nodes are not those of trees.
-
-    Notes
-    -----
-    O(n * n_others * nodes that one of the two or a mixture of them comes to).
+    Raises ValueError if the nodes are not those of trees. O(n * n_others * nodes that one of the
+    two or a mixture of them comes to).
     """
     from array import array
 

@@ -76,19 +76,13 @@ cdef extern from "_lanes.h" nogil:
 
 
 def draws(
-    uint64_t seed, int64_t t, const uint64_t[::1] cumulative not None, int32_t[::1] out not None
+    uint64_t seed,
+    int64_t t,
+    # ascending: a member takes the example once for each entry at most its 32-bit draw
+    const uint64_t[::1] cumulative not None,
+    int32_t[::1] out not None,  # out, (n_members,)
 ):
-    """Write how often each member takes the example at time t. O(members).
-
-    Parameters
-    ----------
-    seed, t : int
-        In.
-    cumulative : uint64 array
-        In. Ascending: a member takes the example once for each entry at most its 32-bit draw.
-    out : int32 array, shape (n_members,)
-        Out.
-    """
+    """Write how often each member takes the example at time t. O(members)."""
     cdef int64_t j, n = out.shape[0]
     if cumulative.shape[0] < 1:
         raise ValueError("cumulative is empty")
@@ -156,21 +150,6 @@ cdef class Members:
 
     Arrays of n_tiles tiles of ``width`` members side by side, a multiple of 4; the lanes beyond
     ``n_members`` are padding.
-
-    Parameters
-    ----------
-    weights, weight_sums : float64 arrays, shape (n_tiles, n_features, width)
-        The sums, those of the steps too, are None unless averaging.
-    steps, thresholds, step_sums : int64 and float64 arrays, shape (n_tiles, n_ranks - 1, width)
-    seen : int64 array, shape (n_tiles * width, 3)
-        Examples drawn, their total rank loss, mistakes.
-    survived : int64 array, shape (n_tiles * width,)
-        Examples ranked rightly since the last mistake.
-    n_members : int
-    scale, margin, strict
-        As in ``PRankState``.
-    before : int, default=0
-        Members of the ensemble before these, a multiple of 4: who draws what depends on it.
     """
 
     cdef double[:, :, ::1] weights, thresholds, weight_sums
@@ -183,17 +162,22 @@ cdef class Members:
 
     def __init__(
         self,
+        # each (n_tiles, n_features, width): the sums, those of the steps too, are None unless
+        # averaging
         double[:, :, ::1] weights not None,
         double[:, :, ::1] weight_sums,
-        int64_t[:, :, ::1] steps not None,
+        int64_t[:, :, ::1] steps not None,  # each (n_tiles, n_ranks - 1, width)
         double[:, :, ::1] thresholds not None,
         int64_t[:, :, ::1] step_sums,
+        # (n_tiles * width, 3): examples drawn, their total rank loss, mistakes
         int64_t[:, ::1] seen not None,
+        # (n_tiles * width,): examples ranked rightly since the last mistake
         int64_t[::1] survived not None,
         int64_t n_members,
-        double scale,
+        double scale,  # as in ``PRankState``
         double margin,
         bint strict,
+        # members of the ensemble before these, a multiple of 4: who draws what depends on it
         int64_t before=0,
     ):
         cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = steps.shape[1]
@@ -239,42 +223,24 @@ cdef class Members:
 
 
 def learn_members(
-    Members members not None,
-    object rows not None,
+    Members members not None,  # in and out
+    object rows not None,  # as in ``online_loop.learn``
     const int32_t[::1] ranks not None,
     const int32_t[::1] order,
     int64_t start,
     int64_t stop,
-    int64_t t,
-    uint64_t seed,
+    int64_t t,  # examples seen before position start
+    uint64_t seed,  # of the draws, see `draws`
+    # (1 or n_rows, any): thresholds of the draws, for all rows or for each
     const uint64_t[:, ::1] cumulative not None,
-    int64_t first,
+    int64_t first,  # range of the members, padding included: multiples of 4
     int64_t last,
+    # in and out, (stop - start, n_ranks - 1): the members' threshold steps are added
     int32_t[:, ::1] moved not None,
 ):
     """Let the members first .. last - 1 learn what they draw of a block of examples.
 
-    Parameters
-    ----------
-    members : Members
-        In and out.
-    rows, ranks, order, start, stop
-        In. As in ``online_loop.learn``.
-    t : int
-        In. Examples seen before position start.
-    seed
-        In. Of the draws, see `draws`.
-    cumulative : uint64 array, shape (1 or n_rows, any)
-        In. Thresholds of the draws, for all rows or for each.
-    first, last : int
-        In. Range of the members, padding included: multiples of 4.
-    moved : int32 array, shape (stop - start, n_ranks - 1)
-        In and out. The members' threshold steps are added.
-
-    Returns
-    -------
-    int
-        ``stop``, or a position whose score overflowed for some member.
+    Returns ``stop``, or a position whose score overflowed for some member.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t width = members.weights.shape[2], tasks = moved.shape[1]
@@ -366,38 +332,20 @@ cdef bint _same_shape(const Py_ssize_t *shape, int64_t a, int64_t b, int64_t c) 
 
 def tally(
     object rows not None,
+    # (n_tiles, n_features, width): of all models; the width is 1 or a multiple of 4
     const double[:, :, ::1] weights not None,
-    const double[:, :, ::1] thresholds not None,
+    const double[:, :, ::1] thresholds not None,  # (n_tiles, n_ranks - 1, width)
+    # (n_models,): votes of each model; the lanes beyond are padding
     const int64_t[::1] votes not None,
-    int64_t first,
+    int64_t first,  # tiles from ``first`` up to ``last``
     int64_t last,
-    int64_t start,
+    int64_t start,  # rows from ``start`` up to ``stop``
     int64_t stop,
-    int64_t[:, ::1] out not None,
+    int64_t[:, ::1] out not None,  # in and out, (n_rows, n_ranks)
 ):
     """Add the votes of some models for each rank of some rows. O(n_values * models).
 
-    Parameters
-    ----------
-    rows : Rows
-        In.
-    weights : float64 array, shape (n_tiles, n_features, width)
-        In. Of all models; the width is 1 or a multiple of 4.
-    thresholds : float64 array, shape (n_tiles, n_ranks - 1, width)
-        In.
-    votes : int64 array, shape (n_models,)
-        In. Votes of each model; the lanes beyond are padding.
-    first, last : int
-        In. Tiles from ``first`` up to ``last``.
-    start, stop : int
-        In. Rows from ``start`` up to ``stop``.
-    out : int64 array, shape (n_rows, n_ranks)
-        In and out.
-
-    Returns
-    -------
-    int
-        ``stop``, or a row of which a score is not a number.
+    Returns ``stop``, or a row of which a score is not a number.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = out.shape[1] - 1

@@ -1,10 +1,9 @@
 """The mean of an ensemble's members, which follows them through a stream at one update each."""
 
-from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
-from rankcore._ext._learner cimport Learner, update_t
+from rankcore._ext._learner cimport Learner, capsule_of, update_t
 from rankcore._ext._prank cimport count
 from rankcore.core cimport rc_axpy, rc_counts, rc_dot, rc_rank, rc_row
 
@@ -42,17 +41,11 @@ cdef int32_t mean_update(MeanState *m, rc_row x, int32_t rank) noexcept nogil:
 
 @final
 cdef class Mean:
-    """The mean of the members, about to follow them through a block of examples.
-
-    Attributes
-    ----------
-    capsule : capsule
-        The learner for ``online_loop.learn``, valid while this object lives.
-    """
+    """The mean of the members, about to follow them through a block of examples."""
 
     cdef MeanState m
     cdef Learner learner
-    cdef readonly object capsule
+    cdef readonly object capsule  # the learner for ``online_loop.learn``, while this object lives
     cdef tuple arrays
 
     def __init__(
@@ -83,9 +76,7 @@ cdef class Mean:
         self.m.scale = scale
         self.m.n_members = <double> n_members
         self.m.n_ranks = <int32_t> tasks + 1
-        self.learner.update = <update_t> mean_update
-        self.learner.state = &self.m
-        self.learner.seen = &self.m.seen
-        self.learner.n_features = weights.shape[0]
-        self.learner.n_ranks = self.m.n_ranks
-        self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
+        self.capsule = capsule_of(
+            &self.learner, <update_t> mean_update, NULL, &self.m, &self.m.seen, weights.shape[0],
+            tasks + 1,
+        )

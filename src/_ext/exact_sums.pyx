@@ -31,27 +31,14 @@ cdef enum:
     LARGEST = 62
 
 
-def to_fixed(const double[::1] values not None, int exponent, int64_t[::1] words not None):
+def to_fixed(
+    const double[::1] values not None,  # (n,)
+    int exponent,
+    int64_t[::1] words not None,  # out, (n,)
+):
     """Round ``values * 2**exponent`` to integers, halves to even.
 
-    Parameters
-    ----------
-    values : float64 array, shape (n,)
-        In.
-    exponent : int
-        In.
-    words : int64 array, shape (n,)
-        Out.
-
-    Returns
-    -------
-    int
-        The sum of the words.
-
-    Raises
-    ------
-    ValueError
-        If the sum of the magnitudes is beyond 2**62.
+    Returns the sum of the words. Raises ValueError if the sum of the magnitudes is beyond 2**62.
     """
     cdef int64_t i, total = 0
     cdef double scaled, magnitude = 0.0, most = ldexp(1.0, LARGEST), scale = ldexp(1.0, exponent)
@@ -98,28 +85,14 @@ cdef void _sum_dense(
 
 
 def bin_sums(
-    object columns not None,
-    const int64_t[::1] words not None,
+    object columns not None,  # of one-byte codes
+    const int64_t[::1] words not None,  # (n_rows,)
+    # (n_features + 1,): where the sums of each column begin: one for each bin, and the last of
+    # missing values
     const int64_t[::1] bounds not None,
-    int64_t[::1] sums not None,
+    int64_t[::1] sums not None,  # out
 ):
-    """Sum words of rows by bin, of all columns.
-
-    Parameters
-    ----------
-    columns : Columns
-        In. Of one-byte codes.
-    words : int64 array, shape (n_rows,)
-        In.
-    bounds : int64 array, shape (n_features + 1,)
-        In. Where the sums of each column begin: one for each bin, and the last of missing values.
-    sums : int64 array
-        Out.
-
-    Notes
-    -----
-    O(entries).
-    """
+    """Sum words of rows by bin, of all columns. O(entries)."""
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t f, i, lane, width, total = 0
     cdef int64_t lanes[RC_LANES * RC_CODES]
@@ -156,29 +129,15 @@ def bin_sums(
 
 def feature_sums(
     object rows not None,
-    const int64_t[::1] docs not None,
-    const double[::1] by not None,
+    const int64_t[::1] docs not None,  # (n_docs,): rows
+    const double[::1] by not None,  # (n_docs,): finite
+    # (n_features,): powers of two, each of which brings the sum of all magnitudes of its feature to
+    # 2**61 at most; nobody checks that
     const double[::1] scales not None,
-    int64_t[::1] sums not None,
+    int64_t[::1] sums not None,  # out, (n_features,)
 ):
     """Sum multiples of rows, as integers: ``by[k] * row docs[k]`` over k.
 
-    Parameters
-    ----------
-    rows : Rows
-        In.
-    docs : int64 array, shape (n_docs,)
-        In. Rows.
-    by : float64 array, shape (n_docs,)
-        In. Finite.
-    scales : float64 array, shape (n_features,)
-        In. Powers of two, each of which brings the sum of all magnitudes of its feature to 2**61 at
-        most; nobody checks that.
-    sums : int64 array, shape (n_features,)
-        Out.
-
-    Notes
-    -----
     Each product is rounded to float64, multiplied and rounded to an integer, halves to even.
     O(values).
     """

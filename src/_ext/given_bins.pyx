@@ -53,27 +53,16 @@ cdef bint _in_order(const int64_t[::1] bounds, int64_t n) noexcept nogil:
 
 
 def distinct(
+    # in and out, (n,): column by column, ascending within it, NaN last
     double[::1] values not None,
-    int64_t[::1] counts not None,
+    int64_t[::1] counts not None,  # out, (n,)
+    # in and out, (n_columns + 1,): where each column begins and ends, before and after
     int64_t[::1] bounds not None,
-    int64_t[::1] zeros not None,
+    int64_t[::1] zeros not None,  # out, each (n_columns,): how many values are 0 and NaN
     int64_t[::1] missing not None,
 ):
     """Keep the distinct values of each column that are neither 0 nor NaN, and how many of each.
 
-    Parameters
-    ----------
-    values : float64 array, shape (n,)
-        In and out. Column by column, ascending within it, NaN last.
-    counts : int64 array, shape (n,)
-        Out.
-    bounds : int64 array, shape (n_columns + 1,)
-        In and out. Where each column begins and ends, before and after.
-    zeros, missing : int64 array, shape (n_columns,)
-        Out. How many values are 0 and NaN.
-
-    Notes
-    -----
     O(n).
     """
     cdef int64_t f, i, start, stop = 0, made = 0, d = bounds.shape[0] - 1
@@ -124,32 +113,19 @@ cdef int64_t _shift(const double *low, int64_t n, int64_t least, int64_t most) n
 
 
 def join_neighbours(
+    # in and out, each (n,): minimum and maximum of each group, ascending within a column
     double[::1] low not None,
     double[::1] high not None,
-    int64_t[::1] counts not None,
+    int64_t[::1] counts not None,  # in and out, (n,): rows of each
+    # in and out, (n_columns + 1,): where each column begins and ends, before and after
     int64_t[::1] bounds not None,
+    # in and out, (n_columns,): last bits that the values of a group may differ in: as they are, or
+    # more
     int64_t[::1] shifts not None,
+    # groups of a column, at most; at least 2, for values of two signs have no bit in common
     int64_t most,
 ):
-    """Join groups of each column whose first bits are the same, until there are few.
-
-    Parameters
-    ----------
-    low, high : float64 array, shape (n,)
-        In and out. Minimum and maximum of each group, ascending within a column.
-    counts : int64 array, shape (n,)
-        In and out. Rows of each.
-    bounds : int64 array, shape (n_columns + 1,)
-        In and out. Where each column begins and ends, before and after.
-    shifts : int64 array, shape (n_columns,)
-        In and out. Last bits that the values of a group may differ in: as they are, or more.
-    most : int
-        In. Groups of a column, at most; at least 2, for values of two signs have no bit in common.
-
-    Notes
-    -----
-    O(n).
-    """
+    """Join groups of each column whose first bits are the same, until there are few. O(n)."""
     cdef int64_t f, i, start, stop = 0, made = 0, d = bounds.shape[0] - 1
     cdef uint64_t key, before = 0
     cdef bint fits = (
@@ -181,38 +157,20 @@ def join_neighbours(
 
 
 def cut_groups(
+    # each (n_groups,): minimum and maximum of each group, ascending within a column, without 0 and
+    # NaN
     const double[::1] low not None,
     const double[::1] high not None,
-    const int64_t[::1] counts not None,
+    const int64_t[::1] counts not None,  # (n_groups,): rows of each group, at least 1
+    # (n_columns + 1,): where the groups of each column begin and end
     const int64_t[::1] bounds not None,
-    const uint8_t[::1] zero not None,
-    int64_t max_bins,
-    double[::1] cuts not None,
+    const uint8_t[::1] zero not None,  # (n_columns,): whether 0 is one more value
+    int64_t max_bins,  # maximum number of bins of a column
+    double[::1] cuts not None,  # out, (n_groups + n_columns,): the thresholds, column by column
+    # out, (n_columns + 1,): where those of each column begin and end
     int64_t[::1] cut_bounds not None,
 ):
-    """Find the thresholds of columns.
-
-    Parameters
-    ----------
-    low, high : float64 array, shape (n_groups,)
-        In. Minimum and maximum of each group, ascending within a column, without 0 and NaN.
-    counts : int64 array, shape (n_groups,)
-        In. Rows of each group, at least 1.
-    bounds : int64 array, shape (n_columns + 1,)
-        In. Where the groups of each column begin and end.
-    zero : uint8 array, shape (n_columns,)
-        In. Whether 0 is one more value.
-    max_bins : int
-        In. Greatest number of bins of a column.
-    cuts : float64 array, shape (n_groups + n_columns,)
-        Out. The thresholds, column by column.
-    cut_bounds : int64 array, shape (n_columns + 1,)
-        Out. Where those of each column begin and end.
-
-    Notes
-    -----
-    O(n_groups).
-    """
+    """Find the thresholds of columns. O(n_groups)."""
     cdef int64_t f, n, n_columns = bounds.shape[0] - 1, made = 0
     cdef bint fits = (
         n_columns >= 1
@@ -270,43 +228,19 @@ cdef void _place_dense(
 
 def place(
     object rows not None,
-    const int64_t[::1] taken not None,
-    const int32_t[::1] places not None,
-    int64_t n_rows,
-    const double[::1] cuts not None,
+    const int64_t[::1] taken not None,  # (n,): which of them to look at, in this order
+    const int32_t[::1] places not None,  # (n,): which row of the columns each is
+    int64_t n_rows,  # rows of the columns
+    const double[::1] cuts not None,  # from `cut_groups`; at most 254 of a column
     const int64_t[::1] cut_bounds not None,
-    bint zero_missing,
+    bint zero_missing,  # whether 0 is missing, as NaN is
+    # out: of dense columns, all rows of the first, then of the second, and so on
     uint8_t[::1] codes not None,
+    # in and out, (n_features,), or None: of sparse columns, where the next entry of each goes
     int64_t[::1] cursors,
-    int32_t[::1] entries,
+    int32_t[::1] entries,  # out, shape of codes, or None: of sparse columns, the row of each entry
 ):
-    """Write the codes of some rows where they belong in the columns.
-
-    Parameters
-    ----------
-    rows : Rows
-        In.
-    taken : int64 array, shape (n,)
-        In. Which of them to look at, in this order.
-    places : int32 array, shape (n,)
-        In. Which row of the columns each is.
-    n_rows : int
-        In. Rows of the columns.
-    cuts, cut_bounds : array
-        In. From `cut_groups`; at most 254 of a column.
-    zero_missing : bool
-        In. Whether 0 is missing, as NaN is.
-    codes : uint8 array
-        Out. Of dense columns, all rows of the first, then of the second, and so on.
-    cursors : int64 array, shape (n_features,), or None
-        In and out. Of sparse columns, where the next entry of each goes.
-    entries : int32 array, shape of codes, or None
-        Out. Of sparse columns, the row of each entry.
-
-    Notes
-    -----
-    O(n_values * log(bins)).
-    """
+    """Write the codes of some rows where they belong in the columns. O(n_values * log(bins))."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef rc_row x
     cdef int64_t i, k, f, at, n_cuts, code, d = X.n_features

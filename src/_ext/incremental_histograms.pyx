@@ -41,17 +41,11 @@ cdef const Binned *_narrow(object columns, const int32_t[::1] features) except N
 
 
 def count(
-    object columns not None, const int32_t[::1] features not None, int32_t[::1] counts not None
+    object columns not None,
+    const int32_t[::1] features not None,
+    int32_t[::1] counts not None,  # (n_rows,): in and out: added to
 ):
-    """Count the entries of each row in some sparse columns.
-
-    Parameters
-    ----------
-    columns : Columns
-    features : int32 array
-    counts : int32 array, shape (n_rows,)
-        In and out: added to.
-    """
+    """Count the entries of each row in some sparse columns."""
     cdef const Binned *binned = _narrow(columns, features)
     cdef int64_t i, k
     if counts.shape[0] != binned.n_rows:
@@ -64,23 +58,12 @@ def count(
 
 def pack(
     object columns not None,
-    const int32_t[::1] features not None,
+    const int32_t[::1] features not None,  # the columns; a column's number is its place here
+    # in and out, (n_rows,): where the list of each row begins; then where it ended
     int32_t[::1] cursors not None,
-    uint16_t[::1] cells not None,
+    uint16_t[::1] cells not None,  # out
 ):
-    """List, row by row, the cells in which a row is: column number * 256 + code.
-
-    Parameters
-    ----------
-    columns : Columns
-        In.
-    features : int32 array
-        In. The columns; a column's number is its place here.
-    cursors : int32 array, shape (n_rows,)
-        In and out. Where the list of each row begins; then where it ended.
-    cells : uint16 array
-        Out.
-    """
+    """List, row by row, the cells in which a row is: column number * 256 + code."""
     cdef const Binned *binned = _narrow(columns, features)
     cdef const uint8_t *codes = <const uint8_t *> binned.codes
     cdef int64_t i, k, at
@@ -101,27 +84,13 @@ def pack(
 
 
 def fill(
-    const int32_t[::1] starts not None,
-    const uint16_t[::1] cells not None,
-    const double[::1] factors not None,
-    int64_t n_winning,
-    double[:, ::1] sums not None,
+    const int32_t[::1] starts not None,  # (n_rows + 1,): where the list of each row begins
+    const uint16_t[::1] cells not None,  # as `pack` made it
+    const double[::1] factors not None,  # (n_rows,): weights, those of the winning label first
+    int64_t n_winning,  # how many are of the winning label
+    double[:, ::1] sums not None,  # out, (2, SLAB * 256): of the winning and of the losing label
 ):
-    """Sum the weights of each label in each cell.
-
-    Parameters
-    ----------
-    starts : int32 array, shape (n_rows + 1,)
-        In. Where the list of each row begins.
-    cells : uint16 array
-        In. As `pack` made it.
-    factors : float64 array, shape (n_rows,)
-        In. Weights, those of the winning label first.
-    n_winning : int
-        In. How many are of the winning label.
-    sums : float64 array, shape (2, SLAB * 256)
-        Out. Of the winning and of the losing label.
-    """
+    """Sum the weights of each label in each cell."""
     cdef int64_t i, k, n = factors.shape[0]
     _check_lists(starts, cells, n, n_winning, sums)
     with nogil:
@@ -148,38 +117,18 @@ cdef int _check_lists(
 
 
 def walk(
-    object columns not None,
-    int64_t feature,
-    const uint8_t[::1] changed not None,
-    const int32_t[::1] starts not None,
+    object columns not None,  # sparse
+    int64_t feature,  # all rows that changed have an entry in this column
+    const uint8_t[::1] changed not None,  # (n_rows,): which rows changed
+    const int32_t[::1] starts not None,  # as for `fill`; the weights are the new ones
     const uint16_t[::1] cells not None,
     const double[::1] factors not None,
     int64_t n_winning,
+    # factors of the weights of the winning label, and of those of the losing one divided by
     double by,
-    double[:, ::1] sums not None,
+    double[:, ::1] sums not None,  # in and out, (2, SLAB * 256): as for `fill`
 ):
-    """Carry the new weights of some rows over to their cells.
-
-    Parameters
-    ----------
-    columns : Columns
-        In. Sparse.
-    feature : int
-        In. All rows that changed have an entry in this column.
-    changed : uint8 array, shape (n_rows,)
-        In. Which rows changed.
-    starts, cells, factors, n_winning
-        In. As for `fill`; the weights are the new ones.
-    by : float
-        In. Factors of the weights of the winning label, and of those of the losing one
-        divided by.
-    sums : float64 array, shape (2, SLAB * 256)
-        In and out. As for `fill`.
-
-    Notes
-    -----
-    O(cells of the rows that changed).
-    """
+    """Carry the new weights of some rows over to their cells. O(cells of the rows that changed)."""
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t k, i, row
     cdef double change
@@ -210,34 +159,21 @@ def walk(
 
 
 def spread(
-    object columns not None,
-    object rows not None,
-    const int64_t[::1] taken not None,
-    int64_t feature,
+    object columns not None,  # sparse
+    object rows not None,  # columns that they were built from
+    const int64_t[::1] taken not None,  # (n_rows,): its rows
+    int64_t feature,  # as for `walk`
     const uint8_t[::1] changed not None,
     const double[::1] factors not None,
     int64_t n_winning,
     double by,
+    # in and out, each (n_features,): total change of the weights of each label among the rows with
+    # an entry
     double[::1] winning not None,
     double[::1] losing not None,
 ):
     """Add up, for every column, by how much the weights of its rows have changed.
 
-    Parameters
-    ----------
-    columns : Columns
-        In. Sparse.
-    rows : Rows
-        In. Columns that they were built from.
-    taken : int64 array, shape (n_rows,)
-        In. Its rows.
-    feature, changed, factors, n_winning, by
-        In. As for `walk`.
-    winning, losing : float64 array, shape (n_features,)
-        In and out. Total change of the weights of each label among the rows with an entry.
-
-    Notes
-    -----
     O(entries of the rows that changed).
     """
     cdef const Binned *binned = binned_of(columns)
@@ -287,31 +223,13 @@ def spread(
 
 def evaluate(
     object columns not None,
-    const int32_t[::1] features not None,
-    const double[:, ::1] sums not None,
-    double winning,
+    const int32_t[::1] features not None,  # (n,): as for `pack`
+    const double[:, ::1] sums not None,  # (2, SLAB * 256): as for `fill`
+    double winning,  # factors that scale the weights of each label to a sum of 1
     double losing,
-    double[::1] edges not None,
+    double[::1] edges not None,  # out, (n,)
 ):
-    """Greatest |edge| of each column of a slab, up to rounding.
-
-    Parameters
-    ----------
-    columns : Columns
-        In.
-    features : int32 array, shape (n,)
-        In. As for `pack`.
-    sums : float64 array, shape (2, SLAB * 256)
-        In. As for `fill`.
-    winning, losing : float
-        In. Factors that scale the weights of each label to a sum of 1.
-    edges : float64 array, shape (n,)
-        Out.
-
-    Notes
-    -----
-    O(bins of the columns).
-    """
+    """Maximum |edge| of each column of a slab, up to rounding. O(bins of the columns)."""
     cdef const Binned *binned = _narrow(columns, features)
     cdef int64_t i, b, f, n_bins
     cdef double held
@@ -341,35 +259,22 @@ def evaluate(
 
 
 def bound(
-    const int32_t[::1] features not None,
-    const double[::1] edges not None,
+    const int32_t[::1] features not None,  # (n,): the columns
+    const double[::1] edges not None,  # (n_features,): their edges when they were last summed
+    # (2, n_features): share of each label's weight in them then
     const double[:, ::1] masses not None,
+    # (4, n_features): then: what all weights of each label were multiplied by to add up to 1; what
+    # weights of the winning label had been multiplied by, at most and at least, by stumps that
+    # fired
     const double[:, ::1] then not None,
-    const double[::1] now not None,
+    const double[::1] now not None,  # (4,): the same now
+    # each (2, n_features): sums added to the labels' weights since, and subtracted from them,
+    # beyond that
     const double[:, ::1] added not None,
     const double[:, ::1] taken not None,
-    double[::1] out not None,
+    double[::1] out not None,  # out, (n,)
 ):
-    """Upper bounds on the |edge| of columns.
-
-    Parameters
-    ----------
-    features : int32 array, shape (n,)
-        In. The columns.
-    edges : float64 array, shape (n_features,)
-        In. Their edges when they were last summed.
-    masses : float64 array, shape (2, n_features)
-        In. Share of each label's weight in them then.
-    then : float64 array, shape (4, n_features)
-        In. Then: what all weights of each label were multiplied by to add up to 1; what weights of
-        the winning label had been multiplied by, at most and at least, by stumps that fired.
-    now : float64 array, shape (4,)
-        In. The same now.
-    added, taken : float64 array, shape (2, n_features)
-        In. Sums added to the labels' weights since, and subtracted from them, beyond that.
-    out : float64 array, shape (n,)
-        Out.
-    """
+    """Upper bounds on the |edge| of columns."""
     cdef int64_t i, f, d = edges.shape[0]
     cdef double win, lose, rises, falls, win_most, win_least, lose_most, lose_least
     cdef double more_win, more_lose, less_win, less_lose, edge, up, down

@@ -12,7 +12,6 @@ coefficients as they are when its row is reached, so that nothing depends on how
 into blocks.
 """
 
-from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -48,7 +47,7 @@ from rankcore._ext._kernel_block cimport (
     rc_block_fill,
     rc_block_values,
 )
-from rankcore._ext._learner cimport Learner, update_t, weighted_t
+from rankcore._ext._learner cimport Learner, capsule_of, update_t, weighted_t
 from rankcore.core cimport (
     RC_FLOAT32,
     RC_FLOAT64,
@@ -62,17 +61,11 @@ from rankcore.core cimport (
 
 
 cdef class DualState:
-    """The pool and the lists of a learner, whose arrays were checked.
-
-    Attributes
-    ----------
-    capsule : capsule
-        The learner, for ``online_loop.learn``; valid while this object lives.
-    """
+    """The pool and the lists of a learner, whose arrays were checked."""
 
     cdef Dual m
     cdef Learner learner
-    cdef readonly object capsule
+    cdef readonly object capsule  # the learner for ``online_loop.learn``, while this object lives
     cdef list arrays  # keeps alive what the state points to
     cdef double *values
     cdef double *room
@@ -201,49 +194,33 @@ cdef class DualState:
         m.wanted = <uint8_t *> (self.summed + 3 * m.n_outputs)
         return 0
 
-    cdef void bind(self, update_t update, void *state, rc_counts *seen, int32_t n_ranks):
-        self.learner.update = update
-        self.learner.state = state
-        self.learner.seen = seen
-        self.learner.n_features = self.m.pool.n_features
-        self.learner.n_ranks = n_ranks
-        self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
+    cdef void bind(
+        self, update_t update, weighted_t weighted, void *state, rc_counts *seen, int32_t n_ranks
+    ):
+        self.capsule = capsule_of(
+            &self.learner, update, weighted, state, seen, self.m.pool.n_features, n_ranks
+        )
 
     def take(
         self,
-        object rows not None,
-        const int32_t[::1] order,
-        int64_t start,
+        object rows not None,  # canonical
+        const int32_t[::1] order,  # or None: row at each position; None for the rows as they come
+        int64_t start,  # range of positions
         int64_t stop,
-        int64_t first,
+        int64_t first,  # number of row 0 in ``support``
+        # in and out, (n_rows,), or None: the slot of each row that is a support vector, else -1;
+        # None if no row comes twice
         int32_t[::1] slot_of,
+        # (stop - start, n_support), or None: kernel values of the block with the support vectors;
+        # None to compute them
         const double[:, ::1] values,
+        # (stop - start, stop - start), or None: kernel values of the block's rows; required with
+        # ``values``
         const double[:, ::1] among,
     ):
         """Prepare for learning the rows at positions start .. stop - 1, once per state.
 
-        Parameters
-        ----------
-        rows : Rows
-            In. Canonical.
-        order : int32 array, or None
-            In. Row at each position; None for the rows as they come.
-        start, stop : int
-            In. Range of positions.
-        first : int
-            In. Number of row 0 in ``support``.
-        slot_of : int32 array, shape (n_rows,), or None
-            In and out. The slot of each row that is a support vector, else -1; None if no row
-            comes twice.
-        values : float64 array, shape (stop - start, n_support), or None
-            In. Kernel values of the block with the support vectors; None to compute them.
-        among : float64 array, shape (stop - start, stop - start), or None
-            In. Kernel values of the block's rows; required with ``values``.
-
-        Raises
-        ------
-        ValueError
-            If what must fit together does not, or the arrays have no room for the rows.
+        Raises ValueError if shapes do not fit together, or the arrays have no room for the rows.
         """
         cdef const rc_rows *X = checked_rows(rows)
         cdef Dual *m = &self.m
@@ -346,7 +323,7 @@ cdef class KernelPRankState(DualState):
         self.rule.margin = margin
         self.rule.ties_err = not strict
         self.rule.n_ranks = <int32_t> tasks + 1
-        self.bind(<update_t> prank_update, &self.rule, &self.rule.seen, self.rule.n_ranks)
+        self.bind(<update_t> prank_update, NULL, &self.rule, &self.rule.seen, self.rule.n_ranks)
 
 
 @final
@@ -394,8 +371,8 @@ cdef class KernelCuSumState(DualState):
         rule.update = update
         rule.zero_one = zero_one
         rule.scale = scale
-        self.bind(<update_t> cusum_update, &self.rule, &rule.seen, rule.n_ranks)
-        self.learner.weighted = <weighted_t> cusum_weighted
+        cdef weighted_t weighted = <weighted_t> cusum_weighted
+        self.bind(<update_t> cusum_update, weighted, &self.rule, &rule.seen, rule.n_ranks)
 
 
 @final
@@ -450,7 +427,7 @@ cdef class KernelOAPState(DualState):
         rule.n_members = <int32_t> n
         rule.n_ranks = <int32_t> tasks + 1
         rule.ties_err = not strict
-        self.bind(<update_t> oap_update, rule, &rule.seen, rule.n_ranks)
+        self.bind(<update_t> oap_update, NULL, rule, &rule.seen, rule.n_ranks)
 
 
 @final
@@ -471,25 +448,13 @@ cdef class KernelAtomsState(DualState):
             raise ValueError(f"the block has no rows {first} .. {last - 1}")
         return 0
 
-    def scores(self, int64_t first, int64_t last, double[:, ::1] out not None):
-        """Write the outputs of some rows of the block.
-
-        Parameters
-        ----------
-        first, last : int
-            In. 0 <= first <= last <= rows of the block.
-        out : float64 array, shape (last - first, n_outputs)
-            Out.
-
-        Raises
-        ------
-        ValueError
-            If what must fit together does not.
-
-        Notes
-        -----
-        O((last - first) * entries of the lists).
-        """
+    def scores(
+        self,
+        int64_t first,  # 0 <= first <= last <= rows of the block
+        int64_t last,
+        double[:, ::1] out not None,  # out, (last - first, n_outputs)
+    ):
+        """Write the outputs of some rows of the block. O((last - first) * entries of the lists)."""
         cdef int64_t i
         cdef int32_t j
         self.check_range(first, last)
@@ -502,27 +467,17 @@ cdef class KernelAtomsState(DualState):
                     out[i, j] = dual_output(&self.m, first + i, j)
 
     def learn(
-        self, int64_t first, int64_t last, const double[:, ::1] changes not None, int64_t t
+        self,
+        # 0 <= first <= last <= rows of the block; no earlier than those learned before
+        int64_t first,
+        int64_t last,
+        # (last - first, n_outputs): change of each output's coefficient of each row. A row of zeros
+        # stays as it is.
+        const double[:, ::1] changes not None,
+        int64_t t,  # examples before this one
     ):
         """Learn an example: add to the coefficients of some rows of the block, in order.
 
-        Parameters
-        ----------
-        first, last : int
-            In. 0 <= first <= last <= rows of the block; no earlier than those learned before.
-        changes : float64 array, shape (last - first, n_outputs)
-            In. Change of each output's coefficient of each row. A row of zeros stays as it
-            is.
-        t : int
-            In. Examples before this one.
-
-        Raises
-        ------
-        ValueError
-            If what must fit together does not.
-
-        Notes
-        -----
         A row that joins costs its kernel values with the later rows of the block.
         """
         cdef Dual *m = &self.m

@@ -70,48 +70,27 @@ cdef int _outputs(
 
 
 def outputs(
-    object rows not None,
-    int64_t start,
+    object rows not None,  # canonical
+    int64_t start,  # 0 <= start <= stop <= n_rows
     int64_t stop,
-    dict kernel not None,
+    dict kernel not None,  # ``kind`` (as in rankcore.h), ``gamma``, ``coef0``, ``degree``
+    # support vectors, dense one after the other, or the values of sparse ones
     const real[::1] vectors not None,
+    # int32, or None: columns of the values of sparse support vectors, and where each vector's begin
     const int32_t[::1] indices,
     const int64_t[::1] starts,
     const int64_t[::1] lengths,
-    const double[::1] norms not None,
+    const double[::1] norms not None,  # squared lengths of the support vectors
     int64_t n_support,
+    # each (n_outputs, list_capacity): support vectors of each output, and their coefficients. None:
+    # write kernel values.
     const int32_t[:, ::1] slots,
     const double[:, ::1] coefs,
-    const int64_t[::1] sizes,
-    double[:, ::1] out not None,
+    const int64_t[::1] sizes,  # (n_outputs,): entries of each list
+    double[:, ::1] out not None,  # out, (stop - start, n_outputs), or (stop - start, n_support)
 ):
     """Write the outputs of the rows start .. stop - 1: sums of coefficients times kernel values.
 
-    Parameters
-    ----------
-    rows : Rows
-        In. Canonical.
-    start, stop : int
-        In. 0 <= start <= stop <= n_rows.
-    kernel : dict
-        In. ``kind`` (as in rankcore.h), ``gamma``, ``coef0``, ``degree``.
-    vectors : float32 or float64 array
-        In. Support vectors, dense one after the other, or the values of sparse ones.
-    indices, starts, lengths : int32, int64 and int64 arrays, or None
-        In. Columns of the values of sparse support vectors, and where each vector's begin.
-    norms : float64 array
-        In. Squared lengths of the support vectors.
-    n_support : int
-        In.
-    slots, coefs : int32 and float64 arrays, shape (n_outputs, list_capacity)
-        In. Support vectors of each output, and their coefficients. None: write kernel values.
-    sizes : int64 array, shape (n_outputs,)
-        In. Entries of each list.
-    out : float64 array, shape (stop - start, n_outputs), or (stop - start, n_support)
-        Out.
-
-    Notes
-    -----
     O(rows * values of the support vectors); a few megabytes of scratch. The GIL is released.
     """
     cdef const rc_rows *X = checked_rows(rows)

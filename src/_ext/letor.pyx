@@ -275,68 +275,34 @@ cdef inline void keep_comment(Scan *scan, const uint8_t *text, int64_t *span) no
 
 
 def parse(
-    const uint8_t[::1] text not None,
-    str name not None, int64_t first_line,
-    int first_number, bint zero_allowed, bint nan_allowed, bint inf_allowed,
+    const uint8_t[::1] text not None,  # n bytes: empty, or ending in a newline
+    str name not None,  # name of the file in errors
+    int64_t first_line,  # number of the text's first line in the file
+    int first_number,  # the number that column 0 has in the text, 0 or 1
+    bint zero_allowed,  # whether 0 may occur though ``first_number`` is 1; its column is then -1
+    # whether values may be NaN, or infinite. Labels may be both with ``inf_allowed``.
+    bint nan_allowed,
+    bint inf_allowed,
+    # out, (max_rows,): a label a row. There are no more rows than lines.
     double[::1] labels not None,
-    int64_t[::1] ends not None,
-    int32_t[::1] columns not None,
+    int64_t[::1] ends not None,  # out, like labels: values up to and with each row
+    int32_t[::1] columns not None,  # out, (>= n // 4,): each value's column, ascending in a row
+    # out, like columns: the nearest doubles, rounded once more for float32
     real[::1] values not None,
+    # out, (max_rows, 6): neighbouring rows with one query id: first row, start and stop of the id
+    # in the text, the id as an integer, line of the first row, kind of id (0 no 64-bit integer, 1
+    # one as Python writes it, 2 one with a plus or leading zeros)
     int64_t[:, ::1] runs not None,
+    # out, (max_rows, 2), or None: start and stop of each row's comment, spaces around it left out;
+    # -1 where none is
     int64_t[:, ::1] comments,
 ):
     """Read a block of whole lines.
 
-    Parameters
-    ----------
-    text : bytes-like, n bytes
-        In. Empty, or ending in a newline.
-    name : str
-        In. Name of the file in errors.
-    first_line : int
-        In. Number of the text's first line in the file.
-    first_number : int
-        In. The number that column 0 has in the text, 0 or 1.
-    zero_allowed : bool
-        In. Whether 0 may occur though ``first_number`` is 1; its column is then -1.
-    nan_allowed, inf_allowed : bool
-        In. Whether values may be NaN, or infinite. Labels may be both with ``inf_allowed``.
-    labels : float64 array, shape (max_rows,)
-        Out. A label a row. There are no more rows than lines.
-    ends : int64 array, like labels
-        Out. Values up to and with each row.
-    columns : int32 array, shape (>= n // 4,)
-        Out. Each value's column, ascending in a row.
-    values : float32 or float64 array, like columns
-        Out. The nearest doubles, rounded once more for float32.
-    runs : int64 array, shape (max_rows, 6)
-        Out. Neighbouring rows with one query id: first row, start and stop of the id in the text,
-        the id as an integer, line of the first row, kind of id (0 no 64-bit integer, 1 one as
-        Python writes it, 2 one with a plus or leading zeros).
-    comments : int64 array, shape (max_rows, 2), or None
-        Out. Start and stop of each row's comment, spaces around it left out; -1 where none is.
-
-    Returns
-    -------
-    n_rows, n_values, n_runs : int
-        How much was written.
-    has_qid : bool
-        Whether the rows have query ids.
-    first_row_line : int
-        Line of the first row.
-    has_zero : bool
-        Whether a feature has the number 0.
-    largest, largest_line : int
-        The largest number of a feature (-1 without features), and its line.
-
-    Raises
-    ------
-    ValueError
-        If a line is malformed; names file and line, what was found and what is accepted.
-
-    Notes
-    -----
-    O(n), one pass, no allocation.
+    Returns the numbers of rows, values and runs written, whether the rows have query ids, the line
+    of the first row, whether a feature has the number 0, the largest number of a feature (-1
+    without features) and its line. Raises ValueError if a line is malformed, naming file, line,
+    what was found and what is accepted. O(n), one pass, no allocation.
     """
     cdef int64_t n = text.shape[0], max_rows = labels.shape[0]
     cdef Scan scan
@@ -428,31 +394,15 @@ cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):
 
 
 def scatter(
-    const int64_t[::1] ends not None,
-    const int32_t[::1] columns not None,
+    const int64_t[::1] ends not None,  # (n,): where each row's values end
+    const int32_t[::1] columns not None,  # each (n_values,)
     const real[::1] values not None,
-    int64_t start, int32_t shift,
+    int64_t start,  # where the first row's values begin
+    int32_t shift,  # offset of the columns
+    # out, of the dtype of values, (n, n_columns): zeros where nothing is stored
     real[:, ::1] out not None,
 ):
-    """Write sparse rows into a dense matrix.
-
-    Parameters
-    ----------
-    ends : int64 array, shape (n,)
-        In. Where each row's values end.
-    columns, values : arrays, shape (n_values,)
-        In.
-    start : int
-        In. Where the first row's values begin.
-    shift : int
-        In. Offset of the columns.
-    out : array of the dtype of values, shape (n, n_columns)
-        Out. Zeros where nothing is stored.
-
-    Notes
-    -----
-    O(n * n_columns).
-    """
+    """Write sparse rows into a dense matrix. O(n * n_columns)."""
     cdef int64_t n = ends.shape[0], n_columns = out.shape[1], i, j, column, first = start
     if out.shape[0] != n or columns.shape[0] != values.shape[0]:
         raise ValueError("rows and out do not fit together")

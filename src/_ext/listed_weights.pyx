@@ -9,16 +9,7 @@ from rankcore._ext._leaves cimport check_leaves, sum_of
 
 @final
 cdef class ListedWeights:
-    """Weights of pairs that were listed.
-
-    Parameters
-    ----------
-    weights : float64 array, shape (n_pairs,)
-        In and out. Not negative.
-    winners, losers : int32 array, shape (n_pairs,)
-        Rows.
-    n_rows : int
-    """
+    """Weights of pairs that were listed."""
 
     cdef double[::1] weights
     cdef const int32_t[::1] winners
@@ -27,8 +18,8 @@ cdef class ListedWeights:
 
     def __init__(
         self,
-        double[::1] weights not None,
-        const int32_t[::1] winners not None,
+        double[::1] weights not None,  # in and out, (n_pairs,): not negative
+        const int32_t[::1] winners not None,  # each (n_pairs,): rows
         const int32_t[::1] losers not None,
         int64_t n_rows,
     ):

@@ -427,12 +427,7 @@ def measure(
     these places. Column ``i`` of ``values`` gets what the measures say; NaN where they are not
     defined. The GIL is released.
 
-    Returns
-    -------
-    trouble : int
-        Index into `TROUBLES`; 0 if all went well.
-    query : int
-        The query in which it came up.
+    Returns an index into `TROUBLES`, 0 if all went well, and the query in which it came up.
     """
     cdef Desk desk
     cdef Query q

@@ -26,60 +26,33 @@ cdef inline double _precision_change(
 
 
 def weigh(
+    # (n_rows,): rows query by query, those of a query by falling label
     const double[::1] scores not None,
-    const int32_t[::1] order not None,
-    const int64_t[::1] queries not None,
+    const int32_t[::1] order not None,  # (n_rows,): the rows of each query by falling score
+    const int64_t[::1] queries not None,  # (n_queries + 1,): where the rows of each query begin
+    # (n_rows,): where the rows of lower label than each row's begin; the end of its query if none
+    # are
     const int64_t[::1] levels not None,
+    # (n_rows,): of the labels; for average precision, above 0 if relevant
     const double[::1] gains not None,
-    const double[::1] discounts,
-    const double[::1] row_weights,
+    const double[::1] discounts,  # or None: by place from 0; 0 beyond. None: average precision.
+    const double[::1] row_weights,  # (n_rows,), or None
+    # (n_queries,): c_q over the ideal DCG, or over the number of relevant rows
     const double[::1] scales not None,
-    const int32_t[::1] leaf_of,
+    const int32_t[::1] leaf_of,  # (n_rows,), or None: the leaf of each row, for ``between``
+    # out, each (n_rows,), or None: weights of the pairs that each row wins and loses
     double[::1] won,
     double[::1] lost,
+    # out, (n_leaves, n_leaves), or None: ``between[a, b]`` is of winners in leaf a and losers in
+    # leaf b
     double[:, ::1] between,
-    int64_t[::1] places not None,
-    double[:, ::1] room not None,
+    int64_t[::1] places not None,  # (n_rows,): scratch
+    double[:, ::1] room not None,  # (2, n_rows + 1): scratch
 ):
     """Sum the weights of the pairs by row, or by leaves.
 
-    Parameters
-    ----------
-    scores : float64 array, shape (n_rows,)
-        In. Rows query by query, those of a query by falling label.
-    order : int32 array, shape (n_rows,)
-        In. The rows of each query by falling score.
-    queries : int64 array, shape (n_queries + 1,)
-        In. Where the rows of each query begin.
-    levels : int64 array, shape (n_rows,)
-        In. Where the rows of lower label than each row's begin; the end of its query if none are.
-    gains : float64 array, shape (n_rows,)
-        In. Of the labels; for average precision, above 0 if relevant.
-    discounts : float64 array, or None
-        In. By place from 0; 0 beyond. None: average precision.
-    row_weights : float64 array, shape (n_rows,), or None
-        In.
-    scales : float64 array, shape (n_queries,)
-        In. c_q over the ideal DCG, or over the number of relevant rows.
-    leaf_of : int32 array, shape (n_rows,), or None
-        In. The leaf of each row, for ``between``.
-    won, lost : float64 array, shape (n_rows,), or None
-        Out. Weights of the pairs that each row wins and loses.
-    between : float64 array, shape (n_leaves, n_leaves), or None
-        Out. ``between[a, b]`` is of winners in leaf a and losers in leaf b.
-    places : int64 array, shape (n_rows,)
-        Scratch.
-    room : float64 array, shape (2, n_rows + 1)
-        Scratch.
-
-    Returns
-    -------
-    float
-        The sum of all weights. The weights written are not divided by it.
-
-    Notes
-    -----
-    O(pairs), or O(n_rows * discounts) if there are fewer of these than rows in a query.
+    Returns the sum of all weights. The weights written are not divided by it. O(pairs), or O(n_rows
+    * discounts) if there are fewer of these than rows in a query.
     """
     cdef int64_t n = scores.shape[0], n_queries = queries.shape[0] - 1, q, i, j, first, last, a, b
     cdef int64_t k = 0 if discounts is None else discounts.shape[0]

@@ -23,25 +23,7 @@ from rankcore._ext._columns cimport Binned, binned_of
 
 @final
 cdef class LabelScan:
-    """Pairs of all rows of a query that differ in label.
-
-    Parameters
-    ----------
-    level_of : int32 array, shape (n_rows,)
-        Level of each row; levels are numbered through the queries, the best of each first.
-    first, last : int32 array, shape (n_levels,)
-        First level of the query of a level, and the one after its last.
-    u, v : float64 array, shape (n_rows,)
-        Renewed by the caller in each round. Times each other: the weights, of sum 1.
-    all_u, all_v : float64 array, shape (n_levels,)
-        Their sums by level, likewise.
-    in_u, in_v, held_u, held_v : float64 array, shape (n_levels,)
-        Scratch, zeros.
-    touched : int32 array, shape (n_levels,)
-        Scratch.
-    seen : uint8 array, shape (n_levels,)
-        Scratch, zeros.
-    """
+    """Pairs of all rows of a query that differ in label."""
 
     cdef const int32_t[::1] level_of
     cdef const int32_t[::1] first
@@ -62,19 +44,24 @@ cdef class LabelScan:
 
     def __init__(
         self,
+        # (n_rows,): level of each row; levels are numbered through the queries, the best of each
+        # first
         const int32_t[::1] level_of not None,
+        # each (n_levels,): first level of the query of a level, and the one after its last
         const int32_t[::1] first not None,
         const int32_t[::1] last not None,
+        # each (n_rows,): renewed by the caller in each round. Times each other: the weights, of sum
+        # 1.
         const double[::1] u not None,
         const double[::1] v not None,
-        const double[::1] all_u not None,
+        const double[::1] all_u not None,  # each (n_levels,): their sums by level, likewise
         const double[::1] all_v not None,
-        double[::1] in_u not None,
+        double[::1] in_u not None,  # each (n_levels,): scratch, zeros
         double[::1] in_v not None,
         double[::1] held_u not None,
         double[::1] held_v not None,
-        int32_t[::1] touched not None,
-        uint8_t[::1] seen not None,
+        int32_t[::1] touched not None,  # (n_levels,): scratch
+        uint8_t[::1] seen not None,  # (n_levels,): scratch, zeros
     ):
         cdef int64_t i, n = level_of.shape[0], m = first.shape[0]
         cdef bint fits = (
@@ -160,23 +147,7 @@ cdef class LabelScan:
 
 @final
 cdef class PairScan:
-    """Pairs that were listed.
-
-    Parameters
-    ----------
-    starts : int64 array, shape (n_rows + 1,)
-        Where the pairs of each row begin in the following arrays.
-    others : int32 array, shape (2 * n_pairs,)
-        The other row of the pair.
-    wins : uint8 array, shape (2 * n_pairs,)
-        Whether this row is the winner.
-    which : int32 array, shape (2 * n_pairs,)
-        Number of the pair.
-    weights : float64 array, shape (n_pairs,)
-        Renewed by the caller in each round; of sum 1.
-    inside, held : uint8 array, shape (n_rows,)
-        Scratch, zeros.
-    """
+    """Pairs that were listed."""
 
     cdef const int64_t[::1] starts
     cdef const int32_t[::1] others
@@ -190,12 +161,14 @@ cdef class PairScan:
 
     def __init__(
         self,
+        # (n_rows + 1,): where the pairs of each row begin in the following arrays
         const int64_t[::1] starts not None,
-        const int32_t[::1] others not None,
-        const uint8_t[::1] wins not None,
-        const int32_t[::1] which not None,
+        const int32_t[::1] others not None,  # (2 * n_pairs,): the other row of the pair
+        const uint8_t[::1] wins not None,  # (2 * n_pairs,): whether this row is the winner
+        const int32_t[::1] which not None,  # (2 * n_pairs,): number of the pair
+        # (n_pairs,): renewed by the caller in each round; of sum 1
         const double[::1] weights not None,
-        uint8_t[::1] inside not None,
+        uint8_t[::1] inside not None,  # each (n_rows,): scratch, zeros
         uint8_t[::1] held not None,
     ):
         cdef int64_t i, n = starts.shape[0] - 1, m = others.shape[0]
@@ -313,40 +286,18 @@ cdef void _scan(
 
 def evaluate(
     object columns not None,
-    object scan not None,
-    const int32_t[::1] features not None,
-    int32_t[::1] order not None,
-    int64_t[::1] counts not None,
+    object scan not None,  # LabelScan or PairScan: not shared by threads
+    const int32_t[::1] features not None,  # (n,)
+    int32_t[::1] order not None,  # (n_rows,): scratch
+    int64_t[::1] counts not None,  # scratch, two more than the most bins of a column
+    # out, (n,): weight of the pairs ordered rightly less that of those ordered wrongly
     double[::1] edges not None,
-    double[::1] merits not None,
-    int32_t[::1] bins not None,
-    uint8_t[::1] sides not None,
+    double[::1] merits not None,  # out, (n,): 1 less the weight left
+    int32_t[::1] bins not None,  # out, (n,): as for `rankcore._ext.stumps.evaluate`
+    uint8_t[::1] sides not None,  # out, (n,)
 ):
     """Find the stump that leaves the least weight, in each of some columns.
 
-    Parameters
-    ----------
-    columns : Columns
-        In.
-    scan : LabelScan or PairScan
-        In. Not shared by threads.
-    features : int32 array, shape (n,)
-        In.
-    order : int32 array, shape (n_rows,)
-        Scratch.
-    counts : int64 array
-        Scratch, two more than the most bins of a column.
-    edges : float64 array, shape (n,)
-        Out. Weight of the pairs ordered rightly less that of those ordered wrongly.
-    merits : float64 array, shape (n,)
-        Out. 1 less the weight left.
-    bins : int32 array, shape (n,)
-        Out. As for `rankcore._ext.stumps.evaluate`.
-    sides : uint8 array, shape (n,)
-        Out.
-
-    Notes
-    -----
     O(entries * levels of a query), or O(entries + n_rows + n_pairs) a column.
     """
     cdef const Binned *binned = binned_of(columns)

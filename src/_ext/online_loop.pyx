@@ -62,45 +62,24 @@ cdef int64_t _learn(
 
 
 def learn(
-    object bound not None,
-    object rows not None,
-    const int32_t[::1] ranks not None,
+    object bound not None,  # in and out, bound state of a kernel module: the learner
+    object rows not None,  # canonical
+    const int32_t[::1] ranks not None,  # (n_rows,): true ranks, 0 to n_ranks - 1
+    # or None: row at each position, of any number of positions; None for the rows as they come
     const int32_t[::1] order,
-    const double[::1] weights,
-    int64_t start,
+    const double[::1] weights,  # (n_rows,), or None: weight of each row; None for weights of 1
+    int64_t start,  # range of positions
     int64_t stop,
+    # in and out, (3,): examples seen, their total rank loss, mistakes
     int64_t[::1] counts not None,
-    const int64_t[::1] marks not None,
+    const int64_t[::1] marks not None,  # ascending example counts at which to record the total loss
+    # out, same length: total rank loss after ``marks[i]`` examples, for the marks reached
     int64_t[::1] losses not None,
 ):
     """Learn from the examples at positions start .. stop - 1.
 
-    Parameters
-    ----------
-    bound : bound state of a kernel module
-        In and out. The learner.
-    rows : Rows
-        In. Canonical.
-    ranks : int32 array, shape (n_rows,)
-        In. True ranks, 0 to n_ranks - 1.
-    order : int32 array, or None
-        In. Row at each position, of any number of positions; None for the rows as they come.
-    weights : float64 array, shape (n_rows,), or None
-        In. Weight of each row; None for weights of 1.
-    start, stop : int
-        In. Range of positions.
-    counts : int64 array, shape (3,)
-        In and out. Examples seen, their total rank loss, mistakes.
-    marks : int64 array
-        In. Ascending example counts at which to record the total loss.
-    losses : int64 array, same length
-        Out. Total rank loss after ``marks[i]`` examples, for the marks reached.
-
-    Returns
-    -------
-    int
-        ``stop``, or the position of the first example that could not be learned: its score
-        overflowed, its row or rank does not exist, or the learner needs room first.
+    Returns ``stop``, or the position of the first example that could not be learned: its score
+    overflowed, its row or rank does not exist, or the learner needs room first.
     """
     cdef Learner *learner = learner_of(bound)
     cdef const rc_rows *X = checked_rows(rows)
@@ -222,10 +201,13 @@ cdef class Undo:
 
 
 def learn_whole(
+    # in and out: with its version, counts, latest figures of the log and loss curve. All its arrays
+    # are by feature, with that axis first, or without one.
     object state not None,
-    object bound not None,
-    object rows not None,
+    object bound not None,  # in and out, bound state of a kernel module: the same arrays
+    object rows not None,  # as of `learn`
     const int32_t[::1] ranks not None,
+    # ascending example counts, of those to come, at which to record the total loss
     const int64_t[::1] marks not None,
 ):
     """Learn rows as they come, all of them or none, in one step.
@@ -234,28 +216,8 @@ def learn_whole(
     meanwhile: nothing need be held, and nobody meets a state that is half changed. Signals that
     came are handled at the end, and if a handler raises, nothing has changed.
 
-    Parameters
-    ----------
-    state : OnlineState
-        In and out, with its version, counts, latest figures of the log and loss curve. All its
-        arrays are by feature, with that axis first, or without one.
-    bound : bound state of a kernel module
-        In and out. The same arrays.
-    rows, ranks : Rows, int32 array
-        In. As of `learn`.
-    marks : int64 array
-        In. Ascending example counts, of those to come, at which to record the total loss.
-
-    Returns
-    -------
-    bool
-        False, and nothing has changed, if a row could not be learned, or an array would hold what
-        is not finite.
-
-    Raises
-    ------
-    BaseException
-        That of a handler; nothing has changed.
+    Returns False, and nothing has changed, if a row could not be learned, or an array would hold
+    what is not finite.
     """
     cdef Learner *learner = learner_of(bound)
     cdef const rc_rows *X = checked_rows(rows)

@@ -29,7 +29,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._cusum cimport cusum_rival, cusum_step
-from rankcore._ext._learner cimport Learner, update_t, weighted_t
+from rankcore._ext._learner cimport Learner, capsule_of, update_t, weighted_t
 from rankcore._ext._prank cimport count, less_late, prank_step
 from rankcore.core cimport (
     RC_TIE_CRAMMER,
@@ -228,34 +228,18 @@ cdef inline void _mcp_move(rc_mcp_state *m, rc_row x, double step, int32_t r) no
 
 
 cdef class Bound:
-    """A state whose arrays were checked: what ``online_loop.learn`` takes.
-
-    Attributes
-    ----------
-    capsule : capsule
-        The learner, valid while this object lives.
-    """
+    """A state whose arrays were checked: what ``online_loop.learn`` takes."""
 
     cdef Learner learner
-    cdef readonly object capsule
+    cdef readonly object capsule  # the learner for ``online_loop.learn``, while this object lives
     cdef list arrays  # keeps alive what the state points to
 
-    cdef void bind(
-        self,
-        update_t update,
-        weighted_t weighted,
-        void *state,
-        rc_counts *seen,
-        int64_t n_features,
-        int32_t n_ranks,
-    ):
-        self.learner.update = update
-        self.learner.weighted = weighted
-        self.learner.state = state
-        self.learner.seen = seen
-        self.learner.n_features = n_features
-        self.learner.n_ranks = n_ranks
-        self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
+    cdef int begin(self, bint weights, bint others) except -1:
+        """Prepare for arrays; the arguments say which sums are given, of weights and of others."""
+        if weights != others:
+            raise ValueError("averaging requires the sums of all parameters; found some of them")
+        self.arrays = []
+        return 0
 
     cdef double *doubles(self, double[::1] array, int64_t size) except? NULL:
         """Pointer to an array of a given size; NULL for None."""
@@ -294,9 +278,7 @@ cdef class PRankState(Bound):
         bint strict,
     ):
         cdef int64_t d = weights.shape[0], tasks = steps.shape[0]
-        if (weight_sums is None) != (step_sums is None):
-            raise ValueError("averaging needs the sums of weights and of steps")
-        self.arrays = []
+        self.begin(weight_sums is not None, step_sums is not None)
         self.m.prank.weights = self.doubles(weights, d)
         self.m.prank.steps = self.integers(steps, tasks)
         self.m.prank.thresholds = self.doubles(thresholds, tasks)
@@ -308,7 +290,8 @@ cdef class PRankState(Bound):
         self.m.prank.n_ranks = <int32_t> tasks + 1
         self.m.prank.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
         cdef rc_counts *seen = &self.m.prank.seen
-        self.bind(<update_t> bound_prank_update, NULL, &self.m, seen, d, self.m.prank.n_ranks)
+        cdef update_t update = <update_t> bound_prank_update
+        self.capsule = capsule_of(&self.learner, update, NULL, &self.m, seen, d, tasks + 1)
 
 
 @final
@@ -334,9 +317,7 @@ cdef class CuSumState(Bound):
     ):
         cdef int64_t tasks = thresholds.shape[0]
         cdef int64_t d = weights.shape[0] // tasks if tasks else 0
-        if (weight_sums is None) != (threshold_sums is None):
-            raise ValueError("averaging needs the sums of weights and of thresholds")
-        self.arrays = []
+        self.begin(weight_sums is not None, threshold_sums is not None)
         self.m.weights = self.doubles(weights, d * tasks)
         self.m.thresholds = self.doubles(thresholds, tasks)
         self.m.weight_sums = self.doubles(weight_sums, d * tasks)
@@ -351,13 +332,10 @@ cdef class CuSumState(Bound):
         self.m.update = update
         self.m.zero_one = zero_one
         self.m.scale = scale
-        self.bind(
-            <update_t> cusum_update,
-            <weighted_t> cusum_weighted,
-            &self.m,
-            &self.m.seen,
-            d,
-            self.m.n_ranks,
+        cdef update_t update = <update_t> cusum_update
+        cdef weighted_t weighted = <weighted_t> cusum_weighted
+        self.capsule = capsule_of(
+            &self.learner, update, weighted, &self.m, &self.m.seen, d, tasks + 1
         )
 
 
@@ -379,9 +357,7 @@ cdef class WidrowHoffState(Bound):
         double scale,
     ):
         cdef int64_t d = weights.shape[0]
-        if (weight_sums is None) != (intercept_sums is None):
-            raise ValueError("averaging needs the sums of weights and of the intercept")
-        self.arrays = []
+        self.begin(weight_sums is not None, intercept_sums is not None)
         self.m.weights = self.doubles(weights, d)
         self.m.intercept = self.doubles(intercept, 1)
         self.m.weight_sums = self.doubles(weight_sums, d)
@@ -391,8 +367,10 @@ cdef class WidrowHoffState(Bound):
         self.m.n_features = d
         self.m.n_ranks = n_ranks
         self.m.normalized = normalized
-        self.bind(
-            <update_t> lms_update, <weighted_t> lms_weighted, &self.m, &self.m.seen, d, n_ranks
+        cdef update_t update = <update_t> lms_update
+        cdef weighted_t weighted = <weighted_t> lms_weighted
+        self.capsule = capsule_of(
+            &self.learner, update, weighted, &self.m, &self.m.seen, d, n_ranks
         )
 
 
@@ -414,9 +392,7 @@ cdef class MulticlassState(Bound):
     ):
         cdef int64_t k = scratch.shape[0]
         cdef int64_t d = weights.shape[0] // k if k else 0
-        if (weight_sums is None) != (intercept_sums is None):
-            raise ValueError("averaging needs the sums of weights and of intercepts")
-        self.arrays = []
+        self.begin(weight_sums is not None, intercept_sums is not None)
         self.m.weights = self.doubles(weights, d * k)
         self.m.intercepts = self.doubles(intercepts, k)
         self.m.weight_sums = self.doubles(weight_sums, d * k)
@@ -426,13 +402,10 @@ cdef class MulticlassState(Bound):
         self.m.n_features = d
         self.m.n_ranks = <int32_t> k
         self.m.uniform = uniform
-        self.bind(
-            <update_t> mcp_update,
-            <weighted_t> mcp_weighted,
-            &self.m,
-            &self.m.seen,
-            d,
-            self.m.n_ranks,
+        cdef update_t update = <update_t> mcp_update
+        cdef weighted_t weighted = <weighted_t> mcp_weighted
+        self.capsule = capsule_of(
+            &self.learner, update, weighted, &self.m, &self.m.seen, d, k
         )
 
 
@@ -440,21 +413,11 @@ cdef class MulticlassState(Bound):
 
 
 def threshold_ranks(
-    const double[::1] scores not None,
-    const double[::1] thresholds not None,
-    int32_t[::1] out not None,
+    const double[::1] scores not None,  # (n,)
+    const double[::1] thresholds not None,  # (n_ranks - 1,): ascending
+    int32_t[::1] out not None,  # out, (n,)
 ):
-    """Write each score's rank: how many thresholds it reaches. O(n log n_ranks).
-
-    Parameters
-    ----------
-    scores : float64 array, shape (n,)
-        In.
-    thresholds : float64 array, shape (n_ranks - 1,)
-        In. Ascending.
-    out : int32 array, shape (n,)
-        Out.
-    """
+    """Write each score's rank: how many thresholds it reaches. O(n log n_ranks)."""
     cdef Py_ssize_t i
     cdef int32_t n_ranks = <int32_t> thresholds.shape[0] + 1
     if out.shape[0] != scores.shape[0] or n_ranks < 2:
@@ -465,19 +428,11 @@ def threshold_ranks(
 
 
 def rounded_ranks(
-    const double[::1] scores not None, int32_t n_ranks, int32_t[::1] out not None
+    const double[::1] scores not None,  # (n,)
+    int32_t n_ranks,
+    int32_t[::1] out not None,  # out, (n,): ranks 0 .. n_ranks - 1
 ):
-    """Write the rank nearest to each score on the scale 1 .. n_ranks, halves up. O(n).
-
-    Parameters
-    ----------
-    scores : float64 array, shape (n,)
-        In.
-    n_ranks : int
-        In.
-    out : int32 array, shape (n,)
-        Out. Ranks 0 .. n_ranks - 1.
-    """
+    """Write the rank nearest to each score on the scale 1 .. n_ranks, halves up. O(n)."""
     cdef Py_ssize_t i
     if out.shape[0] != scores.shape[0]:
         raise ValueError("scores and out do not fit together")
@@ -488,27 +443,13 @@ def rounded_ranks(
 
 def cusum_ranks(
     object rows not None,
-    const double[::1] weights not None,
+    const double[::1] weights not None,  # as in ``rc_cusum``
     const double[::1] thresholds not None,
-    bint low,
-    double[:, ::1] scores not None,
-    int32_t[::1] out not None,
+    bint low,  # whether the lowest of equal best ranks wins
+    double[:, ::1] scores not None,  # out, (n_rows, n_ranks)
+    int32_t[::1] out not None,  # out, (n_rows,)
 ):
-    """Write each row's cumulative scores and its rank. O(n_values * n_ranks).
-
-    Parameters
-    ----------
-    rows : Rows
-        In.
-    weights, thresholds : float64 arrays
-        In. As in ``rc_cusum``.
-    low : bool
-        In. Whether the lowest of equal best ranks wins.
-    scores : float64 array, shape (n_rows, n_ranks)
-        Out.
-    out : int32 array, shape (n_rows,)
-        Out.
-    """
+    """Write each row's cumulative scores and its rank. O(n_values * n_ranks)."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t i, tasks = thresholds.shape[0]
     cdef rc_cusum model

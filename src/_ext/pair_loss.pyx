@@ -34,26 +34,7 @@ cdef enum:
 
 @final
 cdef class PairLoss:
-    """The pairs of queries, and the order of the documents in the last evaluation.
-
-    Parameters
-    ----------
-    docs : int64 array, shape (n_docs,)
-        Rows, query by query.
-    bounds : int64 array, shape (n_queries + 1,)
-    levels : uint32 array, shape (n_docs,)
-        From 0 on in each query: a document is better than those of lower level. Not looked at if
-        pairs are listed.
-    n_levels : int64 array, shape (n_queries,)
-    weights : float64 array, shape (n_docs,), or None
-        A pair weighs the product of its documents' weights.
-    steps : float64 array, shape (n_queries,)
-        Each multiplies the loss of its query.
-    pair_bounds, winners, losers, pair_weights : arrays or None
-        Pairs that are listed: of query q from ``pair_bounds[q]`` on, as places among its documents.
-    order : uint32 array, shape (n_docs,)
-        Places of each query's documents in some order; kept up to date here.
-    """
+    """The pairs of queries, and the order of the documents in the last evaluation."""
 
     cdef const int64_t[::1] docs, bounds, n_levels, pair_bounds
     cdef const uint32_t[::1] levels
@@ -64,16 +45,22 @@ cdef class PairLoss:
 
     def __init__(
         self,
-        const int64_t[::1] docs not None,
-        const int64_t[::1] bounds not None,
+        const int64_t[::1] docs not None,  # (n_docs,): rows, query by query
+        const int64_t[::1] bounds not None,  # (n_queries + 1,)
+        # (n_docs,): from 0 on in each query: a document is better than those of lower level. Not
+        # looked at if pairs are listed.
         const uint32_t[::1] levels not None,
-        const int64_t[::1] n_levels not None,
+        const int64_t[::1] n_levels not None,  # (n_queries,)
+        # (n_docs,), or None: a pair weighs the product of its documents' weights
         const double[::1] weights,
-        const double[::1] steps not None,
+        const double[::1] steps not None,  # (n_queries,): each multiplies the loss of its query
+        # or None: pairs that are listed: of query q from ``pair_bounds[q]`` on, as places among its
+        # documents
         const int64_t[::1] pair_bounds,
         const int32_t[::1] winners,
         const int32_t[::1] losers,
         const double[::1] pair_weights,
+        # (n_docs,): places of each query's documents in some order; kept up to date here
         uint32_t[::1] order not None,
     ):
         cdef int64_t i, n, q, n_docs = docs.shape[0], n_queries = bounds.shape[0] - 1
@@ -191,40 +178,23 @@ cdef int64_t _check(
 
 def evaluate(
     PairLoss pairs not None,
-    object rows,
-    const double[::1] weights,
-    double[::1] scores not None,
-    const double[::1] margins not None,
+    object rows,  # None: ``scores`` are there already
+    const double[::1] weights,  # (n_features,), or None
+    double[::1] scores not None,  # (n_docs,): written if there are rows
+    const double[::1] margins not None,  # each (n_margins,)
     const double[::1] factors not None,
-    double[::1] slopes not None,
-    double[::1] curvatures not None,
+    double[::1] slopes not None,  # (n_docs,): derivatives of the loss by the scores
+    double[::1] curvatures not None,  # (n_docs,): diagonal of its second derivatives
+    # (n_queries, n_margins, 2): sums of (m - d) and (m - d)^2 over the pairs with d < m, without
+    # the factors
     double[:, :, ::1] sums not None,
-    double[::1] gradient,
+    double[::1] gradient,  # (n_features,), or None: ``slopes`` times rows are added to it
     int64_t first,
     int64_t last,
 ):
     """Sum the queries from ``first`` up to ``last``. The GIL is released.
 
     The loss is the sum over margins m of factor * (m - d)^2, over pairs with d < m.
-
-    Parameters
-    ----------
-    pairs : PairLoss
-    rows : Rows or None
-        None: ``scores`` are there already.
-    weights : float64 array, shape (n_features,), or None
-    scores : float64 array, shape (n_docs,)
-        Written if there are rows.
-    margins, factors : float64 arrays, shape (n_margins,)
-    slopes : float64 array, shape (n_docs,)
-        Derivatives of the loss by the scores.
-    curvatures : float64 array, shape (n_docs,)
-        Diagonal of its second derivatives.
-    sums : float64 array, shape (n_queries, n_margins, 2)
-        Sums of (m - d) and (m - d)^2 over the pairs with d < m, without the factors.
-    gradient : float64 array, shape (n_features,), or None
-        ``slopes`` times rows are added to it.
-    first, last : int
     """
     cdef const rc_rows *X = NULL
     cdef Room room
@@ -281,36 +251,20 @@ def evaluate(
 
 
 def curve(
-    PairLoss pairs not None,
-    object rows,
-    const double[::1] weights,
+    PairLoss pairs not None,  # pairs, scores, margins, factors, curvatures: as `evaluate` left them
+    object rows,  # None: ``z`` is there already
+    const double[::1] weights,  # (n_features,), or None: ``z`` is rows times these
     const double[::1] scores not None,
     const double[::1] margins not None,
     const double[::1] factors not None,
     const double[::1] curvatures not None,
-    double[::1] z not None,
-    double[::1] out not None,
-    double[::1] product,
+    double[::1] z not None,  # (n_docs,)
+    double[::1] out not None,  # (n_docs,): second derivatives times ``z``
+    double[::1] product,  # (n_features,), or None: ``out`` times rows is added to it
     int64_t first,
     int64_t last,
 ):
-    """Multiply by the second derivatives of the loss by the scores. The GIL is released.
-
-    Parameters
-    ----------
-    pairs, scores, margins, factors, curvatures
-        As `evaluate` left them.
-    rows : Rows or None
-        None: ``z`` is there already.
-    weights : float64 array, shape (n_features,), or None
-        ``z`` is rows times these.
-    z : float64 array, shape (n_docs,)
-    out : float64 array, shape (n_docs,)
-        Second derivatives times ``z``.
-    product : float64 array, shape (n_features,), or None
-        ``out`` times rows is added to it.
-    first, last : int
-    """
+    """Multiply by the second derivatives of the loss by the scores. The GIL is released."""
     cdef const rc_rows *X = NULL
     cdef Room room
     cdef Graded graded
@@ -369,27 +323,18 @@ cdef void _unfold(const rc_rows *X, const int64_t *docs, int64_t n, double *dens
 
 
 def curve_rows(
-    PairLoss pairs not None,
+    PairLoss pairs not None,  # as for `curve`
     object rows not None,
     const double[::1] scores not None,
     const double[::1] margins not None,
     const double[::1] factors not None,
     const double[::1] curvatures not None,
-    int64_t q,
+    int64_t q,  # the query
+    # each (n, n_features): the rows of its n documents, and the second derivatives times these
     double[:, ::1] dense not None,
     double[:, ::1] curved not None,
 ):
-    """Multiply all columns of a query's rows by the second derivatives. The GIL is released.
-
-    Parameters
-    ----------
-    pairs, rows, scores, margins, factors, curvatures
-        As for `curve`.
-    q : int
-        The query.
-    dense, curved : float64 arrays, shape (n, n_features)
-        The rows of its n documents, and the second derivatives times these.
-    """
+    """Multiply all columns of a query's rows by the second derivatives. The GIL is released."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef Room room
     cdef Graded graded

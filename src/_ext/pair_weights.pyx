@@ -29,23 +29,7 @@ SPREAD = WIDEST
 
 @final
 cdef class LabelWeights:
-    """Weights of all pairs of different label, by their factors.
-
-    Parameters
-    ----------
-    factors : float64 array, shape (n_rows,)
-        In and out. u of each row, or v if it is in the last level of its query. Positive.
-    masses : float64 array, shape (n_rows,), or None
-        u times v of each row: the square of its weight. None: 1.
-    levels : int64 array, shape (n_levels + 1,)
-        Where each level of each query begins.
-    queries : int64 array, shape (n_queries + 1,)
-        Which levels are of each query, two at least.
-    scales : float64 array, shape (n_queries,)
-        c_q.
-    sums : float64 array, shape (2, n_levels)
-        Scratch.
-    """
+    """Weights of all pairs of different label, by their factors."""
 
     cdef double[::1] factors
     cdef const double[::1] masses
@@ -56,12 +40,17 @@ cdef class LabelWeights:
 
     def __init__(
         self,
+        # in and out, (n_rows,): u of each row, or v if it is in the last level of its query.
+        # Positive.
         double[::1] factors not None,
+        # (n_rows,), or None: u times v of each row: the square of its weight. None: 1.
         const double[::1] masses,
+        # (n_levels + 1,): where each level of each query begins
         const int64_t[::1] levels not None,
+        # (n_queries + 1,): which levels are of each query, two at least
         const int64_t[::1] queries not None,
-        const double[::1] scales not None,
-        double[:, ::1] sums not None,
+        const double[::1] scales not None,  # (n_queries,): c_q
+        double[:, ::1] sums not None,  # (2, n_levels): scratch
     ):
         cdef int64_t i, n_levels = levels.shape[0] - 1, n_queries = queries.shape[0] - 1
         cdef bint fits = (
@@ -89,21 +78,10 @@ cdef class LabelWeights:
         self.scales = scales
         self.sums = sums
 
-    def potentials(self, double[::1] out not None):
+    def potentials(self, double[::1] out not None):  # out: (n_rows,)
         """Write the potential of each row, of weights that add up to 1.
 
-        Parameters
-        ----------
-        out : float64 array, shape (n_rows,)
-
-        Returns
-        -------
-        float
-            Z, the sum of the weights before they are normalised.
-
-        Notes
-        -----
-        O(n_rows).
+        Returns Z, the sum of the weights before they are normalised. O(n_rows).
         """
         cdef double total = 0.0
         cdef int64_t q
@@ -117,16 +95,11 @@ cdef class LabelWeights:
         return total
 
     def potentials_by_query(
-        self, double[::1] out not None, double[::1] totals not None
+        self,
+        double[::1] out not None,  # (n_rows,)
+        double[::1] totals not None,  # out, (n_queries,): functions of the rows of the query alone
     ):
-        """Write the potential of each row, of weights as they are, and each query's part of Z.
-
-        Parameters
-        ----------
-        out : float64 array, shape (n_rows,)
-        totals : float64 array, shape (n_queries,)
-            Both out. Functions of the rows of the query alone.
-        """
+        """Write the potential of each row, of weights as they are, and each query's part of Z."""
         cdef int64_t q
         if out.shape[0] != self.factors.shape[0] or totals.shape[0] != self.scales.shape[0]:
             raise ValueError("out and totals do not fit the rows")
@@ -177,21 +150,10 @@ cdef class LabelWeights:
         """The v of a u."""
         return (1.0 if self.masses is None else self.masses[i]) / self.factors[i]
 
-    def measure(self, const uint8_t[::1] fires not None):
+    def measure(self, const uint8_t[::1] fires not None):  # fires: (n_rows,)
         """Weight of the pairs that a stump orders rightly, wrongly, and where it fires on both.
 
-        Parameters
-        ----------
-        fires : uint8 array, shape (n_rows,)
-
-        Returns
-        -------
-        rightly, wrongly, both : float
-            Of weights that add up to 1.
-
-        Notes
-        -----
-        O(n_rows).
+        The weights add up to 1. O(n_rows).
         """
         cdef double sums[4]
         cdef int64_t q
@@ -204,15 +166,13 @@ cdef class LabelWeights:
                 self._measure_query(q, &fires[0], sums)
         return sums[0] / sums[3], sums[1] / sums[3], sums[2] / sums[3]
 
-    def measure_by_query(self, const uint8_t[::1] fires not None, double[:, ::1] sums not None):
-        """Write the same for each query, of weights as they are.
-
-        Parameters
-        ----------
-        fires : uint8 array, shape (n_rows,)
-        sums : float64 array, shape (n_queries, 4)
-            Out. Ordered rightly, wrongly, where it fires on both, and all.
-        """
+    def measure_by_query(
+        self,
+        const uint8_t[::1] fires not None,  # (n_rows,)
+        # out, (n_queries, 4): ordered rightly, wrongly, where it fires on both, and all
+        double[:, ::1] sums not None,
+    ):
+        """Write the same for each query, of weights as they are."""
         cdef int64_t q, k
         if (
             fires.shape[0] != self.factors.shape[0]
@@ -247,18 +207,8 @@ cdef class LabelWeights:
             silent += apart[0]
             firing += apart[1]
 
-    def advance(self, const uint8_t[::1] fires not None, double alpha):
-        """Add ``alpha`` to the scores of the rows where a stump fires.
-
-        Parameters
-        ----------
-        fires : uint8 array, shape (n_rows,)
-        alpha : float
-
-        Notes
-        -----
-        O(n_rows).
-        """
+    def advance(self, const uint8_t[::1] fires not None, double alpha):  # fires: (n_rows,)
+        """Add ``alpha`` to the scores of the rows where a stump fires. O(n_rows)."""
         cdef double by[2]
         cdef int64_t q, i, start, stop
         if fires.shape[0] != self.factors.shape[0]:
@@ -277,23 +227,16 @@ cdef class LabelWeights:
                 for i in range(start, stop):
                     self.factors[i] *= by[fires[i] & 1]
 
-    def shares(self, double[::1] won not None, double[::1] lost not None):
+    def shares(
+        self,
+        # out, each (n_rows,): sums of the weights of the pairs that the row is to win, and to lose.
+        # Their difference is its potential, their sum the second derivative of Z by its score.
+        double[::1] won not None,
+        double[::1] lost not None,
+    ):
         """Write what each row wins and loses with, of weights that add up to 1.
 
-        Parameters
-        ----------
-        won, lost : float64 array, shape (n_rows,)
-            Out. Sums of the weights of the pairs that the row is to win, and to lose. Their
-            difference is its potential, their sum the second derivative of Z by its score.
-
-        Returns
-        -------
-        float
-            Z, the sum of the weights before they are normalised.
-
-        Notes
-        -----
-        O(n_rows).
+        Returns Z, the sum of the weights before they are normalised. O(n_rows).
         """
         cdef double total = 0.0, scale, above
         cdef int64_t q, k, i, first, last
@@ -321,24 +264,15 @@ cdef class LabelWeights:
 
     def between(
         self,
-        const int32_t[::1] leaf_of not None,
-        double[::1] below not None,
+        const int32_t[::1] leaf_of not None,  # (n_rows,): the leaf of each row
+        double[::1] below not None,  # each (n_leaves,): scratch
         double[::1] here not None,
+        # out, (n_leaves, n_leaves): ``out[a, b]`` is of the pairs whose winner is in leaf a, whose
+        # loser in leaf b
         double[:, ::1] out not None,
     ):
         """Write the weight of the pairs between leaves, of weights that add up to 1.
 
-        Parameters
-        ----------
-        leaf_of : int32 array, shape (n_rows,)
-            In. The leaf of each row.
-        below, here : float64 array, shape (n_leaves,)
-            Scratch.
-        out : float64 array, shape (n_leaves, n_leaves)
-            Out. ``out[a, b]`` is of the pairs whose winner is in leaf a, whose loser in leaf b.
-
-        Notes
-        -----
         O(n_rows * n_leaves) at most.
         """
         cdef int64_t q, k, i, a, b, first, last, n = out.shape[0]
@@ -374,18 +308,12 @@ cdef class LabelWeights:
                                 self.factors[i] if k == last else self._other(i)
                             )
 
-    def move(self, const int32_t[::1] leaf_of not None, const double[::1] values not None):
-        """Add to the score of each row the value of its leaf.
-
-        Parameters
-        ----------
-        leaf_of : int32 array, shape (n_rows,)
-        values : float64 array, shape (n_leaves,)
-
-        Notes
-        -----
-        O(n_rows + n_leaves).
-        """
+    def move(
+        self,
+        const int32_t[::1] leaf_of not None,  # (n_rows,)
+        const double[::1] values not None,  # (n_leaves,)
+    ):
+        """Add to the score of each row the value of its leaf. O(n_rows + n_leaves)."""
         from array import array
 
         cdef int64_t q, i, start, middle, stop, n = values.shape[0]
@@ -405,19 +333,15 @@ cdef class LabelWeights:
                 for i in range(middle, stop):
                     self.factors[i] *= by[1, leaf_of[i]]
 
-    def shape(self, int32_t[::1] level_of, int32_t[::1] first, int32_t[::1] last):
+    def shape(
+        self,
+        int32_t[::1] level_of,  # (n_rows,), or None
+        int32_t[::1] first,  # out, each (n_levels,), or None
+        int32_t[::1] last,
+    ):
         """Write the level of each row, and the first and the end of the levels of its query.
 
-        Parameters
-        ----------
-        level_of : int32 array, shape (n_rows,), or None
-        first, last : int32 array, shape (n_levels,), or None
-            All out.
-
-        Returns
-        -------
-        int
-            Number of levels.
+        Returns the number of levels.
         """
         cdef int64_t q, k, i
         if level_of is None:
@@ -440,19 +364,13 @@ cdef class LabelWeights:
 
     def split(
         self,
-        double[::1] u not None,
+        double[::1] u not None,  # each (n_rows,)
         double[::1] v not None,
+        # out, each (n_levels,): u of the last level of a query and v of the first are 0
         double[::1] all_u not None,
         double[::1] all_v not None,
     ):
-        """Write both factors of each row, so that all pairs add up to 1, and their sums.
-
-        Parameters
-        ----------
-        u, v : float64 array, shape (n_rows,)
-        all_u, all_v : float64 array, shape (n_levels,)
-            All out. u of the last level of a query and v of the first are 0.
-        """
+        """Write both factors of each row, so that all pairs add up to 1, and their sums."""
         cdef int64_t q, k, i, first, last
         cdef double total = 0.0, scale
         if not (
@@ -482,14 +400,7 @@ cdef class LabelWeights:
     def centre(self):
         """Shift the scores of each query so that they lie around 0.
 
-        Returns
-        -------
-        bool
-            Whether the scores of every query are within the range that are distinct.
-
-        Notes
-        -----
-        O(n_rows).
+        Returns whether the scores of every query are within the range that are distinct. O(n_rows).
         """
         cdef int64_t q, i, start, middle, stop
         cdef double least, greatest, s, by

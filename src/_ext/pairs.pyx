@@ -391,41 +391,22 @@ cdef class PairData:
 
 
 def learn(
-    PairState state not None,
-    PairData data not None,
-    const int64_t[::1] sequence not None,
-    int64_t start,
+    PairState state not None,  # in and out: the learner
+    PairData data not None,  # in and out: the queries; remembers how far the visit of one has come
+    const int64_t[::1] sequence not None,  # the query at each position
+    int64_t start,  # the position to go on from
+    # each (n_queries,): length of a step, and what a success counts
     const double[::1] steps not None,
     const double[::1] units not None,
-    double judge_above,
+    double judge_above,  # stop at hypotheses of more successes, so that the caller may keep them
+    # pairs to look at before pausing; fewer where 64 products of numbers take as long
     int64_t budget,
 ):
     """Visit the queries at positions ``start`` and on.
 
-    Parameters
-    ----------
-    state : PairState
-        In and out. The learner.
-    data : PairData
-        In and out. The queries; remembers how far the visit of one has come.
-    sequence : int64 array
-        In. The query at each position.
-    start : int
-        In. The position to go on from.
-    steps, units : float64 arrays, shape (n_queries,)
-        In. Length of a step, and what a success counts.
-    judge_above : float
-        In. Stop at hypotheses of more successes, so that the caller may keep them.
-    budget : int
-        In. Pairs to look at before pausing; fewer where 64 products of numbers take as long.
-
-    Returns
-    -------
-    position : int
-        The first position whose visit has not ended.
-    outcome : int
-        One of ``OUTCOMES``. "full": enlarge the state and call again. "candidate": take it with
-        `candidate`, then call again. The scores of "overflowed" are not numbers.
+    Returns the first position whose visit has not ended, and one of ``OUTCOMES``. "full": enlarge
+    the state and call again. "candidate": take it with `candidate`, then call again. The scores of
+    "overflowed" are not numbers.
     """
     cdef int64_t n_queries = data.bounds.shape[0] - 1, k, seen, failed
     cdef Outcome outcome = REACHED
@@ -481,22 +462,14 @@ def learn(
     return start, <int> outcome
 
 
-def candidate(PairState state not None, PairData data not None, double[::1] out not None):
-    """Write the hypothesis that waits to be judged, which the next call of `learn` then ends.
+def candidate(
+    PairState state not None,
+    PairData data not None,  # in and out
+    double[::1] out not None,  # out, (n_features,)
+):
+    """Write the hypothesis that waits to be judged, and return its successes.
 
-    Parameters
-    ----------
-    state : PairState
-        In.
-    data : PairData
-        In and out.
-    out : float64 array, shape (n_features,)
-        Out.
-
-    Returns
-    -------
-    float
-        Its successes.
+    The next call of `learn` ends it.
     """
     if out.shape[0] != state.m.n_features:
         raise ValueError(f"out has {out.shape[0]} entries; it needs {state.m.n_features}")

@@ -42,31 +42,18 @@ cdef int32_t NOTHING = 0
 
 @final
 cdef class Rows:
-    """Checked examples: ``n_rows`` x ``n_features`` values, dense or CSR.
-
-    Attributes
-    ----------
-    n_rows, n_features, n_values : int
-        Shape, and how many values are stored.
-    canonical : bool
-        Whether each row's columns are distinct and ascending, as the kernels need them.
-    largest, squares : float
-        Maximum magnitude of the values, and the sum of their squares, which may have overflowed;
-        of rows with NaN, only the first is meaningful.
-    columns : int32 array or None
-        The columns of the stored values; None if dense.
-    arrays : tuple of ndarray
-        The values, dense; or data, indices and indptr. Not to be written to.
-    capsule : capsule
-        The ``rc_rows`` of the C header, valid while this object lives.
-    """
+    """Checked examples: ``n_rows`` x ``n_features`` values, dense or CSR."""
 
     cdef rc_rows view
-    cdef readonly tuple arrays  # keeps alive what view points into
-    cdef readonly object capsule
-    cdef readonly object columns
-    cdef readonly int64_t n_values
+    # The values, dense; or data, indices and indptr. Not to be written to.
+    cdef readonly tuple arrays
+    cdef readonly object capsule  # the ``rc_rows`` of the C header, valid while this object lives
+    cdef readonly object columns  # of the stored values; None if dense
+    cdef readonly int64_t n_values  # that are stored
+    # Maximum magnitude of the values, and the sum of their squares, which may have overflowed; of
+    # rows with NaN, only the first is meaningful.
     cdef readonly double largest, squares
+    # Whether each row's columns are distinct and ascending, as the kernels need them.
     cdef readonly bint canonical
 
     @property
@@ -158,39 +145,18 @@ cdef int64_t _row_of(const int64_t *indptr, int64_t n_rows, int64_t where) noexc
 
 
 def csr_rows(
-    const real[::1] data not None,
-    const int32_t[::1] indices not None,
-    const int64_t[::1] indptr not None,
+    const real[::1] data not None,  # contiguous (n_stored,)
+    const int32_t[::1] indices not None,  # contiguous (n_stored,)
+    const int64_t[::1] indptr not None,  # contiguous (n_rows + 1,)
     int64_t n_features,
-    str name not None,
-    bint nan=False,
+    str name not None,  # name of the matrix in error messages
+    bint nan=False,  # whether NaN is accepted, for a missing value
 ):
     """Check a CSR matrix and wrap it in place.
 
-    Parameters
-    ----------
-    data : contiguous float32 or float64 array, shape (n_stored,)
-    indices : contiguous int32 array, shape (n_stored,)
-    indptr : contiguous int64 array, shape (n_rows + 1,)
-    n_features : int
-    name : str
-        Name of the matrix in error messages.
-    nan : bool
-        Whether NaN is accepted, for a missing value.
-
-    Returns
-    -------
-    Rows
-        With ``canonical`` False where a row's columns are unsorted or repeated.
-
-    Raises
-    ------
-    ValueError
-        If the arrays do not form a CSR matrix of finite values; says which row and what.
-
-    Notes
-    -----
-    O(n_rows + n_stored); columns and values are read once, and nothing is allocated.
+    ``canonical`` is False where a row's columns are unsorted or repeated. Raises ValueError, naming
+    the row, if the arrays do not form a CSR matrix of finite values. O(n_rows + n_stored); columns
+    and values are read once, and nothing is allocated.
     """
     cdef int64_t n_stored = data.shape[0], n_rows = indptr.shape[0] - 1, row = 0, where = 0
     cdef bint canonical = True
@@ -246,29 +212,15 @@ def csr_rows(
     return rows
 
 
-def dense_rows(const real[:, :] X not None, str name not None, bint nan=False):
+def dense_rows(
+    # (n_rows, n_features): each row contiguous; the rows may be any whole number of values apart
+    const real[:, :] X not None,
+    str name not None,  # name of the matrix in error messages
+    bint nan=False,  # whether NaN is accepted, for a missing value
+):
     """Check a dense matrix and wrap it in place.
 
-    Parameters
-    ----------
-    X : float32 or float64 array, shape (n_rows, n_features)
-        Each row contiguous; the rows may be any whole number of values apart.
-    name : str
-        Name of the matrix in error messages.
-    nan : bool
-        Whether NaN is accepted, for a missing value.
-
-    Returns
-    -------
-    Rows
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN or infinite (says which), or a row is not contiguous.
-
-    Notes
-    -----
+    Raises ValueError, naming the value, if one is NaN or infinite, or if a row is not contiguous.
     O(n_rows * n_features), one pass, no allocation.
     """
     cdef int64_t n_rows = X.shape[0], n_features = X.shape[1], i = 0
@@ -311,16 +263,12 @@ cdef str _not_finite_message(str name, double value, int64_t row, int64_t column
     )
 
 
-def project(object rows not None, const double[::1] weights not None, double[::1] out not None):
-    """Write each row's inner product with ``weights`` into ``out``. O(n_values).
-
-    Parameters
-    ----------
-    rows : Rows
-    weights : float64 array, shape (n_features,)
-    out : float64 array, shape (n_rows,)
-        Overwritten.
-    """
+def project(
+    object rows not None,
+    const double[::1] weights not None,  # (n_features,)
+    double[::1] out not None,  # (n_rows,): overwritten
+):
+    """Write each row's inner product with ``weights`` into ``out``. O(n_values)."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t i
     if weights.shape[0] != X.n_features or out.shape[0] != X.n_rows:
@@ -337,18 +285,12 @@ def project(object rows not None, const double[::1] weights not None, double[::1
 
 
 def project_many(
-    object rows not None, const double[::1] weights not None, double[:, ::1] out not None
+    object rows not None,
+    # (n_features * k,): weight j of a column at ``column * k + j``
+    const double[::1] weights not None,
+    double[:, ::1] out not None,  # (n_rows, k): overwritten
 ):
-    """Write each row's inner products with k weight vectors into ``out``. O(n_values * k).
-
-    Parameters
-    ----------
-    rows : Rows
-    weights : float64 array, shape (n_features * k,)
-        Weight j of a column at ``column * k + j``.
-    out : float64 array, shape (n_rows, k)
-        Overwritten.
-    """
+    """Write each row's inner products with k weight vectors into ``out``. O(n_values * k)."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t i, k = out.shape[1]
     if k < 1 or weights.shape[0] != X.n_features * k or out.shape[0] != X.n_rows:

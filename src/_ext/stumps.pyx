@@ -112,43 +112,22 @@ cdef void _evaluate(
 
 def evaluate(
     object columns not None,
-    const double[::1] potentials not None,
-    const int32_t[::1] features not None,
+    const double[::1] potentials not None,  # (n_rows,): of sum 0
+    const int32_t[::1] features not None,  # (n,): the columns to look at
+    # room for the most bins of a column and one more; LANES times as much if codes are a byte:
+    # CODES each is fastest
     double[::1] scratch not None,
-    double[::1] edges not None,
+    double[::1] edges not None,  # out, (n,)
+    # out, (n,): the stump fires in this bin and those above; -1 if the column has no threshold
     int32_t[::1] bins not None,
-    uint8_t[::1] sides not None,
+    uint8_t[::1] sides not None,  # out, (n,): whether it fires where the value is missing
+    # so many first rows have potentials that are not negative, the others not positive
     int64_t n_winning=0,
+    # out, (2, n), optional: sums of the |potentials| of both kinds of rows that have an entry in
+    # sparse columns
     double[:, ::1] masses=None,
 ):
-    """Find the stump of maximum |edge| in each of some columns.
-
-    Parameters
-    ----------
-    columns : Columns
-        In.
-    potentials : float64 array, shape (n_rows,)
-        In. Of sum 0.
-    features : int32 array, shape (n,)
-        In. The columns to look at.
-    scratch : float64 array
-        Room for the most bins of a column and one more; LANES times as much if codes are a byte:
-        CODES each is fastest.
-    edges : float64 array, shape (n,)
-        Out.
-    bins : int32 array, shape (n,)
-        Out. The stump fires in this bin and those above; -1 if the column has no threshold.
-    sides : uint8 array, shape (n,)
-        Out. Whether it fires where the value is missing.
-    n_winning : int
-        In. So many first rows have potentials that are not negative, the others not positive.
-    masses : float64 array, shape (2, n), optional
-        Out. Sums of the |potentials| of both kinds of rows that have an entry in sparse columns.
-
-    Notes
-    -----
-    O(entries of the columns).
-    """
+    """Find the stump of maximum |edge| in each of some columns. O(entries of the columns)."""
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t i, n = features.shape[0]
     cdef int64_t stride = scratch.shape[0] // (RC_LANES if binned.width == 1 else 1)
@@ -200,23 +179,11 @@ cdef void _mark(
 def mark(
     object columns not None,
     int64_t feature,
-    int64_t bin,
-    bint side,
-    uint8_t[::1] fires not None,
+    int64_t bin,  # it fires in this bin and those above
+    bint side,  # whether it fires where the value is missing
+    uint8_t[::1] fires not None,  # out, (n_rows,)
 ):
-    """Where a stump fires.
-
-    Parameters
-    ----------
-    columns : Columns
-    feature : int
-    bin : int
-        It fires in this bin and those above.
-    side : bool
-        Whether it fires where the value is missing.
-    fires : uint8 array, shape (n_rows,)
-        Out.
-    """
+    """Where a stump fires."""
     cdef const Binned *binned = binned_of(columns)
     if fires.shape[0] != binned.n_rows:
         raise ValueError("fires does not fit the columns")
@@ -232,28 +199,13 @@ def mark(
 def fire(
     object rows not None,
     int64_t feature,
-    double threshold,
-    bint side,
-    bint zero_missing,
-    uint8_t[::1] fires not None,
+    double threshold,  # the stump fires above it
+    bint side,  # whether it fires where the value is missing
+    bint zero_missing,  # whether 0 is missing, as NaN is
+    uint8_t[::1] fires not None,  # out, (n_rows,)
 ):
     """Where a stump fires, in rows that are not binned.
 
-    Parameters
-    ----------
-    rows : Rows
-    feature : int
-    threshold : float
-        The stump fires above it.
-    side : bool
-        Whether it fires where the value is missing.
-    zero_missing : bool
-        Whether 0 is missing, as NaN is.
-    fires : uint8 array, shape (n_rows,)
-        Out.
-
-    Notes
-    -----
     O(n_rows), times a search in each row if they are sparse.
     """
     cdef const rc_rows *X = checked_rows(rows)
@@ -276,27 +228,15 @@ def fire(
 
 def score(
     object rows not None,
-    const int64_t[::1] offsets not None,
+    const int64_t[::1] offsets not None,  # as for ``rc_stumps`` in rankcore.h
     const double[::1] thresholds not None,
     const double[::1] values not None,
     const double[::1] missing not None,
     const double[::1] at_zero not None,
     double base,
-    double[::1] out not None,
+    double[::1] out not None,  # (n_rows,)
 ):
-    """Score rows by a merged sum of stumps.
-
-    Parameters
-    ----------
-    rows : Rows
-    offsets, thresholds, values, missing, at_zero, base
-        As for ``rc_stumps`` in rankcore.h.
-    out : float64 array, shape (n_rows,)
-
-    Notes
-    -----
-    O(n_values * log thresholds of a column).
-    """
+    """Score rows by a merged sum of stumps. O(n_values * log thresholds of a column)."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef rc_stumps model
     cdef int64_t i

@@ -32,33 +32,14 @@ cdef int64_t _raise(
 
 
 def raise_sizes(
-    const int32_t[::1] columns not None,
-    const real[::1] values not None,
-    double[::1] sizes not None,
+    const int32_t[::1] columns not None,  # (n_values,)
+    const real[::1] values not None,  # (n_values,): NaN is passed over
+    double[::1] sizes not None,  # in and out, (n_columns,)
 ):
     """Update the maximum magnitudes of columns with some values.
 
-    Parameters
-    ----------
-    columns : int32 array, shape (n_values,)
-    values : float32 or float64 array, shape (n_values,)
-        NaN is passed over.
-    sizes : float64 array, shape (n_columns,)
-        In and out.
-
-    Returns
-    -------
-    float
-        Maximum magnitude of these values; 0 if there are none.
-
-    Raises
-    ------
-    ValueError
-        If the arrays do not fit together, or a column is beyond ``sizes``.
-
-    Notes
-    -----
-    O(n_values), one pass.
+    Returns the maximum magnitude of these values; 0 if there are none. Raises ValueError if the
+    arrays do not fit together, or a column is beyond ``sizes``. O(n_values), one pass.
     """
     cdef int64_t n = values.shape[0], n_sizes = sizes.shape[0], reached = 0
     cdef double greatest = 0
@@ -93,19 +74,11 @@ cdef double _squares(const real *values, int64_t n, double factor) noexcept nogi
     return (s[0] + s[1]) + (s[2] + s[3])
 
 
-def sum_squares(const real[::1] values not None, double factor):
-    """The sum of the squares of values that are multiplied by a factor; NaN is passed over.
-
-    Parameters
-    ----------
-    values : float32 or float64 array, shape (n_values,)
-    factor : float
-        A power of two, so that products are exact and no square leaves float64.
-
-    Returns
-    -------
-    float
-    """
+def sum_squares(
+    const real[::1] values not None,  # (n_values,)
+    double factor,  # a power of two, so that products are exact and no square leaves float64
+):
+    """The sum of the squares of values that are multiplied by a factor; NaN is passed over."""
     cdef int64_t n = values.shape[0]
     cdef double total = 0
     if n:
@@ -145,26 +118,15 @@ cdef int64_t _reach(
     return reached
 
 
-def most_reach(object rows not None, double least, uint8_t[::1] found not None):
+def most_reach(
+    object rows not None,  # finite
+    double least,  # the magnitude
+    uint8_t[::1] found not None,  # of zeros, (n_features,): overwritten
+):
     """Whether more than half of the columns that are not all 0 reach a magnitude.
 
-    Parameters
-    ----------
-    rows : Rows
-        Finite.
-    least : float
-        The magnitude.
-    found : uint8 array of zeros, shape (n_features,)
-        Overwritten.
-
-    Returns
-    -------
-    bool
-        True if all columns are 0.
-
-    Notes
-    -----
-    O(n_values), but rows are read only until more than half of all columns reach it.
+    Returns True if all columns are 0. O(n_values), but rows are read only until more than half of
+    all columns reach it.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t reached, nonzero = 0

@@ -70,42 +70,23 @@ cdef Fault split_lines(
 
 
 def split(
-    const uint8_t[::1] text not None,
-    str name not None, int64_t first_line, str wanted not None,
+    const uint8_t[::1] text not None,  # n bytes: empty, or ending in a newline
+    # for errors: the file, the number of its first line here, what a line should be
+    str name not None,
+    int64_t first_line,
+    str wanted not None,
+    # out, (> n // (2 * n_words), n_words, 2): start and stop of each word in the text
     int64_t[:, :, ::1] spans not None,
+    # out, (> n // (2 * n_words),): number of each row's line in the file
     int64_t[::1] lines not None,
-    bint more=False,
+    bint more=False,  # whether a line may go on after the words that are wanted
 ):
     """Find the words of a block of whole lines, the same number in each.
 
     Lines whose first word begins with # are comments.
 
-    Parameters
-    ----------
-    text : bytes-like, n bytes
-        In. Empty, or ending in a newline.
-    name, first_line, wanted
-        In. For errors: the file, the number of its first line here, what a line should be.
-    spans : int64 array, shape (> n // (2 * n_words), n_words, 2)
-        Out. Start and stop of each word in the text.
-    lines : int64 array, shape (> n // (2 * n_words),)
-        Out. Number of each row's line in the file.
-    more : bool
-        In. Whether a line may go on after the words that are wanted.
-
-    Returns
-    -------
-    int
-        Rows: lines that are not empty, nor comments.
-
-    Raises
-    ------
-    ValueError
-        If a line has more or fewer words, or a NUL byte in one.
-
-    Notes
-    -----
-    O(n).
+    Returns the number of rows: lines that are neither empty nor comments. Raises ValueError if a
+    line has more or fewer words, or a NUL byte in one. O(n).
     """
     cdef int64_t n = text.shape[0], n_words = spans.shape[1], i
     cdef Scan scan = Scan(NULL, 0, 0, 0)
@@ -195,28 +176,13 @@ cdef void find_docid(const uint8_t *p, const uint8_t *end, const uint8_t **found
 
 def find_docids(
     const uint8_t[::1] text not None,
+    # (n, 2): start and stop of each comment in the text, as from `parse`
     const int64_t[:, ::1] comments not None,
-    int64_t[:, ::1] spans not None,
+    int64_t[:, ::1] spans not None,  # out, (n, 2): start and stop of each id; equal where none is
 ):
     """Find the document ids in comments: after ``docid =``, or else a first word that is no key.
 
-    Parameters
-    ----------
-    text : bytes-like
-        In.
-    comments : int64 array, shape (n, 2)
-        In. Start and stop of each comment in the text, as from `parse`.
-    spans : int64 array, shape (n, 2)
-        Out. Start and stop of each id; equal where none is.
-
-    Returns
-    -------
-    int
-        Length of the longest id.
-
-    Notes
-    -----
-    O(length of the comments).
+    Returns the length of the longest id. O(length of the comments).
     """
     cdef int64_t n = comments.shape[0], i, longest = 0
     cdef const uint8_t *found[2]
@@ -238,28 +204,13 @@ def find_docids(
 
 def take(
     const uint8_t[::1] text not None,
-    const int64_t[:, :] spans not None,
-    uint32_t[:, ::1] out not None,
+    const int64_t[:, :] spans not None,  # (n, 2): start and stop of each word
+    uint32_t[:, ::1] out not None,  # out, (n, width): no word may be longer than ``width``
 ):
     """Copy words of the text side by side, a letter an entry, filled up with zeros.
 
-    Parameters
-    ----------
-    text : bytes-like
-        In.
-    spans : int64 array, shape (n, 2)
-        In. Start and stop of each word.
-    out : uint32 array, shape (n, width)
-        Out. No word may be longer than ``width``.
-
-    Returns
-    -------
-    bool
-        Whether all words are ASCII; if not, what was written is bytes, not letters.
-
-    Notes
-    -----
-    O(n * width).
+    Returns whether all words are ASCII; if not, what was written is bytes, not letters. O(n *
+    width).
     """
     cdef int64_t n = spans.shape[0], width = out.shape[1], i, j, start, length
     cdef uint32_t bits = 0
@@ -281,29 +232,13 @@ def take(
 
 
 def numbers(
-    const uint8_t[::1] text not None,
-    const int64_t[:, :] spans not None,
-    double[::1] out not None,
+    const uint8_t[::1] text not None,  # ends in a newline
+    const int64_t[:, :] spans not None,  # (n, 2): start and stop of each word, as from `split`
+    double[::1] out not None,  # out, (n,)
 ):
     """Read words as numbers: the nearest doubles.
 
-    Parameters
-    ----------
-    text : bytes-like
-        In. Ends in a newline.
-    spans : int64 array, shape (n, 2)
-        In. Start and stop of each word, as from `split`.
-    out : float64 array, shape (n,)
-        Out.
-
-    Returns
-    -------
-    int
-        n, or the first row whose word is no finite number.
-
-    Notes
-    -----
-    O(length of the words).
+    Returns n, or the first row whose word is no finite number. O(length of the words).
     """
     cdef int64_t n = spans.shape[0], size = text.shape[0], i = 0
     cdef const uint8_t *p
@@ -340,28 +275,12 @@ cdef inline uint64_t hash_of(int64_t code, const uint32_t *word, int64_t width) 
 
 
 def first_equal(
-    const int64_t[::1] codes not None,
-    const uint32_t[:, ::1] words not None,
-    int64_t[::1] table not None,
-    int64_t[::1] out not None,
+    const int64_t[::1] codes not None,  # (n,)
+    const uint32_t[:, ::1] words not None,  # (n, width): letters, filled up with zeros
+    int64_t[::1] table not None,  # (a power of two, > n,): overwritten
+    int64_t[::1] out not None,  # out, (n,): the first equal row; the row itself if it is that
 ):
-    """Find for each row the first one with the same code and word.
-
-    Parameters
-    ----------
-    codes : int64 array, shape (n,)
-        In.
-    words : uint32 array, shape (n, width)
-        In. Letters, filled up with zeros.
-    table : int64 array, shape (a power of two, > n,)
-        Overwritten.
-    out : int64 array, shape (n,)
-        Out. The first equal row; the row itself if it is that.
-
-    Notes
-    -----
-    O(n * width) expected.
-    """
+    """Find for each row the first one with the same code and word. O(n * width) expected."""
     cdef int64_t n = codes.shape[0], width = words.shape[1], size = table.shape[0], i, other
     cdef uint64_t mask = <uint64_t> size - 1, slot
     cdef const uint32_t *letters = &words[0, 0] if n and width else NULL

@@ -32,31 +32,17 @@ CODES = RC_CODES
 
 
 def quantise(
+    # each (n_all,): weights of the pairs that each row wins and loses; not negative
     const double[::1] won not None,
     const double[::1] lost not None,
-    const int32_t[::1] rows not None,
+    const int32_t[::1] rows not None,  # (n,): the rows to look at
+    # out, (n,): ``round(won * scale)`` in the upper 32 bits, ``round(lost * scale)`` in the lower
     uint64_t[::1] words not None,
 ):
     """Round the weights of some rows to integers, two in a word.
 
-    Parameters
-    ----------
-    won, lost : float64 array, shape (n_all,)
-        In. Weights of the pairs that each row wins and loses; not negative.
-    rows : int32 array, shape (n,)
-        In. The rows to look at.
-    words : uint64 array, shape (n,)
-        Out. ``round(won * scale)`` in the upper 32 bits, ``round(lost * scale)`` in the lower.
-
-    Returns
-    -------
-    float
-        The scale: (2**32 - 1 - n) / the larger of both sums, or 0 if nothing weighs anything. A
-        sum of m rows is wrong by m / 2 units at most, which is m / 2**33 of the whole and less.
-
-    Notes
-    -----
-    O(n).
+    Returns the scale: (2**32 - 1 - n) / the larger of both sums, or 0 if nothing weighs anything. A
+    sum of m rows is wrong by m / 2 units at most, which is m / 2**33 of the whole and less. O(n).
     """
     cdef int64_t i, n = rows.shape[0]
     cdef double all_won = 0.0, all_lost = 0.0, scale
@@ -80,22 +66,13 @@ def quantise(
 
 
 def lay_out(
-    object columns not None,
-    const int32_t[::1] features not None,
+    object columns not None,  # dense, of one-byte codes
+    const int32_t[::1] features not None,  # (m,): which ones
+    # out: the codes of each row, block after block; of m columns, rounded up to a multiple of
+    # LANES. Codes beyond the last column are 0.
     uint8_t[::1] blocks not None,
 ):
-    """Put the codes of dense columns side by side, 16 columns in a block, 8 or 16 in the last.
-
-    Parameters
-    ----------
-    columns : Columns
-        In. Dense, of one-byte codes.
-    features : int32 array, shape (m,)
-        In. Which ones.
-    blocks : uint8 array
-        Out. The codes of each row, block after block; of m columns, rounded up to a multiple of
-        LANES. Codes beyond the last column are 0.
-    """
+    """Put the codes of dense columns side by side, 16 columns in a block, 8 or 16 in the last."""
     cdef const Binned *binned = binned_of(columns)
     cdef const uint8_t *codes = <const uint8_t *> binned.codes
     cdef const uint8_t *column
@@ -127,31 +104,13 @@ def lay_out(
 
 
 def sum_blocks(
-    const uint8_t[::1] blocks not None,
-    int64_t n_rows,
-    const int32_t[::1] rows not None,
-    const uint64_t[::1] words not None,
-    uint64_t[::1] sums not None,
+    const uint8_t[::1] blocks not None,  # from `lay_out`
+    int64_t n_rows,  # rows in the blocks
+    const int32_t[::1] rows not None,  # (n,): rows of the leaf, ascending
+    const uint64_t[::1] words not None,  # (n,): their words
+    uint64_t[::1] sums not None,  # out: CODES for each column, those beyond the last included
 ):
-    """Sum words by bin.
-
-    Parameters
-    ----------
-    blocks : uint8 array
-        In. From `lay_out`.
-    n_rows : int
-        In. Rows in the blocks.
-    rows : int32 array, shape (n,)
-        In. Rows of the leaf, ascending.
-    words : uint64 array, shape (n,)
-        In. Their words.
-    sums : uint64 array
-        Out. CODES for each column, those beyond the last included.
-
-    Notes
-    -----
-    O(n * columns).
-    """
+    """Sum words by bin. O(n * columns)."""
     cdef int64_t n = rows.shape[0], first = 0, width
     cdef int64_t padded = blocks.shape[0] // n_rows if n_rows else 0
     if (
@@ -174,26 +133,14 @@ def sum_blocks(
 
 
 def sum_columns(
-    object columns not None,
-    const int32_t[::1] features not None,
-    const int64_t[::1] offsets not None,
-    const int32_t[::1] rows not None,
+    object columns not None,  # dense, of four-byte codes
+    const int32_t[::1] features not None,  # (m,): the columns
+    const int64_t[::1] offsets not None,  # (m + 1,): where the sums of each column begin
+    const int32_t[::1] rows not None,  # as for `sum_blocks`
     const uint64_t[::1] words not None,
     uint64_t[::1] sums not None,
 ):
-    """Sum words by bin, of dense columns of wide codes.
-
-    Parameters
-    ----------
-    columns : Columns
-        In. Dense, of four-byte codes.
-    features : int32 array, shape (m,)
-        In. The columns.
-    offsets : int64 array, shape (m + 1,)
-        In. Where the sums of each column begin.
-    rows, words, sums
-        As for `sum_blocks`.
-    """
+    """Sum words by bin, of dense columns of wide codes."""
     cdef const Binned *binned = binned_of(columns)
     cdef const int32_t *codes
     cdef uint64_t *out
@@ -234,30 +181,14 @@ cdef void _fill_cells(
 
 
 def lay_out_cells(
-    object columns not None,
-    const int32_t[::1] features not None,
-    const int64_t[::1] offsets not None,
-    const uint8_t[::1] whole not None,
-    int64_t[::1] bounds not None,
-    cells,
+    object columns not None,  # sparse
+    const int32_t[::1] features not None,  # (m,): which ones
+    const int64_t[::1] offsets not None,  # (m + 1,): where the sums of each column begin
+    const uint8_t[::1] whole not None,  # (m,): whether all entries of the column add to one place
+    int64_t[::1] bounds not None,  # out, (n_rows + 1,): where the list of each row begins
+    cells,  # out, or None: the lists. None: only the bounds are written.
 ):
-    """List, row by row, the places in the sums that the entries of sparse columns add to.
-
-    Parameters
-    ----------
-    columns : Columns
-        In. Sparse.
-    features : int32 array, shape (m,)
-        In. Which ones.
-    offsets : int64 array, shape (m + 1,)
-        In. Where the sums of each column begin.
-    whole : uint8 array, shape (m,)
-        In. Whether all entries of the column add to one place.
-    bounds : int64 array, shape (n_rows + 1,)
-        Out. Where the list of each row begins.
-    cells : int32 array or None
-        Out. The lists. None: only the bounds are written.
-    """
+    """List, row by row, the places in the sums that the entries of sparse columns add to."""
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t j, k, n = binned.n_rows, m = features.shape[0], f
     cdef int32_t[::1] out
@@ -305,29 +236,13 @@ def lay_out_cells(
 
 
 def sum_cells(
-    const int64_t[::1] bounds not None,
+    const int64_t[::1] bounds not None,  # from `lay_out_cells`
     const int32_t[::1] cells not None,
-    const int32_t[::1] rows not None,
-    const uint64_t[::1] words not None,
-    uint64_t[::1] sums not None,
+    const int32_t[::1] rows not None,  # (n,): rows of the leaf, ascending
+    const uint64_t[::1] words not None,  # (n,): their words
+    uint64_t[::1] sums not None,  # out: at least as many as `lay_out_cells` has offsets for
 ):
-    """Sum words by bin, of sparse columns: their entries only.
-
-    Parameters
-    ----------
-    bounds, cells
-        In. From `lay_out_cells`.
-    rows : int32 array, shape (n,)
-        In. Rows of the leaf, ascending.
-    words : uint64 array, shape (n,)
-        In. Their words.
-    sums : uint64 array
-        Out. At least as many as `lay_out_cells` has offsets for.
-
-    Notes
-    -----
-    O(sums + entries of the rows).
-    """
+    """Sum words by bin, of sparse columns: their entries only. O(sums + entries of the rows)."""
     cdef int64_t i, k, n = rows.shape[0]
     cdef uint64_t word
     if words.shape[0] != n or (n and not 0 <= rows[0] <= rows[n - 1] < bounds.shape[0] - 1):

@@ -59,48 +59,23 @@ cdef void _part(
 
 def divide(
     object columns not None,
-    int64_t feature,
+    int64_t feature,  # the split fires in this bin of the column and in those above,
     int64_t bin,
-    uint8_t side,
+    uint8_t side,  # and where the value is missing if 1
+    # (n_bins + 1,), or None: whether each bin fires, and the missing, instead of ``bin`` and
+    # ``side``
     const uint8_t[::1] of_code,
-    int64_t least,
-    uint8_t[::1] fires not None,
-    int32_t[::1] rows not None,
-    uint64_t[::1] words not None,
-    int32_t[::1] spare_rows not None,
+    int64_t least,  # rows of each part, at least
+    uint8_t[::1] fires not None,  # (n_rows,): scratch
+    int32_t[::1] rows not None,  # in and out, (n,): both parts stay in order
+    uint64_t[::1] words not None,  # in and out, (n,): moved with the rows
+    int32_t[::1] spare_rows not None,  # each (n,) at least: scratch
     uint64_t[::1] spare_words not None,
 ):
     """Divide the rows of a leaf in place: those where the split does not fire come first.
 
-    Parameters
-    ----------
-    columns : Columns
-        In.
-    feature, bin : int
-        In. The split fires in this bin of the column and in those above,
-    side : int
-        and where the value is missing if 1.
-    of_code : uint8 array, shape (n_bins + 1,), or None
-        In. Whether each bin fires, and the missing, instead of ``bin`` and ``side``.
-    least : int
-        In. Rows of each part, at least.
-    fires : uint8 array, shape (n_rows,)
-        Scratch.
-    rows : int32 array, shape (n,)
-        In and out. Both parts stay in order.
-    words : uint64 array, shape (n,)
-        In and out. Moved with the rows.
-    spare_rows, spare_words : int32 and uint64 array, shape (n,) at least
-        Scratch.
-
-    Returns
-    -------
-    int
-        How many rows come first; -1 if a part would have too few, then nothing has moved.
-
-    Notes
-    -----
-    O(n), and O(entries of the column) if it is sparse.
+    Returns how many rows come first; -1 if a part would have too few, then nothing has moved. O(n),
+    and O(entries of the column) if it is sparse.
     """
     cdef const Binned *binned = binned_of(columns)
     cdef const uint8_t *table = NULL
@@ -137,18 +112,12 @@ def divide(
     return n - firing if min(firing, n - firing) >= least else -1
 
 
-def label(const int32_t[::1] rows not None, int32_t leaf, int32_t[::1] leaf_of not None):
-    """Write the leaf of some rows.
-
-    Parameters
-    ----------
-    rows : int32 array, shape (n,)
-        In.
-    leaf : int
-        In.
-    leaf_of : int32 array, shape (n_rows,)
-        In and out. Other rows stay as they are.
-    """
+def label(
+    const int32_t[::1] rows not None,  # (n,)
+    int32_t leaf,
+    int32_t[::1] leaf_of not None,  # in and out, (n_rows,): other rows stay as they are
+):
+    """Write the leaf of some rows."""
     cdef int64_t i
     cdef bint fits = True
     for i in range(rows.shape[0]):
@@ -161,31 +130,16 @@ def label(const int32_t[::1] rows not None, int32_t leaf, int32_t[::1] leaf_of n
 
 
 def weigh(
-    const int32_t[::1] leaf_of not None,
-    const double[::1] won not None,
+    const int32_t[::1] leaf_of not None,  # (n_rows,)
+    const double[::1] won not None,  # each (n_rows,)
     const double[::1] lost not None,
-    const uint8_t[::1] taken,
-    double[::1] wins not None,
+    const uint8_t[::1] taken,  # (n_rows,), or None: whether a row counts; None: all do
+    double[::1] wins not None,  # out, each (n_leaves,): sums over the rows that count
     double[::1] losses not None,
-    double[::1] gains not None,
+    double[::1] gains not None,  # out, (n_leaves,): sums of ``won - lost`` over all rows
 ):
     """Sum what the rows of each leaf win and lose with, in the order of the rows.
 
-    Parameters
-    ----------
-    leaf_of : int32 array, shape (n_rows,)
-        In.
-    won, lost : float64 array, shape (n_rows,)
-        In.
-    taken : uint8 array, shape (n_rows,), or None
-        In. Whether a row counts; None: all do.
-    wins, losses : float64 array, shape (n_leaves,)
-        Out. Sums over the rows that count.
-    gains : float64 array, shape (n_leaves,)
-        Out. Sums of ``won - lost`` over all rows.
-
-    Notes
-    -----
     O(n_rows + n_leaves).
     """
     cdef int64_t i, n = leaf_of.shape[0], n_leaves = wins.shape[0]

@@ -214,74 +214,43 @@ cdef void _search(
 
 def search(
     object columns not None,
-    const int32_t[::1] features not None,
-    const int64_t[::1] offsets not None,
-    const uint8_t[::1] whole,
-    const uint8_t[::1] allowed,
+    const int32_t[::1] features not None,  # (m,): the columns
+    const int64_t[::1] offsets not None,  # (m + 1,): where the sums of each column begin
+    const uint8_t[::1] whole,  # (m,), or None: whether there is but one sum of the column's entries
+    const uint8_t[::1] allowed,  # (m,), or None: which columns may be used
+    # (n_features,), or None: by column, 1: the value must not fall as the column rises, -1: not
+    # rise, 0: either
     const int8_t[::1] signs,
+    # (n_features,), or None: by column, whether any set of its bins may fire. Their signs do not
+    # matter.
     const uint8_t[::1] categorical,
+    # in and out: words of the rows of the leaf by bin; of sparse columns, of the entries only. Less
+    # those of one child if there are any: what is left is the other child's.
     uint64_t[::1] sums not None,
-    const uint64_t[::1] less,
+    const uint64_t[::1] less,  # as long, or None: the sums of one child
+    # of records, (n,): those to look at: ``word``, the sum of the words of its rows, ``n_rows``,
+    # how many, ``low`` and ``high``, the range of the values of its children, ``number`` in
+    # leaf_of, and ``is_less``, whether its sums are in ``less``
     const Leaf[::1] leaves not None,
-    double l2,
+    double l2,  # in units of the words: what is added to W + L, and the least W + L of a child
     double least,
-    const int32_t[::1] leaf_of,
-    const uint64_t[::1] row_words,
-    int64_t least_rows,
+    const int32_t[::1] leaf_of,  # (n_rows,): for ``whole``: the leaf of each row,
+    const uint64_t[::1] row_words,  # (n_rows,): the word of each row,
+    int64_t least_rows,  # rows of a child at least: other columns do not look at these
+    # B + 1 entries each for the most bins B of a column: five times, twice and once
     uint64_t[::1] scratch not None,
     double[::1] room not None,
     int32_t[::1] counts not None,
+    # out, (n, m): of both children together, or a bound on it; negative if the column has no cut
     double[:, ::1] worths not None,
+    # out, (n, m): BOUNDED if it is a bound, and less than the worth of another column. Of
+    # categories, how many fire.
     int32_t[:, ::1] bins not None,
+    # out, (n, m): whether the split fires where the value is missing
     uint8_t[:, ::1] sides not None,
 ):
     """Find the best cut of a leaf, or of the children of one, by each of some columns.
 
-    Parameters
-    ----------
-    columns : Columns
-        In.
-    features : int32 array, shape (m,)
-        In. The columns.
-    offsets : int64 array, shape (m + 1,)
-        In. Where the sums of each column begin.
-    whole : uint8 array, shape (m,), or None
-        In. Whether there is but one sum of the column's entries.
-    allowed : uint8 array, shape (m,), or None
-        In. Which columns may be used.
-    signs : int8 array, shape (n_features,), or None
-        In. By column, 1: the value must not fall as the column rises, -1: not rise, 0: either.
-    categorical : uint8 array, shape (n_features,), or None
-        In. By column, whether any set of its bins may fire. Their signs do not matter.
-    sums : uint64 array
-        In and out. Words of the rows of the leaf by bin; of sparse columns, of the entries only.
-        Less those of one child if there are any: what is left is the other child's.
-    less : uint64 array, as long, or None
-        In. The sums of one child.
-    leaves : array of records, shape (n,)
-        In. Those to look at: ``word``, the sum of the words of its rows, ``n_rows``, how many,
-        ``low`` and ``high``, the range of the values of its children, ``number`` in leaf_of, and
-        ``is_less``, whether its sums are in ``less``.
-    l2, least : float
-        In. In units of the words: what is added to W + L, and the least W + L of a child.
-    leaf_of : int32 array, shape (n_rows,)
-        In. For ``whole``: the leaf of each row,
-    row_words : uint64 array, shape (n_rows,)
-        In. the word of each row,
-    least_rows : int
-        In. rows of a child at least: other columns do not look at these.
-    scratch : uint64 array, room : float64 array, counts : int32 array
-        Five and two times the most bins of a column and one more, and as many.
-    worths : float64 array, shape (n, m)
-        Out. Of both children together; negative if the column has no cut; or a bound on it,
-    bins : int32 array, shape (n, m)
-        Out. BOUNDED if it is a bound, and less than the worth of another column. Of categories, how
-        many fire.
-    sides : uint8 array, shape (n, m)
-        Out. Whether the split fires where the value is missing.
-
-    Notes
-    -----
     O(n * sums), and O(entries) of some columns. All in one call: threads that meet between calls
     wait for each other.
     """
@@ -397,16 +366,18 @@ cdef int64_t _check_column(
 
 
 def search_counted(
+    # columns, word, l2, least, low, high, leaf_of, leaf, row_words, scratch, room, counts: as for
+    # `search`; leaf_of and row_words are for sparse columns
     object columns not None,
-    int64_t feature,
-    int32_t sign,
-    bint categorical,
-    const int32_t[::1] rows not None,
-    const uint64_t[::1] words not None,
+    int64_t feature,  # the column
+    int32_t sign,  # see ``signs`` of `search`; 0 for categories
+    bint categorical,  # whether any set of its bins may fire
+    const int32_t[::1] rows not None,  # (n,): rows of the leaf,
+    const uint64_t[::1] words not None,  # (n,): and their words
     uint64_t word,
     double l2,
     double least,
-    int64_t least_rows,
+    int64_t least_rows,  # rows of a child, at least
     double low,
     double high,
     const int32_t[::1] leaf_of,
@@ -418,32 +389,8 @@ def search_counted(
 ):
     """Find the best cut of a leaf by one column that leaves each child some rows.
 
-    Parameters
-    ----------
-    columns, word, l2, least, low, high, leaf_of, leaf, row_words, scratch, room, counts
-        As for `search`; leaf_of and row_words are for sparse columns.
-    feature : int
-        In. The column.
-    sign : int
-        In. See ``signs`` of `search`; 0 for categories.
-    categorical : bool
-        In. Whether any set of its bins may fire.
-    rows : int32 array, shape (n,)
-        In. Rows of the leaf,
-    words : uint64 array, shape (n,)
-        In. and their words.
-    least_rows : int
-        In. Rows of a child, at least.
-
-    Returns
-    -------
-    worth : float
-        Negative if there is no such cut.
-    bin, side : int
-
-    Notes
-    -----
-    O(n), or O(entries of the column) if it is sparse.
+    Returns its worth, negative if there is no such cut, bin and side. O(n), or O(entries of the
+    column) if it is sparse.
     """
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t n = _check_column(
@@ -471,9 +418,11 @@ def search_counted(
 
 
 def mark_set(
+    # columns, feature, rows, words, word, leaf_of, leaf, row_words, scratch, counts: as for
+    # `search_counted`
     object columns not None,
     int64_t feature,
-    int64_t n_firing,
+    int64_t n_firing,  # results: the number of categories that fire, and whether missing ones do
     uint8_t side,
     const int32_t[::1] rows not None,
     const uint64_t[::1] words not None,
@@ -483,21 +432,12 @@ def mark_set(
     const uint64_t[::1] row_words,
     uint64_t[::1] scratch not None,
     int32_t[::1] counts not None,
+    # out, (n_bins + 1,): by bin, and for the missing: 1 if rows in it fire. Where rows weigh
+    # nothing, ``side``.
     uint8_t[::1] fires not None,
 ):
     """Find again which categories fire in a split that `search` has found.
 
-    Parameters
-    ----------
-    columns, feature, rows, words, word, leaf_of, leaf, row_words, scratch, counts
-        As for `search_counted`.
-    n_firing, side : int
-        In. Results: the number of categories that fire, and whether missing ones do.
-    fires : uint8 array, shape (n_bins + 1,)
-        Out. By bin, and for the missing: 1 if rows in it fire. Where rows weigh nothing, ``side``.
-
-    Notes
-    -----
     O(n), or O(entries of the column) if it is sparse, and O(n_bins log n_bins).
     """
     cdef const Binned *binned = binned_of(columns)

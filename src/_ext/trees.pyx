@@ -101,6 +101,7 @@ cdef bint _consistent(
 
 
 def measure_depths(
+    # as for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories
     const int64_t[::1] offsets not None,
     const int32_t[::1] features not None,
     const int32_t[:, ::1] children not None,
@@ -110,27 +111,11 @@ def measure_depths(
     const int64_t[::1] sets not None,
     const uint32_t[::1] words not None,
     int64_t n_features,
-    int32_t[::1] depths not None,
+    int32_t[::1] depths not None,  # out, (n_trees,): splits on the longest way down
 ):
     """Check trees, and write how deep each one is.
 
-    Parameters
-    ----------
-    offsets, features, children, sides, thresholds, values, sets, words
-        In. As for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories.
-    n_features : int
-        In.
-    depths : int32 array, shape (n_trees,)
-        Out. Splits on the longest way down.
-
-    Raises
-    ------
-    ValueError
-        Unless every node leads down to leaves of its tree.
-
-    Notes
-    -----
-    O(nodes).
+    Raises ValueError unless every node leads down to leaves of its tree. O(nodes).
     """
     from array import array
 
@@ -157,6 +142,7 @@ def measure_depths(
 
 def add_scores(
     object rows not None,
+    # as for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories
     const int64_t[::1] offsets not None,
     const int32_t[::1] features not None,
     const int32_t[:, ::1] children not None,
@@ -165,28 +151,13 @@ def add_scores(
     const double[::1] values not None,
     const int64_t[::1] sets not None,
     const uint32_t[::1] words not None,
-    bint zero_missing,
+    bint zero_missing,  # whether 0 is missing, as NaN is
     int64_t first,
     int64_t last,
-    double[::1] scores not None,
+    double[::1] scores not None,  # in and out, (n_rows,)
 ):
     """Add to the scores of rows what the trees first .. last - 1 give them, tree by tree.
 
-    Parameters
-    ----------
-    rows : Rows
-        In.
-    offsets, features, children, sides, thresholds, values, sets, words
-        In. As for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories.
-    zero_missing : bool
-        In. Whether 0 is missing, as NaN is.
-    first, last : int
-        In.
-    scores : float64 array, shape (n_rows,)
-        In and out.
-
-    Notes
-    -----
     O(n_rows * nodes) for trees of few leaves, O(n_rows * trees * depth) for others, and the values
     of sparse rows.
     """

@@ -5,13 +5,14 @@ Voting after Freund and Schapire ("Large Margin Classification Using the Percept
 those of most votes in a queue of fixed size.
 """
 
-from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
-from rankcore._ext._learner cimport Learner, update_t
+from rankcore._ext._learner cimport Learner, capsule_of, update_t
 from rankcore._ext._prank cimport count, prank_step, too_close
-from rankcore.core cimport RC_TIE_CRAMMER, RC_TIE_STRICT, rc_dot, rc_prank_state, rc_rank, rc_row
+from rankcore.core cimport (
+    RC_TIE_CRAMMER, RC_TIE_STRICT, rc_counts, rc_dot, rc_prank_state, rc_rank, rc_row
+)
 
 
 cdef struct VotedState:
@@ -87,16 +88,11 @@ cdef class Voted:
     ``hypotheses`` (capacity, n_features), ``cuts`` (capacity, n_ranks - 1), ``votes`` and ``born``
     (capacity,) are past ones; ``progress`` has how many are kept, the votes of the present one, and
     how many there have been.
-
-    Attributes
-    ----------
-    capsule : capsule
-        The learner for ``online_loop.learn``, valid while this object lives.
     """
 
     cdef VotedState m
     cdef Learner learner
-    cdef readonly object capsule
+    cdef readonly object capsule  # the learner for ``online_loop.learn``, while this object lives
     cdef tuple arrays
 
     def __init__(
@@ -149,29 +145,18 @@ cdef class Voted:
         self.m.capacity = capacity
         self.m.first_vote = first_vote
         self.m.capped = capped
-        self.learner.update = <update_t> voted_update
-        self.learner.state = &self.m
-        self.learner.seen = &self.m.prank.seen
-        self.learner.n_features = d
-        self.learner.n_ranks = self.m.prank.n_ranks
-        self.capsule = PyCapsule_New(&self.learner, "rankcore.learner", NULL)
+        cdef rc_counts *seen = &self.m.prank.seen
+        cdef update_t update = <update_t> voted_update
+        self.capsule = capsule_of(&self.learner, update, NULL, &self.m, seen, d, tasks + 1)
 
 
 def place(
-    const int64_t[::1] votes not None,
+    const int64_t[::1] votes not None,  # as of `Voted`
     const int64_t[::1] born not None,
     const int64_t[::1] progress not None,
-    bint capped,
+    bint capped,  # whether there are as many places as there will be
 ):
-    """The place that a mistake would give the present hypothesis; -1 for none.
-
-    Parameters
-    ----------
-    votes, born, progress : int64 arrays
-        As of `Voted`.
-    capped : bool
-        Whether there are as many places as there will be.
-    """
+    """The place that a mistake would give the present hypothesis; -1 for none."""
     if votes.shape[0] < 1 or born.shape[0] != votes.shape[0] or progress.shape[0] != 3:
         raise ValueError("the arrays of a voted state do not fit together")
     if not capped:

@@ -1,5 +1,5 @@
 # How a pass meets a learner: one update function over one state. Private.
-from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore.core cimport rc_counts, rc_row
@@ -18,6 +18,20 @@ cdef struct Learner:
     rc_counts *seen
     int64_t n_features
     int32_t n_ranks
+
+
+cdef inline object capsule_of(
+    Learner *learner, update_t update, weighted_t weighted, void *state, rc_counts *seen,
+    int64_t n_features, int64_t n_ranks,
+):
+    """Fill in the learner of a bound state; the capsule from which `learner_of` takes it."""
+    learner.update = update
+    learner.weighted = weighted
+    learner.state = state
+    learner.seen = seen
+    learner.n_features = n_features
+    learner.n_ranks = <int32_t> n_ranks
+    return PyCapsule_New(learner, "rankcore.learner", NULL)
 
 
 cdef inline Learner *learner_of(object bound) except NULL:
