@@ -21,7 +21,7 @@ from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import make_scorer
-from rankcore.metrics.tables import Table, fold_table
+from rankcore.metrics.tables import Table, Tabular, fold_table
 from rankcore.ranking._queries import as_relevance, query_means, take_queries
 
 __all__ = ["QueryKFold", "QueryScores", "cross_val_predict", "cross_validate_queries"]
@@ -161,7 +161,7 @@ class QueryKFold:
 
 
 @dataclass(frozen=True)
-class QueryScores:
+class QueryScores(Tabular):
     """Result of `cross_validate_queries`; displays as a table in a notebook.
 
     Attributes
@@ -189,12 +189,7 @@ class QueryScores:
         caption = "on the queries of each fold, learned from the others"
         return fold_table(self.names, self.values, caption)
 
-    def __str__(self) -> str:
-        """The table in plain text."""
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
+    _table = table
 
 
 def cross_validate_queries(

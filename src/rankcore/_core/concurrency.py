@@ -24,16 +24,11 @@ TRIES = 3
 
 
 class Versioned:
-    """A state that is updated in place.
-
-    Attributes
-    ----------
-    version : int
-        Grows with every change, failed ones included; odd while one is under way. Not part of what
-        is compared, copied or saved.
-    """
+    """A state that is updated in place."""
 
     __slots__ = ("version",)
+    # Grows with every change, failed ones included; odd while one is under way. Not part of what is
+    # compared, copied or saved.
     version: int
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

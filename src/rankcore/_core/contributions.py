@@ -162,13 +162,7 @@ class Tasks(NamedTuple):
 
 
 def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Tasks:
-    """The tasks of a linear learner of ordered labels.
-
-    Raises
-    ------
-    TypeError
-        If it has no thresholds, or is not linear.
-    """
+    """The tasks of a linear learner of ordered labels; TypeError for any other."""
     arrays, facts = scoring.arrays, scoring.facts
     rule, tie, form = (
         str(facts.get("decision", "count")),

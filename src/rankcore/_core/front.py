@@ -115,13 +115,7 @@ def _names_of_parts(step: Any, names: list[str] | None) -> list[str]:
 
 
 class Display:
-    """Values of features as users know them: before scaling, where a column stays a column.
-
-    Parameters
-    ----------
-    front : sequence of transformers
-        Fitted.
-    """
+    """Values of features as users know them: before scaling, where a column stays a column."""
 
     def __init__(self, front: Sequence[Any]) -> None:
         n = len(front)

@@ -48,43 +48,20 @@ class HeldOut(Protocol):
     @property
     def names(self) -> list[str]:
         """Names of the measures in ``history_``."""
-        ...
 
     @property
     def directions(self) -> list[bool]:
         """Whether each measure is to grow."""
-        ...
 
     def measure(self, output: Any) -> list[float]:
         """Values of the measures for the outputs of the model."""
-        ...
 
 
 class Monitor:
     """Measures a model that is being fitted, and decides when the fit ends.
 
-    Parameters
-    ----------
-    model : estimator
-        The estimator that ``fit`` returns if all goes well. Values go into its state.
-    held_out : sequence of HeldOut
-        The first measure on the first of them decides on early stopping.
-    callbacks : iterable of callables, or None
-        Called with an `Iteration` each time; the fit ends after one returns True.
-
-    Attributes
-    ----------
-    best : int
-        The number, from 1 on, of the best value so far; 0 if there is none.
-    patience : int or None
-        Values in a row that may fail to improve; None if the fit does not stop early.
-    pauses : Pauses or None
-        The callback that saves the fit.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If early stopping has nothing to look at, or a callback cannot be called.
+    Values go into the state of the model. The first measure on the first held-out rows decides on
+    early stopping.
     """
 
     def __init__(
@@ -92,14 +69,15 @@ class Monitor:
     ) -> None:
         self._model, self.held_out = model, list(held_out)
         self._callbacks = as_callbacks(callbacks)
-        self.pauses = pauses_among(self._callbacks)
+        self.pauses = pauses_among(self._callbacks)  # the callback that saves the fit
         patience = [one.rounds for one in self._callbacks if isinstance(one, EarlyStopping)]
         if getattr(model, "early_stopping_rounds", None) is not None:
             patience.append(model.early_stopping_rounds)
+        # Values in a row that may fail to improve; None if the fit does not stop early.
         self.patience: int | None = min(patience, default=None)
         if self.patience is not None and not self.held_out:
             raise ValueError("early_stopping_rounds requires eval_set; found no held-out rows")
-        self.best, self._best_merit = 0, -np.inf
+        self.best, self._best_merit = 0, -np.inf  # number of the best value, from 1 on; 0 if none
         known, self._logs = model._state.validation, {}
         self._directions: dict[str, bool] = {}
         for one in self.held_out:

@@ -127,14 +127,9 @@ SHARED: dict[str, Constraint] = {
 
 
 class Constrained:
-    """An estimator that declares what its parameters may be. Not public.
+    """An estimator that declares what its parameters may be. Not public."""
 
-    Attributes
-    ----------
-    _constraints : dict of str to Constraint
-        Of the parameters that a class adds or restricts; `SHARED` holds for all.
-    """
-
+    # Of the parameters that a class adds or restricts; `SHARED` holds for all.
     _constraints: ClassVar[dict[str, Constraint]] = SHARED
 
     def _check_params(self) -> None:
@@ -189,36 +184,26 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-# Names in LightGBM, XGBoost and scikit-learn of the parameters of learners here.
-FAMILIAR = {
-    "num_leaves": "max_leaf_nodes",
-    "max_leaves": "max_leaf_nodes",
-    "min_child_samples": "min_samples_leaf",
-    "min_data_in_leaf": "min_samples_leaf",
-    "min_child_weight": "min_pair_weight",
-    "min_sum_hessian_in_leaf": "min_pair_weight",
-    "reg_lambda": "l2_leaf",
-    "lambda_l2": "l2_leaf",
-    "l2_regularization": "l2_leaf",
-    "num_iterations": "n_estimators",
-    "num_boost_round": "n_estimators",
-    "max_bin": "max_bins",
-    "eta": "learning_rate",
-    "eta0": "learning_rate",
-    "bagging_fraction": "subsample",
-    "feature_fraction": "colsample",
-    "colsample_bytree": "colsample",
-    "monotone_constraints": "monotonic_cst",
-    "categorical_feature": "categorical_features",
-    "early_stopping_round": "early_stopping_rounds",
-    "metric": "eval_metric",
-    "n_iter": "max_iter",
-    "epochs": "max_iter",
-    "n_epochs": "max_iter",
-    "seed": "random_state",
-    "nthread": "n_jobs",
-    "num_threads": "n_jobs",
+# Parameters of learners here, and their names in LightGBM, XGBoost and scikit-learn.
+_ELSEWHERE = {
+    "max_leaf_nodes": "num_leaves max_leaves",
+    "min_samples_leaf": "min_child_samples min_data_in_leaf",
+    "min_pair_weight": "min_child_weight min_sum_hessian_in_leaf",
+    "l2_leaf": "reg_lambda lambda_l2 l2_regularization",
+    "n_estimators": "num_iterations num_boost_round",
+    "max_bins": "max_bin",
+    "learning_rate": "eta eta0",
+    "subsample": "bagging_fraction",
+    "colsample": "feature_fraction colsample_bytree",
+    "monotonic_cst": "monotone_constraints",
+    "categorical_features": "categorical_feature",
+    "early_stopping_rounds": "early_stopping_round",
+    "eval_metric": "metric",
+    "max_iter": "n_iter epochs n_epochs",
+    "random_state": "seed",
+    "n_jobs": "nthread num_threads",
 }
+_NAME_OF = {other: name for name, others in _ELSEWHERE.items() for other in others.split()}
 
 
 def check_names(learner: type, params: Mapping[str, Any]) -> None:
@@ -229,7 +214,7 @@ def check_names(learner: type, params: Mapping[str, Any]) -> None:
     for name in params:
         if name in known:
             continue
-        meant = FAMILIAR.get(name)
+        meant = _NAME_OF.get(name)
         if meant not in known:
             meant = next(iter(get_close_matches(name, known, 1)), None)
         listed = ", ".join(one for one in known if one != "self")

@@ -32,17 +32,9 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class Workshop:
-    """A private folder beside a target, in which it is built.
+    """A private folder beside a target, in which it is built, until `close`.
 
-    Parameters
-    ----------
-    target : Path
-        Named by errors of writing in the folder.
-
-    Attributes
-    ----------
-    path : Path
-        The folder, which goes with `close`, or at the end of a ``with`` statement.
+    Errors of writing in the folder name the target.
     """
 
     def __init__(self, target: Path) -> None:

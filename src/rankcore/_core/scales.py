@@ -49,11 +49,7 @@ def largest_column(rows: Rows) -> int:
 def warn_of_scales(column: int | None, learner: str) -> None:
     """Warn of features that differ in scale by orders of magnitude, naming the cure.
 
-    Parameters
-    ----------
-    column : int or None
-        The largest of them, see `Source.largest_of_unequal`; None if they are on one scale.
-    learner : str
+    ``column`` is that of `Source.largest_of_unequal`.
     """
     if column is None:
         return

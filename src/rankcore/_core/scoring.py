@@ -8,82 +8,42 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-# Names of all facts and arrays that there are, of any form or of what stands around it.
-FACTS = frozenset(
-    [
-        "decision",
-        "tie",
-        "output",
+# Of each form its meaning, arrays and facts; ``docs/model_file.md`` has the shapes.
+FORMS = {
+    "linear": ("one score", "weights", ""),
+    "thresholds": ("one score, cut into ranks by thresholds", "weights thresholds", ""),
+    "rounded": ("one score, rounded to a rank", "weights intercept", ""),
+    "tasks": ("a score for each threshold", "weights thresholds", "decision tie"),
+    "classes": ("a score for each rank", "weights intercepts", ""),
+    "votes": ("ranks of members", "weights thresholds votes", "output"),
+    "stumps": (
+        "a step function of each feature, ``rc_stumps`` in rankcore.h",
+        "offsets thresholds values missing at_zero base",
+        "",
+    ),
+    "trees": (
+        "a sum of trees, ``rc_trees`` there",
+        "offsets features children sides thresholds values sets words",
         "zero_missing",
-        "kernel",
-        "degree",
-        "rule",
-        "reason",
-        "of",
-        "scaler",
-    ]
-)
-ARRAYS = frozenset(
-    [
-        "weights",
-        "thresholds",
-        "intercept",
-        "intercepts",
-        "votes",
-        "offsets",
-        "values",
-        "missing",
-        "at_zero",
-        "base",
-        "features",
-        "children",
-        "sides",
-        "sets",
-        "words",
-        "constants",
-        "vectors",
-        "indices",
-        "indptr",
-        "norms",
-        "sizes",
-        "slots",
-        "coefs",
-        "curves",
-        "knots",
-        "moments",
-        "costs",
-        "center",
-        "scale",
-        "shift",
-        "bounds",
-    ]
+    ),
+    "kernel": (
+        "sums over support vectors, dense or CSR; thresholds where there are ranks",
+        "vectors values indices indptr norms sizes slots coefs constants thresholds",
+        "kernel degree rule decision tie",
+    ),
+    "none": ("no score of a row by itself", "", "reason"),
+}
+# Of calibrated models, and of a scaler in front.
+_AROUND = ("", "curves knots moments costs center scale shift bounds", "of scaler")
+# Names of all arrays and facts that there are.
+ARRAYS, FACTS = (
+    frozenset(" ".join(parts[i] for parts in (*FORMS.values(), _AROUND)).split()) for i in (1, 2)
 )
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How a fitted model scores a row, as arrays; ``docs/model_file.md`` has each form.
-
-    Attributes
-    ----------
-    form : str
-        ========== ==============================================================================
-        linear     one score: weights
-        thresholds one score, cut into ranks by thresholds: weights, thresholds
-        rounded    one score, rounded to a rank: weights, intercept
-        tasks      a score for each threshold: weights (n_features, n_ranks - 1), thresholds
-        classes    a score for each rank: weights (n_features, n_ranks), intercepts
-        votes      ranks of members: weights (n_tiles, n_features, width), thresholds, votes
-        stumps     a step function of each feature: those of ``rc_stumps`` in rankcore.h
-        trees      a sum of trees: those of ``rc_trees`` there
-        kernel     sums over support vectors: vectors (or values, indices and indptr), norms, lists
-                   of some (sizes, slots) with their coefs, constants (gamma and coef0), and
-                   thresholds where there are ranks
-        none       no score of a row by itself; the fact "reason" says why
-        ========== ==============================================================================
-    facts : dict of str to str or int
-    arrays : mapping of str to ndarray
-    """
+    """How a fitted model scores a row: one of `FORMS`, its arrays and facts."""
 
     form: str
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)

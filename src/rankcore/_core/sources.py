@@ -56,24 +56,12 @@ class Position:
 
 
 class Source(ABC):
-    """The rows of a fit.
+    """The rows of a fit."""
 
-    Attributes
-    ----------
-    kept : bool
-        Whether all rows are one window, which stays in memory.
-    n_features : int or None
-        None if only the facts of files can say.
-    size : int
-        Bytes that a pass reads, for progress.
-    given : object
-        The ``X`` of ``fit``, which may name the features.
-    """
-
-    kept: bool
-    n_features: int | None
-    size: int
-    given: Any
+    kept: bool  # whether all rows are one window, which stays in memory
+    n_features: int | None  # None if only the facts of files can say
+    size: int  # bytes that a pass reads, for progress
+    given: Any  # the ``X`` of ``fit``, which may name the features
 
     @abstractmethod
     def windows(
@@ -98,21 +86,7 @@ class Source(ABC):
 
 
 class MemoryRows(Source):
-    """Rows in memory, with the other arguments of a fit.
-
-    Parameters
-    ----------
-    given : object
-        The ``X`` of ``fit``.
-    rows : Rows
-        Or another form of rows that the learner takes.
-    labels : array-like
-    queries : Queries, optional
-    n_features : int, optional
-        By default that of ``rows``.
-    **more
-        Other fields of `Window`.
-    """
+    """Rows in memory, in a form that the learner takes, with the other fields of `Window`."""
 
     kept, size = True, 0
 
@@ -130,11 +104,9 @@ class MemoryRows(Source):
         self.window = Window(rows, labels, queries, 0, 0, **more)
 
     def mean_square(self) -> float:
-        """As `Source.mean_square`."""
         return mean_square_length(self.window.rows)
 
     def largest_of_unequal(self) -> int | None:
-        """As `Source.largest_of_unequal`."""
         rows = self.window.rows
         return largest_column(rows) if rows_differ(rows) else None
 
@@ -146,21 +118,12 @@ class MemoryRows(Source):
 
 
 class RowBlocks(Source):
-    """Rows on disk. Not public: `rankcore.datasets.open_rows` makes them.
-
-    Attributes
-    ----------
-    dtype : dtype
-        float32 or float64.
-    feature_names : ndarray of str, shape (n_features,), or None
-    surveyed : bool
-        Whether `facts` costs nothing.
-    """
+    """Rows on disk. Not public: `rankcore.datasets.open_rows` makes them."""
 
     kept = False
-    dtype: np.dtype[Any]
-    feature_names: NDArray[Any] | None = None
-    surveyed: bool
+    dtype: np.dtype[Any]  # float32 or float64
+    feature_names: NDArray[Any] | None = None  # (n_features,)
+    surveyed: bool  # whether `facts` costs nothing
     _facts: Facts | None
 
     @abstractmethod
@@ -168,11 +131,9 @@ class RowBlocks(Source):
         """Facts of all rows, which are read at most once for it."""
 
     def mean_square(self) -> float:
-        """As `Source.mean_square`."""
         return self.facts().mean_square
 
     def largest_of_unequal(self) -> int | None:
-        """As `Source.largest_of_unequal`."""
         sizes = self.facts().magnitudes
         return int(sizes.argmax()) if sizes_differ(sizes) else None
 

@@ -16,16 +16,10 @@ from rankcore._ext.survey import raise_sizes, sum_squares
 
 
 class Surveyor:
-    """Collects facts about rows, block by block.
-
-    Parameters
-    ----------
-    n_features : int or None
-        None: one more than the largest column index that occurs.
-    """
+    """Collects facts about rows, block by block."""
 
     def __init__(self, n_features: int | None) -> None:
-        self._n_features = n_features
+        self._n_features = n_features  # None: one more than the largest column index that occurs
         self._counts: Counter[float] = Counter()
         self._n_rows = self._n_columns = self._n_values = 0
         self._sizes = np.zeros(n_features or 1)

@@ -21,28 +21,14 @@ COPY_SECONDS = 1.0
 
 
 class Learner(ABC):
-    """A learner that is being fitted. Its iterations are passes, rounds or steps.
+    """A learner that is being fitted. Its iterations are passes, rounds or steps."""
 
-    Attributes
-    ----------
-    fitted : estimator
-        The estimator that ``fit`` returns if all goes well. The log of its state has the figures of
-        each iteration.
-    generator : numpy Generator or None
-        Draws the order of rows that are kept in memory.
-    seed : int
-        Of the order of windows and of the rows in each, see `Source.seed`.
-    n_iterations : int
-        The maximum.
-    shuffle : bool
-        Whether each pass visits the rows in a new order.
-    """
-
+    # What ``fit`` returns if all goes well; the log of its state has figures of each iteration.
     fitted: Any
-    generator: Any = None
-    seed: int = 0
-    n_iterations: int
-    shuffle: bool = False
+    generator: Any = None  # draws the order of rows that are kept in memory
+    seed: int = 0  # of the order of windows and of the rows in each, see `Source.seed`
+    n_iterations: int  # at most
+    shuffle: bool = False  # whether each pass visits the rows in a new order
 
     def open(self, number: int) -> None:  # noqa: B027 - few learners need it
         """Begin an iteration; a learner that counts examples opens a record in the log."""
@@ -82,23 +68,10 @@ class Learner(ABC):
 
 
 class Trainer:
-    """Runs the iterations of a fit.
-
-    Parameters
-    ----------
-    learner : Learner
-    source : Source
-    monitor : Monitor
-    best : object, optional
-        Parameters of the best of the iterations that a fit continues.
-    """
+    """Runs the iterations of a fit; ``best``: parameters of the best of those it continues."""
 
     def __init__(
-        self,
-        learner: Learner,
-        source: Source,
-        monitor: Monitor,
-        best: Any = None,
+        self, learner: Learner, source: Source, monitor: Monitor, best: Any = None
     ) -> None:
         self._learner, self._source, self._monitor, self._best = learner, source, monitor, best
         # Only a source on disk can begin within a pass.

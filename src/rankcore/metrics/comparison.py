@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.metrics.evaluation import Evaluation
-from rankcore.metrics.tables import Table, p_text
+from rankcore.metrics.tables import Table, Tabular, p_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -59,7 +59,7 @@ class Contrast:
     n_queries: int
 
 
-class Comparison:
+class Comparison(Tabular):
     """Result of `compare`: contrasts, in the order of measures and systems.
 
     Parameters
@@ -169,19 +169,8 @@ class Comparison:
         convention = next(iter(self.evaluations.values())).convention
         return f"paired randomisation test, bootstrap intervals; {convention}"
 
-    def __str__(self) -> str:
-        return str(self._table())
-
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.evaluations)}: {len(self)} contrasts>"
-
-    def __rich__(self) -> Any:
-        """Table for Rich consoles."""
-        return self._narrow_table().rich()
-
-    def _repr_html_(self) -> str:
-        """Table for notebooks."""
-        return self._table().html()
 
     def to_frame(self) -> DataFrame:
         """Contrasts as a pandas frame, one row each.

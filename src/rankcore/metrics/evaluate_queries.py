@@ -38,19 +38,10 @@ _ORDERED = {"inferred_ap", "interpolated_precision", "binary_g", *_IDEAL}
 _GREATEST_LABEL = 4.0
 # As the kernel's struct has it.
 _MEASURE = np.dtype(
-    [
-        ("kind", "i4"),
-        ("gain", "i4"),
-        ("divisor", "i4"),
-        ("clipped", "i4"),
-        ("together", "i4"),
-        ("up", "i4"),
-        ("k", "i8"),
-        ("z", "i8"),
-        ("rel", "f8"),
-        ("x", "f8"),
-        ("weights", "f8", 4),
-    ]
+    [(name, "i4") for name in ("kind", "gain", "divisor", "clipped", "together", "up")]
+    + [(name, "i8") for name in ("k", "z")]
+    + [(name, "f8") for name in ("rel", "x")]
+    + [("weights", "f8", 4)]
 )
 
 

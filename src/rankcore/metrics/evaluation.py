@@ -15,7 +15,7 @@ from rankcore.metrics.evaluate_queries import measure_queries
 from rankcore.metrics.judged import judged
 from rankcore.metrics.names import Measure, parse
 from rankcore.metrics.pairwise import PairCounts, count_pairs
-from rankcore.metrics.tables import Table
+from rankcore.metrics.tables import Table, Tabular
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -43,7 +43,7 @@ _COUNTED = {"misranking": PairCounts.misranking, "kendall_tau": PairCounts.kenda
 _OF_PAIRS = {"auc", *_COUNTED}
 
 
-class Evaluation(Mapping[str, float]):
+class Evaluation(Tabular, Mapping[str, float]):
     """Result of `evaluate`: a mapping from the names given to means over queries.
 
     Parameters
@@ -108,17 +108,6 @@ class Evaluation(Mapping[str, float]):
             for name, mean in self._means.items()
         ]
         return Table(("measure", "mean", "queries"), rows, str(self.convention))
-
-    def __str__(self) -> str:
-        return str(self._table())
-
-    def __rich__(self) -> Any:
-        """Table for Rich consoles."""
-        return self._table().rich()
-
-    def _repr_html_(self) -> str:
-        """Table for notebooks."""
-        return self._table().html()
 
     def to_frame(self) -> DataFrame:
         """Values of every query as a pandas frame, one column for each measure.

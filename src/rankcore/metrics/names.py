@@ -11,46 +11,47 @@ from typing import Any
 
 from rankcore.metrics import trec_names
 
-# What a measure is called here, and what it is called elsewhere. Case does not matter.
-_NAMES = {
-    "ndcg": ["ndcg", "ndcg_score", "ndcg_cut"],
-    "dcg": ["dcg", "dcg_score"],
-    "average_precision": ["map", "ap", "map_cut", "average_precision", "mean_average_precision"],
-    "precision": ["p", "pre", "precision", "precision_at_k", "prec"],
-    "recall": ["r", "recall", "recall_at_k"],
-    "r_precision": ["rprec", "r_precision", "r-precision"],
-    "reciprocal_rank": ["mrr", "rr", "recip_rank", "reciprocal_rank"],
-    "hit": ["hit", "hit_rate", "success"],
-    "auc": ["auc", "auc_score"],
-    "misranking": ["misranking", "pairwise_misranking"],
-    "kendall_tau": ["kendall_tau", "tau", "kendall"],
-    "err": ["err"],
-    "rbp": ["rbp"],
-    "rbp_residual": ["rbp_resid"],
-    "judged": ["judged"],
-    "unjudged": ["unj"],
-    "bpref": ["bpref", "gm_bpref"],
-    "inferred_ap": ["infap"],
-    "interpolated_precision": ["iprec", "iprec_at_recall", "11pt_avg"],
-    "relative_precision": ["relative_p"],
-    "r_multiple": ["rprec_mult"],
-    "binary_g": ["bing"],
-    "graded_g": ["g"],
-    "ndcg_at_relevant": ["ndcg_rel"],
-    "ndcg_at_levels": ["rndcg"],
-    "set_precision": ["set_p", "setp"],
-    "set_recall": ["set_recall", "setr"],
-    "set_f": ["set_f", "setf"],
-    "set_ap": ["set_map", "setap"],
-    "set_relative_precision": ["set_relative_p", "setrelp"],
-    "utility": ["utility"],
-    "n_queries": ["num_q", "numq"],
-    "n_retrieved": ["num_ret", "numret"],
-    "n_relevant": ["num_rel", "numrel"],
-    "n_relevant_retrieved": ["num_rel_ret", "numrelret"],
-    "n_nonrelevant_retrieved": ["num_nonrel_judged_ret"],
+# Of each measure its properties, and what it is called here and elsewhere, in any case.
+# Properties: "cut" or "needs_cut" of a cut-off, "rel" of binary relevance, "loss", "count".
+_MEASURES = {
+    "ndcg": ("cut", "ndcg ndcg_score ndcg_cut"),
+    "dcg": ("cut", "dcg dcg_score"),
+    "average_precision": ("cut rel", "map ap map_cut average_precision mean_average_precision"),
+    "precision": ("needs_cut rel", "p pre precision precision_at_k prec"),
+    "recall": ("needs_cut rel", "r recall recall_at_k"),
+    "r_precision": ("rel", "rprec r_precision r-precision"),
+    "reciprocal_rank": ("cut rel", "mrr rr recip_rank reciprocal_rank"),
+    "hit": ("needs_cut rel", "hit hit_rate success"),
+    "auc": ("rel", "auc auc_score"),
+    "misranking": ("loss", "misranking pairwise_misranking"),
+    "kendall_tau": ("", "kendall_tau tau kendall"),
+    "err": ("cut", "err"),
+    "rbp": ("cut rel", "rbp"),
+    "rbp_residual": ("loss", "rbp_resid"),
+    "judged": ("cut", "judged"),
+    "unjudged": ("needs_cut loss", "unj"),
+    "bpref": ("rel", "bpref gm_bpref"),
+    "inferred_ap": ("rel", "infap"),
+    "interpolated_precision": ("rel", "iprec iprec_at_recall 11pt_avg"),
+    "relative_precision": ("needs_cut rel", "relative_p"),
+    "r_multiple": ("rel", "rprec_mult"),
+    "binary_g": ("rel", "bing"),
+    "graded_g": ("", "g"),
+    "ndcg_at_relevant": ("", "ndcg_rel"),
+    "ndcg_at_levels": ("", "rndcg"),
+    "set_precision": ("rel", "set_p setp"),
+    "set_recall": ("rel", "set_recall setr"),
+    "set_f": ("rel", "set_f setf"),
+    "set_ap": ("rel", "set_map setap"),
+    "set_relative_precision": ("rel", "set_relative_p setrelp"),
+    "utility": ("", "utility"),
+    "n_queries": ("count", "num_q numq"),
+    "n_retrieved": ("count", "num_ret numret"),
+    "n_relevant": ("rel count", "num_rel numrel"),
+    "n_relevant_retrieved": ("rel count", "num_rel_ret numrelret"),
+    "n_nonrelevant_retrieved": ("loss count", "num_nonrel_judged_ret"),
 }
-_KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
+_KINDS = {name: kind for kind, (_, names) in _MEASURES.items() for name in names.split()}
 _KINDS["gm_map"] = "average_precision"
 # ranx and ir-measures have one name for each of the two gains of NDCG.
 _KINDS["ndcg_burges"] = "ndcg"
@@ -58,56 +59,8 @@ _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
 # Positions are counted by 64 bits.
 LARGEST_CUT = 2**63 - 1
-CUT = {
-    "ndcg",
-    "dcg",
-    "average_precision",
-    "precision",
-    "recall",
-    "reciprocal_rank",
-    "hit",
-    "err",
-    "rbp",
-    "judged",
-    "unjudged",
-    "relative_precision",
-}
-NEEDS_CUT = {"precision", "recall", "hit", "unjudged", "relative_precision"}
-LOSSES = {"misranking", "unjudged", "rbp_residual", "n_nonrelevant_retrieved"}
 # Measures of predicted ranks, which have no queries.
 _RANK_LOSSES = {"rank_loss", "macro_rank_loss", "max_rank_loss"}
-# Where rel= may be named.
-BINARY = {
-    "average_precision",
-    "precision",
-    "recall",
-    "r_precision",
-    "reciprocal_rank",
-    "hit",
-    "phi",
-    "auc",
-    "rbp",
-    "bpref",
-    "inferred_ap",
-    "interpolated_precision",
-    "relative_precision",
-    "r_multiple",
-    "binary_g",
-    "set_precision",
-    "set_recall",
-    "set_f",
-    "set_ap",
-    "set_relative_precision",
-    "n_relevant",
-    "n_relevant_retrieved",
-}
-COUNTS = {
-    "n_queries",
-    "n_retrieved",
-    "n_relevant",
-    "n_relevant_retrieved",
-    "n_nonrelevant_retrieved",
-}
 # The arguments in parentheses that set a number, and where it lies.
 _NUMBERS = {
     ("rbp", "p"): (0.0, 1.0),
@@ -118,7 +71,7 @@ _NUMBERS = {
     ("r_multiple", "multiple"): (0.0, math.inf),
 }
 # Where what follows @, _ or . is no cut-off but such a number.
-AT_NUMBER = {"interpolated_precision": "recall", "r_multiple": "multiple", "set_f": "beta"}
+_AT_NUMBER = {"interpolated_precision": "recall", "r_multiple": "multiple", "set_f": "beta"}
 
 # Name, arguments in parentheses, cut-offs after "@", "_" or ".", XGBoost's "-".
 _FORM = re.compile(
@@ -180,14 +133,14 @@ def parse(name: str) -> list[tuple[str, Measure]]:
             raise ValueError(f"{name!r}: only ndcg, map and pre have a form that ends in '-'")
         measure = replace(measure, empty=0.0)
     if form["cuts"] is None:
-        if kind in NEEDS_CUT or form["name"].lower().endswith("_cut"):
+        if _has(kind, "needs_cut") or form["name"].lower().endswith("_cut"):
             raise ValueError(f"{name!r} needs a cut-off, such as {form['name']}@10")
-        if kind in AT_NUMBER and kind != "set_f" and measure.x is None:
+        if kind in _AT_NUMBER and kind != "set_f" and measure.x is None:
             raise ValueError(f"{name!r} needs a number, such as {form['name']}@0.5")
         return [(name, measure)]
-    if kind in AT_NUMBER:
-        return [(name, _with_number(measure, name, AT_NUMBER[kind], form["cuts"]))]
-    if kind not in CUT:
+    if kind in _AT_NUMBER:
+        return [(name, _with_number(measure, name, _AT_NUMBER[kind], form["cuts"]))]
+    if not _has(kind, "cut", "needs_cut"):
         raise ValueError(f"{name!r}: {form['name']} has no cut-off")
     cuts = [_cut(name, k) for k in form["cuts"].split(",")]
     stem, mark = name.strip()[: form.start("mark")], form["mark"]
@@ -197,8 +150,13 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
 
 
+def _has(kind: str, *properties: str) -> bool:
+    """Whether a measure has one of some properties, see `_MEASURES`."""
+    return not set(properties).isdisjoint(_MEASURES[kind][0].split())
+
+
 def _measure(kind: str, **set_: Any) -> Measure:
-    return Measure(kind, **({"over": "sum"} if kind in COUNTS else {}) | set_)
+    return Measure(kind, **({"over": "sum"} if _has(kind, "count") else {}) | set_)
 
 
 def _cut(name: str, text: str) -> int:
@@ -229,7 +187,7 @@ def greater_is_better(name: str) -> bool:
     if name in _RANK_LOSSES:
         return False
     try:
-        return parse(name)[0][1].kind not in LOSSES
+        return not _has(parse(name)[0][1].kind, "loss")
     except ValueError:
         return True
 
@@ -246,7 +204,7 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
             raise ValueError(
                 f"{name!r}: {argument.strip()!r} is not of the form key=value"
             ) from None
-        if key == "rel" and measure.kind in BINARY and type(value) in (int, float):
+        if key == "rel" and _has(measure.kind, "rel") and type(value) in (int, float):
             measure = replace(measure, rel=float(value))
         elif key == "dcg" and measure.kind in {"dcg", "ndcg"} and value in _DCG:
             measure = replace(measure, gain=_DCG[value])

@@ -37,11 +37,7 @@ class RankingScorer:
 
     def get_metadata_routing(self) -> Any:
         """Routing request for ``qid``."""
-        from sklearn.utils.metadata_routing import MetadataRequest
-
-        request = MetadataRequest(owner=self)
-        request.score.add_request(param="qid", alias=True)
-        return request
+        return score_request(self, "qid", True)
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None) -> float:
         """Score an estimator.
@@ -111,11 +107,7 @@ class OrdinalScorer:
 
     def get_metadata_routing(self) -> Any:
         """Routing request for ``sample_weight``."""
-        from sklearn.utils.metadata_routing import MetadataRequest
-
-        request = MetadataRequest(owner=self)
-        request.score.add_request(param="sample_weight", alias=self.sample_weight)
-        return request
+        return score_request(self, "sample_weight", self.sample_weight)
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score an estimator.
@@ -153,6 +145,15 @@ class OrdinalScorer:
     def _accept_sample_weight(self) -> bool:
         """Signature that scikit-learn expects of scorers without metadata routing."""
         return True
+
+
+def score_request(owner: object, name: str, alias: bool | str | None) -> Any:
+    """Request of a scorer for one argument, as scikit-learn's metadata routing takes it."""
+    from sklearn.utils.metadata_routing import MetadataRequest
+
+    request = MetadataRequest(owner=owner)
+    request.score.add_request(param=name, alias=alias)
+    return request
 
 
 def _ranks_of_words(estimator: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -67,6 +68,29 @@ class Table:
         )
         caption = f"<caption>{escape(self.caption)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Tabular:
+    """A result that is displayed as a table: as text, in notebooks, on Rich consoles."""
+
+    @abstractmethod
+    def _table(self) -> Table:
+        """The result as a table."""
+
+    def _narrow_table(self) -> Table:
+        """The same for a terminal."""
+        return self._table()
+
+    def __str__(self) -> str:
+        return str(self._table())
+
+    def __rich__(self) -> Any:
+        """Table for Rich consoles."""
+        return self._narrow_table().rich()
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        return self._table().html()
 
 
 def fold_table(names: Sequence[str], values: Any, caption: str) -> Table:
