@@ -8,16 +8,9 @@ from rankcore.datasets.letor_blocks import Block
 
 
 class QueryStarts:
-    """Offsets of queries in consecutive blocks of rows.
+    """Offsets of queries in consecutive blocks of rows."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the source in errors; may be set for each file of a sequence.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.seen: set[int | str] = set()
         self.last: int | str | None = None
         # The first id of each of two kinds that no input may have both of.
@@ -34,8 +27,8 @@ class QueryStarts:
                 continue
             if query in self.seen:
                 raise ValueError(
-                    f"{self.name}, line {block.first_line + line - 1}: query {query} goes on after "
-                    "another one began; a batch needs the rows of a query next to each other"
+                    f"{block.name}, line {block.first_line + line - 1}: query {query} goes on "
+                    "after another one began; a batch needs the rows of a query next to each other"
                 )
             self.seen.add(query)
             self.last = query
@@ -54,7 +47,7 @@ class QueryStarts:
             self._odd = self._odd or word
         if self._word and self._odd:
             raise ValueError(
-                f"{self.name}, line {block.first_line + line - 1}: query ids are integers, which "
+                f"{block.name}, line {block.first_line + line - 1}: query ids are integers, which "
                 f"may be written as {self._odd}, or words such as {self._word}; found both: write "
                 f"{int(self._odd)}, or use words alone"
             )
