@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rankcore.datasets.letor_blocks import Collected, Options, blocks, check_count
-from rankcore.datasets.query_starts import QueryStarts
 from rankcore.datasets.streams import Source, open_lines, title
-from rankcore.datasets.text_rows import text_blocks
+from rankcore.datasets.text_rows import QueryStarts, text_blocks
 from rankcore.metrics.tables import Table
 
 if TYPE_CHECKING:

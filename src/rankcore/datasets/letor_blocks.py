@@ -26,14 +26,14 @@ MAX_FEATURES = 2**31 - 1
 class Options:
     """Options of reading a file: the arguments of `load_letor`."""
 
-    n_features: int | None
-    dtype: Any
-    dense: bool
-    zero_based: bool | Literal["auto"]
-    docid: bool
-    comments: bool
-    ensure_all_finite: bool | Literal["allow-nan"]
-    n_jobs: int | None
+    n_features: int | None = None
+    dtype: Any = np.float64
+    dense: bool = False
+    zero_based: bool | Literal["auto"] = False
+    docid: bool = False
+    comments: bool = False
+    ensure_all_finite: bool | Literal["allow-nan"] = True
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         if self.n_features is not None:
