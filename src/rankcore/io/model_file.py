@@ -29,14 +29,14 @@ from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.io import safetensors, text_arrays
 from rankcore.io.documents import read_json
 from rankcore.io.parameters import check_learner, decode_param, encode_param, learner_named
-from rankcore.io.scaled import (
+from rankcore.io.scaled import is_scaler, scaler_scoring, split_front
+from rankcore.io.steps import (
+    describe_front,
     describe_scaled,
-    is_scaler,
+    names_of_steps,
+    restore_front,
     restore_scaled,
-    scaler_scoring,
-    split_front,
 )
-from rankcore.io.steps import describe_front, names_of_steps, restore_front
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
@@ -262,13 +262,12 @@ def _add_model(
         "facts": json.dumps(spec.facts),
     }
     own = dict(spec.arrays)
-    if is_scaler(front):
-        facts, learned = describe_scaled(whole, front)
-        found["scaler"] = json.dumps(facts)
-        own |= learned
-    elif whole is not model:
-        facts, learned = describe_front(whole.steps)
-        found["steps"] = json.dumps(facts)
+    if whole is not model:
+        name, describe = (
+            ("scaler", describe_scaled) if is_scaler(front) else ("steps", describe_front)
+        )
+        facts, learned = describe(whole.steps)
+        found[name] = json.dumps(facts)
         own |= learned
     if spec.feature_names is not None:
         own["feature_names"] = np.array(spec.feature_names, dtype=object)
