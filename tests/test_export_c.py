@@ -204,4 +204,11 @@ def test_sparse_rows_need_a_learner_alone(tmp_path):
 
 def test_a_piece_that_the_headers_lack():
     with pytest.raises(KeyError, match="no piece rc_nothing in rankcore.h, .*rankcore_model.h"):
-        parts(["rc_nothing"], {})
+        parts("rc_nothing();", {})
+
+
+def test_a_file_whose_name_is_no_identifier_is_checked(tmp_path):
+    X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [3, 1, 2]
+    model = rc.PRank(random_state=0).fit(X, y)
+    assert rc.export(model, tmp_path / "my-model.c", "c", check=X).largest_difference == 0.0
+    assert "double my_model_score(const double *x);" in (tmp_path / "my-model.h").read_text()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 try:
@@ -22,17 +22,6 @@ except ModuleNotFoundError as error:
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
 # scikit-learn, and modules that import it, are imported inside the commands: --help stays instant.
-from rankcore.cli.commands.cache import cache
-from rankcore.cli.commands.cv import cv
-from rankcore.cli.commands.demo import demo
-from rankcore.cli.commands.evaluate import evaluate
-from rankcore.cli.commands.explain import explain
-from rankcore.cli.commands.export import export
-from rankcore.cli.commands.info import info
-from rankcore.cli.commands.predict import predict
-from rankcore.cli.commands.rate import rate
-from rankcore.cli.commands.train import train
-from rankcore.cli.commands.tune import tune
 from rankcore.cli.learning import list_of_learners
 from rankcore.cli.options import grouped
 from rankcore.cli.paths import guarded
@@ -101,30 +90,32 @@ app = typer.Typer(
     help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, look inside.",
 )
 LEARNERS = list_of_learners()
-# With summaries, and epilogs of their help.
-COMMANDS: list[tuple[Callable[..., None], str, str | None]] = [
-    (train, "Learn a model from files of labelled examples.", LEARNERS),
-    (cache, "Turn files into a row cache, which train reads many times faster.", None),
-    (tune, "Try learners and parameters at random for some minutes; save the best model.", None),
-    (
-        cv,
+# By name, with summaries and epilogs of their help: functions in modules of these names.
+COMMANDS: dict[str, tuple[str, str | None]] = {
+    "train": ("Learn a model from files of labelled examples.", LEARNERS),
+    "cache": ("Turn files into a row cache, which train reads many times faster.", None),
+    "tune": ("Try learners and parameters at random for some minutes; save the best model.", None),
+    "cv": (
         "Cross-validate a learner: by queries where there are any. --model also takes "
         "module:Class, a learner of your own in Python.",
         LEARNERS,
     ),
-    (predict, "Print a model's label for each example, or a ranker's score, one per line.", None),
-    (
-        evaluate,
+    "predict": ("Print a model's label for each example, or a ranker's score, one per line.", None),
+    "evaluate": (
         "Measure a model on labelled data, or a TREC run on judgments, as trec_eval does.",
         None,
     ),
-    (explain, "Say what decided a query, a pair of examples, a rank, or scores as a whole.", None),
-    (rate, "Rate items by a table of comparisons, with standard errors.", None),
-    (info, "Show what a model file holds.", None),
-    (export, "Write a model in the format of another program, and check it.", None),
-    (demo, "Compare the learners on real data that scikit-learn ships; needs no file.", None),
-]
-for command, summary, epilog in COMMANDS:
+    "explain": (
+        "Say what decided a query, a pair of examples, a rank, or scores as a whole.",
+        None,
+    ),
+    "rate": ("Rate items by a table of comparisons, with standard errors.", None),
+    "info": ("Show what a model file holds.", None),
+    "export": ("Write a model in the format of another program, and check it.", None),
+    "demo": ("Compare the learners on real data that scikit-learn ships; needs no file.", None),
+}
+for name, (summary, epilog) in COMMANDS.items():
+    command = getattr(import_module(f"rankcore.cli.commands.{name}"), name)
     app.command(help=summary, epilog=epilog)(guarded(grouped(command)))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,18 +85,16 @@ def pairs_right(ranks: np.ndarray, scores: np.ndarray) -> float:
     return float(((gaps > 0) + 0.5 * (gaps == 0))[above].mean())
 
 
-def rank_figures(ranks: np.ndarray, predicted: np.ndarray) -> list[float]:
-    """Rank loss, and the shares of ranks predicted exactly and at most one off."""
-    from rankcore.metrics import accuracy_within, rank_loss
+def rank_figures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Measures of predictions, which are rounded to ranks."""
+    from rankcore.cli.measuring import label_measures
 
-    predicted = to_ranks(predicted)
-    near = [accuracy_within(ranks, predicted, distance) for distance in (0, 1)]
-    return [rank_loss(ranks, predicted), *near]
+    return label_measures(ranks, to_ranks(predicted))
 
 
-def order_figures(ranks: np.ndarray, scores: np.ndarray) -> list[float]:
+def order_figures(ranks: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     """Share of the pairs in the right order; the patients of a fold are one query."""
-    return [pairs_right(ranks, scores)]
+    return {"pairs_right": pairs_right(ranks, scores)}
 
 
 def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: Any) -> list[float]:
@@ -105,20 +102,20 @@ def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: An
 
     Mean and standard deviation of the first figure, means of the others, and seconds of a fit.
     """
-    from sklearn.base import clone
-    from sklearn.model_selection import KFold
+    from sklearn.model_selection import KFold, cross_validate
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    found = []
-    for train, test in KFold(FOLDS, shuffle=True, random_state=SEED).split(X):
-        model = make_pipeline(StandardScaler(), clone(estimator))
-        start = perf_counter()
-        model.fit(X[train], ranks[train])
-        seconds = perf_counter() - start
-        found.append([*figures(ranks[test], model.predict(X[test])), seconds])
-    first, *others = (list(column) for column in zip(*found, strict=True))
-    means = [float(np.mean(column)) for column in others]
+    found = cross_validate(
+        make_pipeline(StandardScaler(), estimator),
+        X,
+        ranks,
+        cv=KFold(FOLDS, shuffle=True, random_state=SEED),
+        scoring=lambda model, X, y: figures(y, model.predict(X)),
+        error_score="raise",
+    )
+    first, *others = (found[name] for name in found if name.startswith("test_"))
+    means = [float(np.mean(column)) for column in (*others, found["fit_time"])]
     return [float(np.mean(first)), float(np.std(first, ddof=1)), *means]
 
 
@@ -170,33 +167,31 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
 
 def show(result: Result, console: Console) -> None:
     """Print the table and, where plotext is installed, the plot."""
-    from rich.table import Table
     from rich.text import Text
+
+    from rankcore.metrics.tables import Table
 
     console.print(
         f"Diabetes: {result.n_examples} patients, {result.n_features} features, disease "
         f"progression in {RANKS} ranks.\n{FOLDS}-fold cross-validation, {EPOCHS} passes:"
     )
-    table = Table("", "rank loss", "accuracy", "within 1", "fit, ms")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for row in result.rows:
-        table.add_row(
+    shown = [
+        (
             row.method,
             f"{row.rank_loss:.3f} ± {row.spread:.3f}",
             f"{row.accuracy:.3f}",
             f"{row.within_1:.3f}",
             f"{1000 * row.fit_seconds:.2f}",
         )
-    console.print(table)
+        for row in result.rows
+    ]
+    console.print(Table(["", "rank loss", "accuracy", "within 1", "fit, ms"], shown, "").rich())
     console.print("Put in order, the patients of a fold being one query:")
-    orders = Table("", "pairs right", "fit, ms")
-    for column in orders.columns[1:]:
-        column.justify = "right"
-    for one in result.rankings:
-        right = f"{one.pairs_right:.3f} ± {one.spread:.3f}"
-        orders.add_row(one.method, right, f"{1000 * one.fit_seconds:.2f}")
-    console.print(orders)
+    orders = [
+        (one.method, f"{one.pairs_right:.3f} ± {one.spread:.3f}", f"{1000 * one.fit_seconds:.2f}")
+        for one in result.rankings
+    ]
+    console.print(Table(["", "pairs right", "fit, ms"], orders, "").rich())
     try:
         plot = terminal_plot(result, min(console.width, 100), 28)
     except ImportError:

@@ -13,8 +13,8 @@ from rankcore.cli.learning import fit
 from rankcore.cli.registry import Learner
 from rankcore.cli.rows import Rows
 from rankcore.cli.scaling import Scale, on_scale
-from rankcore.metrics import accuracy_within, rank_loss
-from rankcore.metrics.evaluation import DEFAULT_MEASURES, evaluate
+from rankcore.metrics import Convention, Evaluation, accuracy_within, evaluate, rank_loss
+from rankcore.metrics.evaluation import DEFAULT_MEASURES
 from rankcore.metrics.scorers import ranking_scores
 from rankcore.model_selection import QueryKFold
 
@@ -53,10 +53,18 @@ def measured(
 ) -> dict[str, float]:
     """Measures of a fitted learner on rows: ranking measures, or those of predicted labels."""
     if learner.ranks_queries or metrics:
-        scores = ranking_scores(estimator, rows.X, rows.qid)
-        return dict(evaluate(rows.y, scores, qid=rows.qid, metrics=metrics or DEFAULT_MEASURES))
+        return dict(ranking_measures(estimator, rows, metrics))
     classes = estimator.ranks_ if classes is None else classes
     return label_measures(encode(rows.y, classes), encode(estimator.predict(rows.X), classes))
+
+
+def ranking_measures(
+    model: Any, rows: Rows, metrics: list[str] | None, convention: Convention | None = None
+) -> Evaluation:
+    """Measures of the order of rows within their queries; by default a few usual ones."""
+    scores = ranking_scores(model, rows.X, rows.qid)
+    metrics = metrics or [*DEFAULT_MEASURES]
+    return evaluate(rows.y, scores, qid=rows.qid, metrics=metrics, convention=convention)
 
 
 def label_measures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:

@@ -48,21 +48,6 @@ SetOption = Annotated[
 ModelArgument = Annotated[
     Path, Reads(), typer.Argument(metavar="MODEL", help="File written by train.")
 ]
-ZeroBasedOption = Annotated[
-    bool, typer.Option("--zero-based", help="Features are numbered from 0, not from 1.")
-]
-LabelOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help='Column of labels in Parquet files; by default "label".'),
-]
-QidOption = Annotated[
-    str | None,
-    typer.Option(
-        "--qid",
-        metavar="NAME",
-        help='Column of queries in Parquet files; by default "qid", "query" or "query_id".',
-    ),
-]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -71,13 +56,25 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 class Layout:
     """Where files hold labels, queries and features; the options, then choices of the commands."""
 
-    zero_based: ZeroBasedOption = False
+    zero_based: Annotated[
+        bool, typer.Option("--zero-based", help="Features are numbered from 0, not from 1.")
+    ] = False
     features: Annotated[
         int | None,
         typer.Option(min=1, help="Number of features, if DATA may lack the last of them."),
     ] = None
-    label: LabelOption = None
-    qid: QidOption = None
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help='Column of labels in Parquet files; by default "label".'),
+    ] = None
+    qid: Annotated[
+        str | None,
+        typer.Option(
+            "--qid",
+            metavar="NAME",
+            help='Column of queries in Parquet files; by default "qid", "query" or "query_id".',
+        ),
+    ] = None
     columns: Annotated[
         str | None,
         typer.Option(
@@ -100,6 +97,18 @@ class Layout:
         return self.label, self.qid, names
 
 
+@dataclass(frozen=True)
+class Only:
+    """Marks a group of options, in its ``Annotated``, of which a command has only some."""
+
+    options: tuple[str, ...]
+
+
+LabelledLayout = Annotated[Layout, Only(("zero_based", "label", "qid"))]
+UnlabelledLayout = Annotated[Layout, Only(("zero_based", "qid"))]
+NumberedLayout = Annotated[Layout, Only(("zero_based",))]
+
+
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Wrap a command, to take a parameter that is a dataclass as one option for each field.
 
@@ -107,20 +116,20 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     del hints["return"]
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    taken: dict[str, list[str]] = {}
+    groups: dict[str, tuple[Any, list[str]]] = {}
     parameters: list[Parameter] = []
     own = Signature.from_callable(command).parameters
     for name, hint in hints.items():
-        options = {name: (own[name].default, hint)}
-        if name in groups:
-            types = get_type_hints(hint, include_extras=True)
+        options, group = {name: (own[name].default, hint)}, getattr(hint, "__origin__", hint)
+        if is_dataclass(group):
+            types = get_type_hints(group, include_extras=True)
             options = {
                 one.name: (one.default, types[one.name])
-                for one in fields(hint)
+                for one in fields(group)
                 if hasattr(types[one.name], "__metadata__")
+                and (group is hint or one.name in hint.__metadata__[0].options)
             }
-            taken[name] = list(options)
+            groups[name] = group, list(options)
         parameters += [
             Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             for option, (default, annotation) in options.items()
@@ -128,8 +137,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        for name, options in taken.items():
-            given[name] = groups[name](**{option: given.pop(option) for option in options})
+        for name, (group, options) in groups.items():
+            given[name] = group(**{option: given.pop(option) for option in options})
         command(**given)
 
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

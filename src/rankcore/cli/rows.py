@@ -128,16 +128,7 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
                 f"{data} has {X.shape[1]} columns of features; {layout.expected} has {width}"
             )
         return Rows(X, _whole(y), qid, ids if layout.docid else None)
-    options = Options(
-        n_features=None,
-        dtype=np.float64,
-        dense=False,
-        zero_based=layout.zero_based,
-        docid=layout.docid,
-        comments=False,
-        ensure_all_finite=False,
-        n_jobs=None,
-    )
+    options = Options(zero_based=layout.zero_based, docid=layout.docid, ensure_all_finite=False)
     source: Any = sys.stdin.buffer if data == "-" else data
     loaded = load(source, options, title(data), bar.reading)
     X = loaded.X

@@ -59,21 +59,21 @@ def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
 
 def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple[Any, list[Rows]]:
     """A scaler fitted to rows, or None, and these and other rows as it leaves them."""
-    from rankcore._core.sources import RowBlocks
     from rankcore.datasets.scaled_rows import ScaledRows, as_it_takes, fit_scaler
 
     scaler = scaler_for(scale, learner, rows.X)
     if scaler is None:
         return None, [rows, *others]
-    if isinstance(rows.X, RowBlocks):
+    if rows.on_disk:
         fit_scaler(scaler, rows.X)
     else:
         scaler.fit(as_it_takes(scaler, rows.X))
+    in_memory = others if rows.on_disk else (rows, *others)
     # Before rows on disk, which give the scaler names of features.
-    others = tuple(replace(one, X=scaler.transform(as_it_takes(scaler, one.X))) for one in others)
-    if isinstance(rows.X, RowBlocks):
-        return scaler, [replace(rows, X=ScaledRows(rows.X, scaler)), *others]
-    return scaler, [replace(rows, X=scaler.transform(as_it_takes(scaler, rows.X))), *others]
+    found = [replace(one, X=scaler.transform(as_it_takes(scaler, one.X))) for one in in_memory]
+    if rows.on_disk:
+        found.insert(0, replace(rows, X=ScaledRows(rows.X, scaler)))
+    return scaler, found
 
 
 def scale_fact(scaler: Any) -> dict[str, str]:

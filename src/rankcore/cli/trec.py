@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankcore.metrics import Comparison, Convention, Evaluation, compare_evaluations
 from rankcore.metrics import evaluate as measure
-from rankcore.metrics.evaluation import DEFAULT_MEASURES
 from rankcore.metrics.names import parse
-from rankcore.metrics.scorers import ranking_scores
 from rankcore.metrics.trec_names import SETS, STRING
 
 if TYPE_CHECKING:
@@ -234,19 +232,6 @@ def _top(run: Run, depth: int | None, convention: Convention) -> Run:
     rows = _ranked(run.qid, run.docid, run.score, convention)
     kept = np.sort(rows[places(run.qid[rows]) < depth])
     return Run(run.qid[kept], run.docid[kept], run.score[kept], run.tag)
-
-
-def evaluate_scores(
-    model: Any,
-    X: Any,
-    y: Any,
-    qid: Any,
-    metrics: Sequence[str] | None,
-    convention: Convention,
-) -> Evaluation:
-    """Measure how a model ranks rows within their queries; by default a few usual measures."""
-    scores = ranking_scores(model, X, qid)
-    return measure(y, scores, qid=qid, metrics=metrics or DEFAULT_MEASURES, convention=convention)
 
 
 def compared(evaluations: dict[str, Evaluation]) -> Comparison:

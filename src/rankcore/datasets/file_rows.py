@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,24 +31,27 @@ Part: TypeAlias = tuple[Any, NDArray[np.float64], NDArray[np.int64] | None, int]
 Piece: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], bool, int]
 
 
-def reading(done: int, size: int, n_rows: int) -> Progress:
-    """How far a reading has come that learns nothing."""
-    return Progress(0, 0, min(done, size), size, n_rows, "rows", "bytes")
+def report_reading(done: int, size: int, n_rows: int) -> None:
+    """Report the progress of a reading that learns nothing."""
+    report(Progress(0, 0, min(done, size), size, n_rows, "rows", "bytes"))
+
+
+def survey(pieces: Iterable[Piece], n_features: int | None, size: int, name: str) -> Facts:
+    """Facts of all rows, in one reading of ``size`` bytes."""
+    surveyor, in_queries, n_rows = Surveyor(n_features), False, 0
+    for labels, columns, values, has_qid, done in pieces:
+        raise_signals()
+        in_queries = has_qid
+        surveyor.add(labels, columns, values)
+        n_rows += labels.size
+        report_reading(done, size, n_rows)
+    return surveyor.finish(in_queries, name)
 
 
 class FileRows(RowBlocks):
     """Rows of files, one after the other. A subclass reads a format.
 
-    Parameters
-    ----------
-    sources : sequence of paths or binary files
-        Binary files can be read once, by `parts`.
-    size : int
-        Bytes of the files.
-    dtype : dtype
-    n_features : int or None
-    window : int
-        Blocks whose rows are shuffled together.
+    Binary files among the sources can be read once, by `parts`.
     """
 
     surveyed = False
@@ -73,7 +76,7 @@ class FileRows(RowBlocks):
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """How files are read, in words of JSON: caches that differ in it are not of these rows."""
+        """Settings of reading, as JSON values; a cache of other settings is not of these rows."""
 
     @abstractmethod
     def pieces(self) -> Iterator[Piece]:
@@ -89,14 +92,8 @@ class FileRows(RowBlocks):
     def facts(self) -> Facts:
         """As `RowBlocks.facts`: one reading."""
         if self._facts is None:
-            surveyor, in_queries, n_rows = Surveyor(self.n_features), False, 0
-            for labels, columns, values, has_qid, done in self.pieces():
-                raise_signals()
-                in_queries = has_qid
-                surveyor.add(labels, columns, values)
-                n_rows += labels.size
-                report(reading(done, self.size, n_rows))
-            self._facts = surveyor.finish(in_queries, title(self.sources[0]))
+            name = title(self.sources[0])
+            self._facts = survey(self.pieces(), self.n_features, self.size, name)
         return self._facts
 
     def windows(

@@ -76,14 +76,7 @@ def make_ordinal(
         )
     rng = np.random.default_rng(random_state)
     X = _zipf_rows(rng, n_samples, n_features, mean_nnz)
-    weights = np.zeros(n_features)
-    informative = rng.choice(
-        n_features, n_informative or max(1, 3 * n_features // 10), replace=False
-    )
-    weights[informative] = rng.normal(size=informative.size)
-    signal = X @ weights
-    signal = (signal - signal.mean()) / signal.std()
-    target = signal + noise * rng.normal(size=n_samples)
+    target = _noisy(rng, X, n_informative or max(1, 3 * n_features // 10), noise)
     cuts = np.quantile(target, np.arange(1, n_ranks) / n_ranks)
     return X, np.searchsorted(cuts, target).astype(np.int64) + 1
 
@@ -148,12 +141,7 @@ def make_bipartite(
         )
     rng = np.random.default_rng(random_state)
     X = _zipf_rows(rng, n_samples, n_features, mean_nnz)
-    weights = np.zeros(n_features)
-    informative = rng.choice(n_features, n_informative or max(1, n_features // 5), replace=False)
-    weights[informative] = rng.normal(size=informative.size)
-    signal = X @ weights
-    signal = (signal - signal.mean()) / signal.std()
-    target = signal + noise * rng.normal(size=n_samples)
+    target = _noisy(rng, X, n_informative or max(1, n_features // 5), noise)
     return X, (target > np.quantile(target, 1 - relevant)).astype(np.int32)
 
 
@@ -305,6 +293,16 @@ def quadratic_features(X: RowsLike) -> np.ndarray:
     scale = np.where(first == second, 1.0, np.sqrt(2.0))
     products = scale * X[:, first] * X[:, second]
     return np.hstack([np.ones((len(X), 1)), np.sqrt(2.0) * X, products])
+
+
+def _noisy(rng: np.random.Generator, X: Any, n_informative: int, noise: float) -> np.ndarray:
+    """A standardised linear function of some of the features, plus noise."""
+    weights = np.zeros(X.shape[1])
+    informative = rng.choice(X.shape[1], n_informative, replace=False)
+    weights[informative] = rng.normal(size=informative.size)
+    signal: np.ndarray = X @ weights
+    signal = (signal - signal.mean()) / signal.std()
+    return signal + noise * rng.normal(size=X.shape[0])
 
 
 def _zipf_rows(rng: np.random.Generator, n: int, d: int, mean_nnz: float) -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rankcore.datasets.letor_blocks import Collected, Options, blocks, check_count
-from rankcore.datasets.query_starts import QueryStarts
 from rankcore.datasets.streams import Source, open_lines, title
+from rankcore.datasets.text_rows import QueryStarts, text_blocks
 from rankcore.metrics.tables import Table
 
 if TYPE_CHECKING:
@@ -323,8 +323,6 @@ def load(
 
 
 def _load_several(sources: Sequence[Source], options: Options) -> LetorData:
-    from rankcore.datasets.text_rows import text_blocks  # with what learns from rows on disk
-
     for source in sources:
         if not (isinstance(source, str | os.PathLike) or hasattr(source, "read")):
             raise TypeError(
@@ -344,8 +342,7 @@ def _batches(
 ) -> Iterator[LetorData]:
     with open_lines(source) as lines:
         batch = Collected(options)
-        queries = QueryStarts(lines.name)
-        in_batch = 0
+        queries, in_batch = QueryStarts(), 0
         for block in blocks(lines, options):
             if block.has_qid:
                 starts = queries.starts(block)

@@ -26,14 +26,14 @@ MAX_FEATURES = 2**31 - 1
 class Options:
     """Options of reading a file: the arguments of `load_letor`."""
 
-    n_features: int | None
-    dtype: Any
-    dense: bool
-    zero_based: bool | Literal["auto"]
-    docid: bool
-    comments: bool
-    ensure_all_finite: bool | Literal["allow-nan"]
-    n_jobs: int | None
+    n_features: int | None = None
+    dtype: Any = np.float64
+    dense: bool = False
+    zero_based: bool | Literal["auto"] = False
+    docid: bool = False
+    comments: bool = False
+    ensure_all_finite: bool | Literal["allow-nan"] = True
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         if self.n_features is not None:
@@ -75,20 +75,10 @@ class _Scratch:
 
 
 class Block:
-    """The rows of one block of text, in arrays that the next block overwrites.
+    """The rows of one block of text, whole lines, in arrays that the next block overwrites.
 
-    Parameters
-    ----------
-    text : memoryview
-        Whole lines.
-    first_line : int
-        Number of the first of them.
-    taken : int
-        Bytes of the file up to and with this block.
-    name : str
-        Name of the file in errors.
-    options : Options
-    scratch : _Scratch
+    ``first_line`` is the number of the first line, ``taken`` the bytes of the file up to and with
+    this block, and ``name`` that of the file in errors.
     """
 
     def __init__(
@@ -136,6 +126,10 @@ class Block:
         self.values = scratch.values[:n_values]
         self.runs = scratch.runs[:n_runs]
         self.comments = None if scratch.comments is None else scratch.comments[: self.n_rows]
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Where the values of rows first .. last - 1 begin and end."""
+        return int(self.ends[first - 1]) if first else 0, int(self.ends[last - 1])
 
     def word(self, start: int, stop: int) -> str:
         """Decode a part of the text."""
@@ -242,31 +236,60 @@ class Growing:
         return self.array
 
 
-class Collected:
-    """Concatenated rows of blocks.
+class BlockRows:
+    """Rows of blocks, concatenated as CSR: labels, ends of rows, columns and values.
 
-    Parameters
-    ----------
-    options : Options
-    size : int
-        Bytes of the whole file; 0 if they are unknown, or other than what will be added.
+    ``n_rows`` and ``n_values`` are about how many there will be, if that is known.
+    """
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows added so far.
+    def __init__(self, options: Options, n_rows: int = 0, n_values: int = 0) -> None:
+        self.options = options
+        self.n_columns = 0  # before a shift
+        self.labels = Growing(np.float64, capacity=n_rows)
+        self.ends = Growing(np.int64, capacity=n_rows + 1)
+        self.ends.room(1, 0.0)[:] = 0
+        self.columns = Growing(np.int32, capacity=n_values)
+        self.values = Growing(options.dtype, capacity=n_values)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows added so far."""
+        return self.labels.n
+
+    def append(self, block: Block, first: int, last: int, share: float = 0.0) -> None:
+        """Append the values of rows first .. last - 1 of a block; see `Growing.room`."""
+        start, stop = block.span(first, last)
+        np.add(
+            block.ends[first:last], self.values.n - start, out=self.ends.room(last - first, share)
+        )
+        self.columns.room(stop - start, share)[:] = block.columns[start:stop]
+        self.values.room(stop - start, share)[:] = block.values[start:stop]
+
+    def largest(self, block: Block) -> int:
+        """Number of columns before a shift, with those of a block."""
+        return max(self.n_columns, block.largest - first_number(self.options) + 1)
+
+
+def csr(values: np.ndarray, columns: np.ndarray, ends: np.ndarray, n_features: int) -> Any:
+    """A canonical CSR matrix of arrays, which are not copied."""
+    from scipy.sparse import csr_matrix
+
+    X = csr_matrix((values, columns, ends), shape=(ends.size - 1, n_features))
+    X.has_canonical_format = True
+    return X
+
+
+class Collected(BlockRows):
+    """Rows of blocks with their ids and comments, CSR or dense.
+
+    ``size`` has the bytes of the whole file; 0 if they are unknown, or other than what will be
+    added.
     """
 
     def __init__(self, options: Options, size: int = 0) -> None:
-        self.options = options
+        super().__init__(options)
         self.size = size
-        self.n_rows = 0
         self.shift = 0  # of the columns, if a number 0 turned up though 1 seemed to be the first
-        self.n_columns = 0  # before that shift
-        self.labels = Growing(np.float64)
-        self.ends = Growing(np.int64)
-        self.columns = Growing(np.int32)
-        self.values = Growing(options.dtype)
         self.dense = Growing(options.dtype, options.n_features or 0)
         self.run_rows: list[np.ndarray] = []
         self.run_ids: list[np.ndarray] = []
@@ -281,11 +304,12 @@ class Collected:
         n = last - first
         if n == 0:
             return
-        start, stop = int(block.ends[first - 1]) if first else 0, int(block.ends[last - 1])
+        if block.has_qid:
+            self._add_qids(block, first, last)
         share = block.taken / self.size if self.size else 0.0
         self.labels.room(n, share)[:] = block.labels[first:last]
         shift = max(self.shift, self.options.zero_based == "auto" and block.has_zero)
-        n_columns = max(self.n_columns, block.largest - first_number(self.options) + 1)
+        n_columns = self.largest(block)
         if self.options.dense:
             self._make_wide(self.options.n_features or n_columns + shift, shift - self.shift)
         self.shift, self.n_columns = shift, n_columns
@@ -294,24 +318,18 @@ class Collected:
                 block.ends[first:last],
                 block.columns,
                 block.values,
-                start,
+                block.span(first, last)[0],
                 self.shift,
                 self.dense.room(n, share),
             )
         else:
-            before = self.values.n
-            np.add(block.ends[first:last], before - start, out=self.ends.room(n, share))
-            self.columns.room(stop - start, share)[:] = block.columns[start:stop]
-            self.values.room(stop - start, share)[:] = block.values[start:stop]
-        if block.has_qid:
-            self._add_qids(block, first, last)
+            self.append(block, first, last, share)
         if block.comments is not None:
             if self.options.docid:
                 self._add_docids(block, block.comments[first:last])
             if self.options.comments:
                 spans = block.comments[first:last].tolist()
                 self.comments += [block.word(a, b) if a >= 0 else "" for a, b in spans]
-        self.n_rows += n
 
     def _make_wide(self, width: int, move: int) -> None:
         """Make the dense matrix wider, and move its columns."""
@@ -355,16 +373,11 @@ class Collected:
     def _matrix(self) -> Any:
         if self.options.dense:
             return self.dense.finish()
-        from scipy.sparse import csr_matrix
-
         columns = self.columns.finish()
         if self.shift:
             columns += self.shift
-        ends = np.concatenate([[0], self.ends.finish()])
         n_features = self.options.n_features or self.n_columns + self.shift
-        X = csr_matrix((self.values.finish(), columns, ends), shape=(self.n_rows, n_features))
-        X.has_canonical_format = True
-        return X
+        return csr(self.values.finish(), columns, self.ends.finish(), n_features)
 
     def _qids(self) -> np.ndarray | None:
         if not self.run_ids:

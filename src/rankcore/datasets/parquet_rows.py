@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rankcore._core.opened import opened
 from rankcore._core.queries import kind_of_ids
 from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Part, Piece
+from rankcore.datasets.letor_blocks import csr
 
 MAGIC = b"PAR1"
 LABEL = "label"
@@ -56,20 +57,9 @@ def _pyarrow(path: str) -> Any:
 class ParquetRows(FileRows):
     """Rows of Parquet files: a column of labels, perhaps one of queries, and features.
 
-    Parameters
-    ----------
-    paths : list of str
-    dtype : dtype
-    window : int
-    label, qid : str or None
-        Names of columns; None for the usual ones.
-    columns : sequence of str or None
-        Names of the features, in this order; None for all other columns.
-    labelled : bool
-        Whether there must be labels; else they are 0 if there are none.
+    ``label``, ``qid`` and ``columns`` are names of columns, None for the usual ones and for all
+    others. Unless ``labelled``, labels are 0 if there are none.
 
-    Notes
-    -----
     All values of a row are stored, zeros included, so that sums are formed in the order of a dense
     table. Memory: a window, and `DECODED_VALUES` three times.
     """
@@ -85,14 +75,13 @@ class ParquetRows(FileRows):
         labelled: bool = True,
     ) -> None:
         self._arrow = _pyarrow(paths[0])
-        names: list[str] = []
         with self._opened(paths[0]) as file:
-            names = file.schema_arrow.names
+            names: list[str] = file.schema_arrow.names
         self.label: str | None = LABEL if label is None else label
         if not labelled and self.label not in names:
             self.label = None
         self.qid = qid or next((one for one in QUERIES if one in names), None)
-        taken = [one for one in (self.label, self.qid) if one is not None]
+        taken = self._taken
         self.columns = [one for one in names if one not in taken] if columns is None else [*columns]
         if len({*self.columns, *taken}) < len(self.columns) + len(taken):
             raise ValueError(
@@ -105,6 +94,11 @@ class ParquetRows(FileRows):
         self.feature_names = np.array(self.columns, dtype=object)
 
     @property
+    def _taken(self) -> list[str]:
+        """Columns that are no features."""
+        return [one for one in (self.label, self.qid) if one is not None]
+
+    @property
     def settings(self) -> dict[str, Any]:
         """As `FileRows.settings`."""
         columns = {"label": self.label, "qid": self.qid, "features": self.columns}
@@ -113,10 +107,11 @@ class ParquetRows(FileRows):
     def pieces(self) -> Iterator[Piece]:
         """As `FileRows.pieces`."""
         d = len(self.columns)
-        numbers = np.tile(np.arange(d, dtype=np.int32), max(1, BLOCK_VALUES // d))
+        n = max(1, BLOCK_VALUES // d)
+        numbers = np.tile(np.arange(d, dtype=np.int32), n)
         for X, labels, starts, done in self._batches():
-            for first in range(0, len(X), max(1, BLOCK_VALUES // d)):
-                values = X[first : first + max(1, BLOCK_VALUES // d)].ravel()
+            for first in range(0, len(X), n):
+                values = X[first : first + n].ravel()
                 of_rows = labels[first : first + values.size // d]
                 yield of_rows, numbers[: values.size], values, starts is not None, done
 
@@ -153,17 +148,23 @@ class ParquetRows(FileRows):
         )
         return _csr(X), labels, None if starts is None else np.cumsum(starts) - 1
 
+    @contextmanager
+    def _undamaged(self, path: str, *others: type[Exception]) -> Iterator[None]:
+        """Turn errors of Arrow in the body, and others, into ValueError."""
+        try:
+            yield
+        except (self._arrow.ArrowException, *others) as error:
+            raise ValueError(f"{path} is damaged, or pyarrow cannot read it: {error}") from error
+
     def _opened(self, path: str) -> Any:
         """A file, to read with a buffer for each column."""
         parquet = import_module("pyarrow.parquet")
-        try:
+        with self._undamaged(path):
             return closing(
                 parquet.ParquetFile(
                     path, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True
                 )
             )
-        except self._arrow.ArrowException as error:
-            raise ValueError(f"{path} is damaged, or pyarrow cannot read it: {error}") from error
 
     def _batches(
         self,
@@ -210,7 +211,7 @@ class ParquetRows(FileRows):
 
     def _wanted(self, path: str, found: list[str]) -> list[str]:
         """The columns to read of those that were found."""
-        wanted = [*self.columns, *(one for one in (self.label, self.qid) if one is not None)]
+        wanted = [*self.columns, *self._taken]
         for name in wanted:
             if found.count(name) != 1:
                 some = found if len(found) < 9 else [*found[:4], "...", *found[-4:]]
@@ -228,12 +229,8 @@ class ParquetRows(FileRows):
             found = file.schema_arrow.names
             wanted, ids = self._wanted(path, found), None
             known = DOCID in found and DOCID not in wanted
-            try:
+            with self._undamaged(path, OSError):
                 table = file.read([*wanted, *([DOCID] if known else [])]).combine_chunks()
-            except (self._arrow.ArrowException, OSError) as error:
-                raise ValueError(
-                    f"{path} is damaged, or pyarrow cannot read it: {error}"
-                ) from error
         if not table.num_rows:
             raise ValueError(f"{path} holds no examples")
         batch = table.to_batches()[0]
@@ -248,16 +245,11 @@ class ParquetRows(FileRows):
 
     def _decoded(self, file: Any, path: str, n_rows: int, columns: list[str]) -> Iterator[Any]:
         """Batches of a file that hold a row at least."""
-        batches = None
+        with self._undamaged(path, OSError):
+            batches = file.iter_batches(n_rows, columns=columns)
         while True:
-            try:
-                if batches is None:
-                    batches = file.iter_batches(n_rows, columns=columns)
+            with self._undamaged(path, OSError):
                 batch = next(batches, None)
-            except (self._arrow.ArrowException, OSError) as error:
-                raise ValueError(
-                    f"{path} is damaged, or pyarrow cannot read it: {error}"
-                ) from error
             if batch is None:
                 return
             if batch.num_rows:
@@ -296,13 +288,9 @@ class ParquetRows(FileRows):
 
 def _csr(X: NDArray[Any]) -> Any:
     """A sparse matrix that stores all values of a dense one."""
-    from scipy.sparse import csr_matrix
-
     n, d = X.shape
     columns = np.tile(np.arange(d, dtype=np.int32), n)
-    matrix = csr_matrix((X.ravel(), columns, np.arange(0, n * d + 1, d)), shape=(n, d))
-    matrix.has_canonical_format = True
-    return matrix
+    return csr(X.ravel(), columns, np.arange(0, n * d + 1, d), d)
 
 
 def _numbers(arrow: Any, column: Any, name: str, path: str) -> NDArray[np.float64]:

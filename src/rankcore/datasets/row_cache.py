@@ -44,6 +44,14 @@ DTYPES = {
     "distinct": ("float64",),
     "counts": ("int64",),
 }
+# Facts of the rows that the description holds.
+KINDS = {
+    "n_rows": int,
+    "n_features": int,
+    "n_values": int,
+    "in_queries": bool,
+    "mean_square": float,
+}
 # Mapped bytes from which on pages are given back as soon as they were read.
 RELEASED = 1 << 26
 # Rows whose checked blocks are kept from pass to pass, at 8 bytes for each.
@@ -93,27 +101,13 @@ class _Mapped:
 
 
 class CachedRows(RowBlocks):
-    """Rows of a row cache.
+    """Rows of a row cache, a directory that `write_cache` made; ``temporary`` is removed with it.
 
-    Parameters
-    ----------
-    path : path
-        A directory that `write_cache` made.
-    window : int
-        Blocks whose rows are shuffled together.
-    temporary : Workshop, optional
-        A folder to remove with this.
+    Raises ValueError if it is no row cache, of a newer version, or damaged. The checksum of a block
+    is compared when it is first read. Column numbers and values are checked whenever a block is
+    read or, of the first `KEPT_ROWS` rows without an order, once.
 
-    Raises
-    ------
-    ValueError
-        If it is no row cache, of a newer version, or damaged.
-
-    Notes
-    -----
-    Memory: a window, 40 bytes for each block of 3 MiB, and 8 for each of the first `KEPT_ROWS`
-    rows. The checksum of a block is compared when it is first read. Column numbers and values are
-    checked whenever a block is read or, of those rows without an order, once.
+    Memory: a window, 40 bytes per block of 3 MiB, and 8 for each of those rows.
     """
 
     surveyed = True
@@ -128,11 +122,7 @@ class CachedRows(RowBlocks):
         if temporary is not None:
             weakref.finalize(self, temporary.close)
         self.description = about = read_description(self.path)
-        self._arrays = {
-            name: _Mapped(self.path / f"{name}.npy", dtypes)
-            for name, dtypes in DTYPES.items()
-            if name in PARTS
-        }
+        self._arrays = {name: _Mapped(self.path / f"{name}.npy", DTYPES[name]) for name in PARTS}
         small = {name: self._small(name) for name in DTYPES if name not in PARTS}
         self._blocks, self._sums = small["blocks"], small["checksums"]
         self._queries = small["queries"]
@@ -140,14 +130,10 @@ class CachedRows(RowBlocks):
         if (labels == np.floor(labels)).all() and np.abs(labels).max(initial=0) < 2**53:
             labels = labels.astype(np.int64)
         self._facts: Facts = Facts(
-            about["n_rows"],
-            about["n_features"],
-            about["n_values"],
-            labels,
-            small["counts"],
-            about["mean_square"],
-            small["magnitudes"],
-            about["in_queries"],
+            labels=labels,
+            counts=small["counts"],
+            magnitudes=small["magnitudes"],
+            **{name: about[name] for name in KINDS},
         )
         self.n_features: int | None = self._facts.n_features
         self.dtype = self._arrays["values"].array.dtype
@@ -353,8 +339,7 @@ def read_description(path: Path) -> dict[str, Any]:
             )
         if about["checksum"] != own_checksum(about):
             raise ValueError("its checksum is not that of what it says")
-        kinds = {"n_rows": int, "n_features": int, "n_values": int, "mean_square": float}
-        for name, kind in {**kinds, "checksums": dict, "in_queries": bool, "sources": list}.items():
+        for name, kind in {**KINDS, "checksums": dict, "sources": list}.items():
             if type(about[name]) is not kind:
                 raise ValueError(f"its {name} is {about[name]!r}")
         names = about["feature_names"]
@@ -368,6 +353,6 @@ def read_description(path: Path) -> dict[str, Any]:
     return about
 
 
-def is_cache(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a row cache at a path."""
-    return os.path.isfile(os.path.join(path, DESCRIPTION))
+def is_cache(source: Any) -> bool:
+    """Whether a source of rows is the path of a row cache."""
+    return not hasattr(source, "read") and os.path.isfile(os.path.join(source, DESCRIPTION))

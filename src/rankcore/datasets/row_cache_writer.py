@@ -6,7 +6,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,20 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.replacing import Workshop
-from rankcore._core.sources import Facts
-from rankcore._core.survey import Surveyor
-from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, reading
+from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Piece, survey
 from rankcore.datasets.row_cache import (
     DESCRIPTION,
     DTYPES,
     FORMAT,
+    KINDS,
     PARTS,
     VERSION,
     is_cache,
     own_checksum,
 )
 from rankcore.datasets.streams import Source, title
-from rankcore.progress import report
 
 # Bytes of a header of NumPy's format, whatever the length of the array.
 HEADER = 128
@@ -97,9 +95,8 @@ def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
                 raise
 
 
-def _append_rows(source: FileRows, files: dict[str, _Growing]) -> Facts:
-    """Append all rows to the arrays, and their facts to the small ones."""
-    surveyor, in_queries = Surveyor(source.n_features), False
+def _append_rows(source: FileRows, files: dict[str, _Growing]) -> Iterator[Piece]:
+    """Append all rows to the arrays, and yield them for a survey."""
     files["starts"].add(np.zeros(1, dtype=np.int64))
     files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
     n_values = 0
@@ -113,20 +110,13 @@ def _append_rows(source: FileRows, files: dict[str, _Growing]) -> Facts:
             files["labels"].add(labels),
         ]
         if queries is not None:
-            in_queries = True
             first = np.flatnonzero(np.diff(queries, prepend=-1))
             files["queries"].add(first + n_rows)
         n_values += X.nnz
         bounds = [n_rows + labels.size, n_values, files["queries"].n]
         files["blocks"].add(np.array([bounds]))
         files["checksums"].add(np.array([sums]))
-        surveyor.add(labels, X.indices, X.data)
-        report(reading(done, source.size, n_rows + labels.size))
-    survey = surveyor.finish(in_queries, title(source.sources[0]))
-    files["magnitudes"].add(survey.magnitudes)
-    files["distinct"].add(survey.labels)
-    files["counts"].add(survey.counts)
-    return survey
+        yield labels, X.indices, X.data, queries is not None, done
 
 
 def _write(source: FileRows, folder: Path) -> None:
@@ -137,7 +127,11 @@ def _write(source: FileRows, folder: Path) -> None:
     try:
         for name, kind in kinds.items():
             files[name] = _Growing(folder / f"{name}.npy", kind, widths.get(name, 0))
-        survey = _append_rows(source, files)
+        name = title(source.sources[0])
+        known = survey(_append_rows(source, files), source.n_features, source.size, name)
+        files["magnitudes"].add(known.magnitudes)
+        files["distinct"].add(known.labels)
+        files["counts"].add(known.counts)
     finally:
         for file in files.values():
             file.finish()
@@ -150,11 +144,7 @@ def _write(source: FileRows, folder: Path) -> None:
     description = {
         "format": FORMAT,
         "version": VERSION,
-        "n_rows": survey.n_rows,
-        "n_features": survey.n_features,
-        "n_values": survey.n_values,
-        "in_queries": survey.in_queries,
-        "mean_square": survey.mean_square,
+        **{name: getattr(known, name) for name in KINDS},
         "feature_names": None if names is None else names.tolist(),
         **source.settings,
         "sources": stamps,

@@ -131,7 +131,7 @@ def _rows(
     named: tuple[str | None, str | None, Sequence[str] | None],
 ) -> RowBlocks:
     sources = list_files(source)
-    if len(sources) == 1 and _is_cache(sources[0]):
+    if len(sources) == 1 and is_cache(sources[0]):
         if cache is not None:
             raise ValueError(f"{sources[0]} is a row cache already: leave cache out")
         if any(one is not None for one in named):
@@ -149,7 +149,9 @@ def _rows(
                 "other settings: delete it, or choose another directory"
             )
         return _opened(cache, window, options.n_features)
-    if any(map(_is_stream, sources)):
+    if any(
+        hasattr(one, "read") or (os.path.exists(one) and not os.path.isfile(one)) for one in sources
+    ):
         folder = Workshop(Path(gettempdir(), "rows"))
         try:
             write_cache(files, folder.path / "rows")
@@ -189,15 +191,14 @@ def _opened_files(
 
 
 def list_files(source: Sources) -> list[Source]:
-    """The same as `list_sources`, with the Parquet files of a directory in its place."""
+    """As `list_sources`, with the Parquet files of a directory in its place."""
     sources = list_sources(source)
     found: list[Source] = []
     for one in sources:
-        if hasattr(one, "read") or not os.path.isdir(one):
-            found.append(one)
-        elif _is_cache(one):
-            if len(sources) > 1:
-                raise ValueError(f"{one} is a row cache, which cannot be read together with others")
+        cached = is_cache(one)
+        if cached and len(sources) > 1:
+            raise ValueError(f"{one} is a row cache, which cannot be read together with others")
+        if cached or hasattr(one, "read") or not os.path.isdir(one):
             found.append(one)
         elif tables := parquet_files(one):
             found += tables
@@ -235,14 +236,3 @@ def _opened(path: Any, window: int, n_features: int | None) -> CachedRows:
             "or make the cache with it"
         )
     return rows
-
-
-def _is_cache(source: Source) -> bool:
-    return not hasattr(source, "read") and is_cache(source)
-
-
-def _is_stream(source: Source) -> bool:
-    """Whether a source is a file object, or a path that cannot be read twice."""
-    if hasattr(source, "read"):
-        return True
-    return os.path.exists(source) and not os.path.isfile(source)

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.sources import Facts, RowBlocks, Window
-from rankcore._core.survey import Surveyor
 from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
-from rankcore.datasets.file_rows import reading
-from rankcore.progress import report
+from rankcore.datasets.file_rows import Piece, report_reading, survey
 
 
 def as_it_takes(scaler: Any, X: Any) -> Any:
@@ -27,20 +25,20 @@ def as_it_takes(scaler: Any, X: Any) -> Any:
 
 
 def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
-    """Fit a scaler to rows on disk, in one reading; from what a survey knows, in none."""
-    survey = blocks.facts()
+    """Fit a scaler to rows on disk: MaxAbsScaler from their facts, others in one reading."""
+    known = blocks.facts()
     if type(scaler).__name__ == "MaxAbsScaler":
-        scaler.fit(survey.magnitudes[None].astype(blocks.dtype))
-        scaler.n_samples_seen_ = survey.n_rows
+        scaler.fit(known.magnitudes[None].astype(blocks.dtype))
+        scaler.n_samples_seen_ = known.n_rows
     else:
         n_rows = 0
-        for window in blocks.windows(survey.n_features, None, 0):
+        for window in blocks.windows(known.n_features, None, 0):
             raise_signals()
             # Sums of float32 values would be rounded to float32 after each block.
             X = matrix(window.rows).astype(np.float64, copy=False)
             scaler.partial_fit(as_it_takes(scaler, X))
             n_rows += window.rows.n_rows
-            report(reading(window.done, blocks.size, n_rows))
+            report_reading(window.done, blocks.size, n_rows)
 
 
 def matrix(rows: Rows) -> Any:
@@ -54,13 +52,9 @@ def matrix(rows: Rows) -> Any:
 
 
 class ScaledRows(RowBlocks):
-    """Rows on disk as a scaler leaves them, which each pass scales anew.
+    """Rows on disk as a fitted scaler leaves them, which each pass scales anew.
 
-    Parameters
-    ----------
-    blocks : RowBlocks
-    scaler : StandardScaler or MaxAbsScaler
-        Fitted. It takes the names of the features, and rows no longer have them, as in a pipeline.
+    The scaler takes the names of the features, and rows no longer have them, as in a pipeline.
     """
 
     def __init__(self, blocks: RowBlocks, scaler: Any) -> None:
@@ -82,23 +76,22 @@ class ScaledRows(RowBlocks):
 
     @property
     def surveyed(self) -> bool:  # type: ignore[override]
-        """As `RowBlocks.factsed`: whether it costs no more than to read arrays."""
+        """As `RowBlocks.surveyed`."""
         return self._blocks.surveyed
 
     def facts(self) -> Facts:
         """As `RowBlocks.facts`: one reading, for the scale of the rows is another."""
         if self._facts is None:
-            known, surveyor, n_rows = self._blocks.facts(), Surveyor(self.n_features), 0
-            for window in self.windows(known.n_features, None, 0):
-                raise_signals()
-                arrays, columns = window.rows.arrays, window.rows.columns
-                if columns is None:
-                    columns = np.tile(np.arange(known.n_features, dtype=np.int32), len(arrays[0]))
-                surveyor.add(window.labels, columns, arrays[0].ravel())
-                n_rows += window.rows.n_rows
-                report(reading(window.done, self.size, n_rows))
-            self._facts = surveyor.finish(known.in_queries, repr(self))
+            pieces = self._pieces(self._blocks.facts())
+            self._facts = survey(pieces, self.n_features, self.size, repr(self))
         return self._facts
+
+    def _pieces(self, known: Facts) -> Iterator[Piece]:
+        for window in self.windows(known.n_features, None, 0):
+            values, columns = window.rows.arrays[0], window.rows.columns
+            if columns is None:
+                columns = np.tile(np.arange(known.n_features, dtype=np.int32), len(values))
+            yield window.labels, columns, values.ravel(), known.in_queries, window.done
 
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int

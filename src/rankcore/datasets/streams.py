@@ -33,29 +33,14 @@ def title(source: Source) -> str:
 class Lines:
     """Blocks of whole lines from one source.
 
-    Parameters
-    ----------
-    read : callable
-        Takes a number of bytes, returns about as many, and none at the end.
-    name : str
-        Name of the source in messages.
-    size : int
-        Bytes to come; 0 if unknown.
-
-    Attributes
-    ----------
-    taken : int
-        Bytes handed out so far.
-    n_lines : int
-        Lines handed out so far.
+    ``read`` takes a number of bytes, and returns about as many, none at the end.
     """
 
     def __init__(self, read: Any, name: str, size: int) -> None:
         self.read = read
-        self.name = name
-        self.size = size
-        self.taken = 0
-        self.n_lines = 0
+        self.name = name  # in messages
+        self.size = size  # bytes to come; 0 if unknown
+        self.taken = self.n_lines = 0  # bytes and lines yielded so far
 
     def __iter__(self) -> Iterator[tuple[memoryview, int]]:
         """Yield blocks that end in a newline, each with the number of its first line."""
@@ -74,7 +59,7 @@ class Lines:
                 yield memoryview(text)[:cut], first_line
 
     def _next(self, rest: bytes) -> bytes:
-        """Yield the remaining text; append a newline to the last line if it has none."""
+        """The rest and more text; a newline is appended to the last line if it has none."""
         try:
             # A long line is read in ever longer pieces, so that its parts are copied a few times.
             new = self.read(max(BLOCK, len(rest)))

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from rankcore._core.opened import opened
 from rankcore._core.params import check_flag
 from rankcore.datasets.file_rows import FileRows, Part, Piece
-from rankcore.datasets.letor_blocks import Block, Growing, Options, blocks, first_number
-from rankcore.datasets.query_starts import QueryStarts
+from rankcore.datasets.letor_blocks import Block, BlockRows, Growing, Options, blocks, csr
 from rankcore.datasets.streams import Source, open_lines, title
 
 
@@ -23,31 +22,12 @@ def reading_options(zero_based: bool, dtype: Any, n_features: int | None) -> Opt
     """Options of reading text rows to learn from."""
     # Whether any feature is 0 is not known before the last row.
     check_flag(zero_based, "zero_based")
-    return Options(
-        n_features=n_features,
-        dtype=dtype,
-        dense=False,
-        zero_based=zero_based,
-        docid=False,
-        comments=False,
-        ensure_all_finite="allow-nan",  # whether NaN will do, learners say
-        n_jobs=None,
-    )
+    # Whether NaN will do, learners say.
+    return Options(n_features, dtype, zero_based=zero_based, ensure_all_finite="allow-nan")
 
 
 class TextRows(FileRows):
-    """Rows of text files.
-
-    Parameters
-    ----------
-    sources : sequence of paths or binary files
-    options : Options
-    window : int
-
-    Notes
-    -----
-    Memory: a window, a block of the text, and 100 bytes for each query.
-    """
+    """Rows of text files. Memory: a window, a block of the text, and 100 bytes for each query."""
 
     def __init__(self, sources: Sequence[Source], options: Options, window: int) -> None:
         size = sum(os.path.getsize(one) for one in sources if not hasattr(one, "read"))
@@ -68,6 +48,52 @@ class TextRows(FileRows):
         """As `FileRows.parts`."""
         options = replace(self.options, n_features=n_features)
         return text_parts(self.sources, options, n_values, n_rows)
+
+
+class QueryStarts:
+    """Offsets of queries in consecutive blocks of rows."""
+
+    def __init__(self) -> None:
+        self.seen: set[int | str] = set()
+        self.last: int | str | None = None
+        # The first id of each of two kinds that no input may have both of.
+        self._word: str | None = None
+        self._odd: str | None = None
+
+    def starts(self, block: Block) -> Iterator[int]:
+        """The rows of a block with which a query begins, ascending."""
+        for row, start, stop, number, line, kind in block.runs.tolist():
+            query = number if kind else block.word(start, stop)
+            if kind != 1:
+                self._check_spelling(block, start, stop, line, kind)
+            if query == self.last:
+                continue
+            if query in self.seen:
+                raise ValueError(
+                    f"{block.name}, line {block.first_line + line - 1}: query {query} goes on "
+                    "after another one began; a batch needs the rows of a query next to each other"
+                )
+            self.seen.add(query)
+            self.last = query
+            yield row
+
+    def _check_spelling(self, block: Block, start: int, stop: int, line: int, kind: int) -> None:
+        """Raise if there are words among the ids and integers such as 01.
+
+        If all ids are integers, 01 is 1; if not, all are words. The first are numbered before the
+        others are known.
+        """
+        word = block.word(start, stop)
+        if kind == 0:
+            self._word = self._word or word
+        else:
+            self._odd = self._odd or word
+        if self._word and self._odd:
+            raise ValueError(
+                f"{block.name}, line {block.first_line + line - 1}: query ids are integers, which "
+                f"may be written as {self._odd}, or words such as {self._word}; found both: write "
+                f"{int(self._odd)}, or use words alone"
+            )
 
 
 def text_blocks(sources: Sequence[Source], options: Options) -> Iterator[tuple[Block, int]]:
@@ -97,13 +123,9 @@ def text_parts(
     sources: Sequence[Source], options: Options, n_values: int, n_rows: int
 ) -> Iterator[Part]:
     """Rows of several files in parts of whole queries: `FileRows.parts`."""
-    part, starts = _PartRows(options, n_values, n_rows), QueryStarts("")
-    done = 0
+    part, starts, done = _PartRows(options, n_values, n_rows), QueryStarts(), 0
     for block, done in text_blocks(sources, options):
-        starts.name = block.name
-        candidates = None
-        if block.has_qid:
-            candidates = np.fromiter(starts.starts(block), np.int64)
+        candidates = np.fromiter(starts.starts(block), np.int64) if block.has_qid else None
         first = 0
         while True:
             stop = _end(block, first, part, n_values, n_rows)
@@ -129,39 +151,16 @@ def _end(block: Block, first: int, part: _PartRows, n_values: int, n_rows: int) 
     return max(first, min(by_values, first + max(n_rows - part.n_rows, 0)))
 
 
-class _PartRows:
-    """The rows of a part, in arrays that the next part overwrites.
+class _PartRows(BlockRows):
+    """The rows of a part, about so many, in arrays that the next part overwrites.
 
     New ones for each part took a quarter of the time of reading: the system clears their pages.
-
-    Parameters
-    ----------
-    options : Options
-    n_values, n_rows : int
-        About how many there will be.
     """
 
     def __init__(self, options: Options, n_values: int, n_rows: int) -> None:
-        self.options = options
         # A part ends with a query: an eighth more holds all but long ones.
-        n_values, n_rows = n_values + n_values // 8, n_rows + n_rows // 8
-        self.labels = Growing(np.float64, capacity=n_rows)
-        self.ends = Growing(np.int64, capacity=n_rows + 1)
-        self.columns = Growing(np.int32, capacity=n_values)
-        self.values = Growing(options.dtype, capacity=n_values)
-        self.queries = Growing(np.int64, capacity=n_rows)
-        self._clear()
-
-    @property
-    def n_rows(self) -> int:
-        """Rows added so far."""
-        return self.labels.n
-
-    def _clear(self) -> None:
-        for array in (self.labels, self.ends, self.columns, self.values, self.queries):
-            array.n = 0
-        self.n_columns = 0
-        self.ends.room(1, 0.0)[:] = 0
+        super().__init__(options, n_rows + n_rows // 8, n_values + n_values // 8)
+        self.queries = Growing(np.int64, capacity=n_rows + n_rows // 8)
         self.query = -1  # the last one
 
     def add(self, block: Block, first: int, last: int, starts: NDArray[np.int64] | None) -> None:
@@ -169,12 +168,9 @@ class _PartRows:
         n = last - first
         if n == 0:
             return
-        start, stop = int(block.ends[first - 1]) if first else 0, int(block.ends[last - 1])
-        np.add(block.ends[first:last], self.values.n - start, out=self.ends.room(n, 0.0))
+        self.append(block, first, last)
         self.labels.room(n, 0.0)[:] = block.labels[first:last]
-        self.columns.room(stop - start, 0.0)[:] = block.columns[start:stop]
-        self.values.room(stop - start, 0.0)[:] = block.values[start:stop]
-        self.n_columns = max(self.n_columns, block.largest - first_number(self.options) + 1)
+        self.n_columns = self.largest(block)
         if starts is not None:
             begins = np.zeros(n, dtype=np.int64)
             begins[starts[starts.searchsorted(first) : starts.searchsorted(last)] - first] = 1
@@ -185,14 +181,10 @@ class _PartRows:
 
     def finish(self) -> tuple[Any, NDArray[np.float64], NDArray[np.int64] | None]:
         """X, labels and queries; what is added next begins another part."""
-        from scipy.sparse import csr_matrix
-
-        labels, ends, columns, values, queries = (
-            grown.array[: grown.n]
-            for grown in (self.labels, self.ends, self.columns, self.values, self.queries)
-        )
-        n_features = self.options.n_features or self.n_columns
-        X = csr_matrix((values, columns, ends), shape=(labels.size, n_features))
-        X.has_canonical_format = True
-        self._clear()
+        grown = self.labels, self.ends, self.columns, self.values, self.queries
+        labels, ends, columns, values, queries = (one.array[: one.n] for one in grown)
+        X = csr(values, columns, ends, self.options.n_features or self.n_columns)
+        for one in grown:
+            one.n = 0
+        self.ends.n, self.n_columns, self.query = 1, 0, -1
         return X, labels, queries if queries.size else None

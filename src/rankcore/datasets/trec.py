@@ -182,17 +182,9 @@ def write_run(run: Run, target: Target) -> None:
 
 
 class _Table:
-    """Three words of each line of a file: query, document and a number.
+    """Three words of each line of a file: query, document and a number, at places ``picked``.
 
-    Parameters
-    ----------
-    source : path or binary file
-    form : str
-        Form of a line, word by word.
-    picked : tuple of three int
-        Where the query, the document and the number are.
-    more : bool
-        Whether lines may have more words.
+    ``form`` is that of a line, word by word; ``more`` allows more words.
     """
 
     def __init__(

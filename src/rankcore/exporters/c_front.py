@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore.exporters.front import Step
+from rankcore.exporters.front import ARITHMETIC, Step
 
 
 def front_function(
@@ -38,8 +38,7 @@ def front_function(
             norm = True
             lines.append(_normalized(step.norm, each))
         else:
-            sign = {"subtract": "-", "add": "+", "multiply": "*", "divide": "/"}[step.kind]
-            lines.append(f"{each}y[j] = y[j] {sign} {constants}[j];\n")
+            lines.append(f"{each}y[j] = y[j] {ARITHMETIC[step.kind][0]} {constants}[j];\n")
     variables = "    int64_t j;\n"
     if any(step.kind == "select" for step in steps):
         variables += f"    double z[{n_features}];\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import rankcore
@@ -39,23 +39,22 @@ def _pieces() -> list[tuple[frozenset[str], str]]:
     return found
 
 
-def parts(names: Iterable[str], own: Mapping[str, str]) -> str:
-    """Text of functions and structs of the headers and of all they need, each after what it needs.
+def parts(code: str, own: Mapping[str, str]) -> str:
+    """Functions and structs of the headers that C code needs, each after what it needs itself.
 
     The structs of ``own`` replace those of the headers. KeyError if a name is in no header.
     """
     pieces = _pieces()
     known = {name: at for at, (defines, _) in enumerate(pieces) for name in defines}
+    for name in sorted(_words(code) - known.keys() - own.keys()):
+        raise KeyError(f"no piece {name} in {', '.join(HEADERS)}")
     needed: set[int] = set()
-    left = [*names, *(word for text in own.values() for word in _words(text) if word not in own)]
+    left = [code, *own.values()]
     while left:
-        name = left.pop()
-        if name not in known:
-            raise KeyError(f"no piece {name} in {', '.join(HEADERS)}")
-        if known[name] not in needed:
-            needed.add(known[name])
-            words = _words(pieces[known[name]][1])
-            left += [word for word in words if word in known and word not in own]
+        for name in _words(left.pop()) - own.keys():
+            if name in known and known[name] not in needed:
+                needed.add(known[name])
+                left.append(pieces[known[name]][1])
     texts, waiting = [], dict(own)
     for at in sorted(needed):
         piece = pieces[at][1]

@@ -48,7 +48,7 @@ def export_c(described: Described, path: Path, *, name: str | None = None) -> li
     """Write ``path`` and the header beside it; all names begin with ``name``, or the file's."""
     if path.suffix != ".c":
         raise ValueError(f"path must end in .c; found {path.name!r}")
-    prefix = re.sub(r"\W", "_", path.stem, flags=re.ASCII) if name is None else name
+    prefix = prefix_of(path) if name is None else name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):
         raise ValueError(f"name must be an identifier of C; found {prefix!r}: give another name")
     header = path.with_suffix(".h")
@@ -56,6 +56,11 @@ def export_c(described: Described, path: Path, *, name: str | None = None) -> li
     path.write_text(source.text(header.name), encoding="utf-8")
     header.write_text(source.header(), encoding="utf-8")
     return [path, header]
+
+
+def prefix_of(path: Path) -> str:
+    """Prefix of names in C, from the name of a file."""
+    return re.sub(r"\W", "_", path.stem, flags=re.ASCII)
 
 
 class _Source:
@@ -67,7 +72,6 @@ class _Source:
         self.arrays: Mapping[str, NDArray[Any]] = described.scoring.arrays
         self.facts = described.scoring.facts
         self.width = width_after(described.steps, described.n_features)
-        self.pieces = ["rc_row_f64"]
         self.own: dict[str, str] = {}
         self.tables: list[str] = []
         self.model = ""
@@ -114,28 +118,29 @@ class _Source:
         self.tables.append(f"static const {kind} {name}[{values.size}] = {{\n{body}\n}};\n")
         return name
 
+    def array(self, name: str) -> str:
+        """Write an array of the scoring form."""
+        return self.table(name, self.arrays[name])
+
     # -------------------------------------------------------------- forms
 
     def row(self) -> str:
-        """C statements for score and rank of a row x; adds the pieces and tables that they need."""
+        """C statements for score and rank of a row x; adds the tables that they need."""
         text: str = getattr(self, f"_{self.form}")(self.described.n_ranks)
         return text
 
     def _linear(self, k: int) -> str:
-        weights = self.table("weights", self.arrays["weights"])
-        self.pieces += ["rc_dot"]
+        weights = self.array("weights")
         return f"    *score = rc_dot(x, {weights});\n"
 
     def _thresholds(self, k: int) -> str:
-        weights = self.table("weights", self.arrays["weights"])
-        cuts = self.table("thresholds", self.arrays["thresholds"])
-        self.pieces += ["rc_dot", "rc_rank"]
+        weights = self.array("weights")
+        cuts = self.array("thresholds")
         return f"    *score = rc_dot(x, {weights});\n    *rank = rc_rank({cuts}, {k}, *score);\n"
 
     def _rounded(self, k: int) -> str:
-        weights = self.table("weights", self.arrays["weights"])
+        weights = self.array("weights")
         intercept = float(self.arrays["intercept"][0]).hex()
-        self.pieces += ["rc_dot"]
         return (
             f"    double nearest;\n    *score = rc_dot(x, {weights}) + {intercept};\n"
             "    nearest = floor(*score + 0.5);\n"
@@ -143,15 +148,13 @@ class _Source:
         )
 
     def _tasks(self, k: int) -> str:
-        weights = self.table("weights", self.arrays["weights"])
-        cuts = self.table("thresholds", self.arrays["thresholds"])
-        self.pieces += ["rc_dots"]
+        weights = self.array("weights")
+        cuts = self.array("thresholds")
         row = f"    double scores[{k}];\n    rc_dots(x, {weights}, {k - 1}, scores + 1);\n"
         return self._by_tasks(cuts, k, row)
 
     def _by_tasks(self, cuts: str, k: int, row: str) -> str:
         """C code of the rule of tasks, whose scores are at scores[1 ..]."""
-        self.pieces += ["rc_model_cumulate_"]
         last = f"    rc_model_cumulate_(scores, {cuts}, {k});\n    *score = scores[{k - 1}];\n"
         if self.facts["decision"] == "count":
             count = (
@@ -159,14 +162,12 @@ class _Source:
                 f"        *rank += scores[r + 1] - {cuts}[r] >= 0.0;\n"
             )
             return "    int32_t r;\n" + row + count + last
-        self.pieces += ["rc_best"]
         tie = "RC_TIE_LOW" if self.facts["tie"] == "low" else "RC_TIE_HIGH"
         return f"{row}{last}    *rank = rc_best(scores, {k}, {tie});\n"
 
     def _classes(self, k: int) -> str:
-        weights = self.table("weights", self.arrays["weights"])
-        intercepts = self.table("intercepts", self.arrays["intercepts"])
-        self.pieces += ["rc_dots", "rc_best"]
+        weights = self.array("weights")
+        intercepts = self.array("intercepts")
         return (
             f"    double scores[{k}];\n    int32_t r;\n    rc_dots(x, {weights}, {k}, scores);\n"
             f"    for (r = 0; r < {k}; r++)\n        scores[r] += {intercepts}[r];\n"
@@ -175,10 +176,9 @@ class _Source:
 
     def _votes(self, k: int) -> str:
         output = {"median": 1, "plurality": 2}.get(str(self.facts["output"]), 0)
-        names = [self.table(name, self.arrays[name]) for name in ("weights", "thresholds", "votes")]
+        names = map(self.array, ("weights", "thresholds", "votes"))
         fields = [k, output, self.width, self.arrays["votes"].size, self.arrays["weights"].shape[2]]
         self.own["rc_model"] = _VOTES
-        self.pieces += ["rc_model_tally_", "rc_model_elected_"]
         self.model = _struct("rc_model", [*fields, *names])
         return (
             f"    int64_t tally[{k}], sum = 0, total;\n    int32_t r;\n"
@@ -189,28 +189,23 @@ class _Source:
         )
 
     def _stumps(self, k: int) -> str:
-        names = ("offsets", "thresholds", "values", "missing", "at_zero")
-        tables = [self.table(name, self.arrays[name]) for name in names]
+        tables = map(self.array, ("offsets", "thresholds", "values", "missing", "at_zero"))
         fields = [*tables, float(self.arrays["base"][0]).hex(), self.width]
-        self.pieces += ["rc_stumps_score"]
         self.model = _struct("rc_stumps", fields)
         return "    *score = rc_stumps_score(&model, x);\n"
 
     def _trees(self, k: int) -> str:
         names = ("offsets", "features", "children", "sides", "thresholds", "values")
-        tables = [self.table(name, self.arrays[name]) for name in names]
-        sets = [self.table(name, self.arrays[name]) for name in ("sets", "words")]
+        tables, sets = [*map(self.array, names)], [*map(self.array, ("sets", "words"))]
         n_trees = self.arrays["offsets"].size - 1
         fields = [*tables, n_trees, self.width, self.facts["zero_missing"], *sets]
-        self.pieces += ["rc_trees_score"]
         self.model = _struct("rc_trees", fields)
         return "    *score = rc_trees_score(&model, x);\n"
 
     def _kernel(self, k: int) -> str:
         arrays, facts = self.arrays, self.facts
         sparse = "vectors" not in arrays
-        data = arrays["values"] if sparse else arrays["vectors"]
-        data = np.asarray(data)
+        data = np.asarray(arrays["values"] if sparse else arrays["vectors"])
         support = [self.table("support", data)]
         support += [
             self.table(name, arrays[name].astype(kind)) if sparse else "NULL"
@@ -221,20 +216,18 @@ class _Source:
         gamma, coef0 = (float(value).hex() for value in arrays["constants"])
         kernel = [gamma, coef0, f"RC_KERNEL_{str(facts['kernel']).upper()}", facts["degree"]]
         m = arrays["sizes"].size
-        rest = [self.table(name, arrays[name]) for name in ("norms", "sizes", "slots")]
-        rest += [str(arrays["coefs"].shape[1]), str(m), self.table("coefs", arrays["coefs"])]
+        rest = [*map(self.array, ("norms", "sizes", "slots"))]
+        rest += [str(arrays["coefs"].shape[1]), str(m), self.array("coefs")]
         self.own["rc_model"] = _KERNEL
-        self.pieces += ["rc_model_outputs_"]
         self.model = _struct("rc_model", [_braced(kernel), _braced(rows), *rest])
         # Before the outputs a place for the first of the scores, behind them four sums of each and
         # its place in its list.
         row = f"    double scores[{6 * m + 1}];\n    rc_model_outputs_(&model, x, scores + 1);\n"
         if facts["rule"] == "score":
             return f"{row}    *score = scores[1];\n"
-        cuts = self.table("thresholds", arrays["thresholds"])
+        cuts = self.array("thresholds")
         if facts["rule"] == "tasks":
             return self._by_tasks(cuts, k, row)
-        self.pieces += ["rc_rank"]
         return f"{row}    *score = scores[1];\n    *rank = rc_rank({cuts}, {k}, *score);\n"
 
     # -------------------------------------------------------------- files
@@ -253,7 +246,6 @@ class _Source:
         tables = [self.table(name, getattr(found, name)) for name in ("curves", "knots")]
         numbers = [float(value).hex() for value in (found.slope, found.center, found.scale)]
         fields = [k, found.knots.size, *tables, *numbers, self.table("costs", found.costs)]
-        self.pieces += ["rc_calibration_probabilities", "rc_calibration_rank"]
         return (
             f"static const rc_calibration calibration = {_braced(fields)};\n\n"
             f"static int32_t decided(double score)\n{{\n    double p[{k}];\n"
@@ -303,17 +295,15 @@ class _Source:
             "static void answer(rc_row x, double *score, int32_t *rank)\n{\n"
             f"{row}{_unused(row)}}}\n"
         )
+        code = [self.model, front, answer, calibration]
         blocks = [
             f"/* {self._about()}\n * Compile with -ffp-contract=off, for the numbers of Python to "
             "the bit. */\n"
             f'#include "{header}"\n\n#include <float.h>\n#include <math.h>\n#include <stddef.h>\n'
             "#include <string.h>\n",
-            parts(self.pieces, self.own),
+            parts("\n".join(["rc_row_f64", *code]), self.own),  # which functions call
             *self.tables,
-            self.model,
-            front,
-            answer,
-            calibration,
+            *code,
             *functions,
             self._labels(),
             self._names(),

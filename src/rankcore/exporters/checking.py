@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
+from rankcore.exporters.c_source import prefix_of
 from rankcore.exporters.described import Answers, Described
 from rankcore.exporters.front import width_after
 from rankcore.exporters.libraries import library
@@ -232,7 +233,7 @@ def _in_c(
     compiler = shutil.which("cc")
     if compiler is None:
         raise RuntimeError("check of format='c' needs a C compiler: found no cc")
-    prefix, k = options.get("name") or files[0].stem, described.n_ranks
+    prefix, k = options.get("name") or prefix_of(files[0]), described.n_ranks
     # What is there, and how many numbers of a row it has.
     widths, calls = {}, []
     if described.scoring.form != "classes":

@@ -11,6 +11,14 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 
+# Operations with one number for each column: their sign, in C and SQL alike, and their function.
+ARITHMETIC: dict[str, tuple[str, Any]] = {
+    "subtract": ("-", np.subtract),
+    "divide": ("/", np.divide),
+    "multiply": ("*", np.multiply),
+    "add": ("+", np.add),
+}
+
 
 @dataclass(frozen=True)
 class Step:
@@ -50,30 +58,23 @@ def width_after(steps: Sequence[Step], n_columns: int) -> int:
     return n_columns
 
 
+def _learned(kind: str, values: Any) -> Step:
+    return Step(kind, np.asarray(values, dtype=np.float64))
+
+
 def _standard(scaler: Any) -> list[Step]:
-    steps = []
-    if scaler.with_mean:
-        steps.append(Step("subtract", np.asarray(scaler.mean_, dtype=np.float64)))
-    if scaler.with_std:
-        steps.append(Step("divide", np.asarray(scaler.scale_, dtype=np.float64)))
-    return steps
+    steps = [_learned("subtract", scaler.mean_)] if scaler.with_mean else []
+    return [*steps, _learned("divide", scaler.scale_)] if scaler.with_std else steps
 
 
 def _min_max(scaler: Any) -> list[Step]:
-    steps = [
-        Step("multiply", np.asarray(scaler.scale_, dtype=np.float64)),
-        Step("add", np.asarray(scaler.min_, dtype=np.float64)),
-    ]
-    if scaler.clip:
-        steps.append(Step("clip", np.asarray(scaler.feature_range, dtype=np.float64)))
-    return steps
+    steps = [_learned("multiply", scaler.scale_), _learned("add", scaler.min_)]
+    return [*steps, _learned("clip", scaler.feature_range)] if scaler.clip else steps
 
 
 def _max_abs(scaler: Any) -> list[Step]:
-    steps = [Step("divide", np.asarray(scaler.scale_, dtype=np.float64))]
-    if getattr(scaler, "clip", False):
-        steps.append(Step("clip", np.array([-1.0, 1.0])))
-    return steps
+    steps = [_learned("divide", scaler.scale_)]
+    return [*steps, _learned("clip", [-1.0, 1.0])] if getattr(scaler, "clip", False) else steps
 
 
 def _normalizer(normalizer: Any) -> list[Step]:
@@ -93,7 +94,7 @@ def _imputer(imputer: Any) -> list[Step]:
     kept = ~np.isnan(values)
     if not kept.all():  # columns without a value, which the imputer leaves out
         steps.append(Step("select", np.flatnonzero(kept).astype(np.int64)))
-    return [*steps, Step("impute", values[kept])]
+    return [*steps, _learned("impute", values[kept])]
 
 
 def _columns(transformer: Any) -> list[Step]:
@@ -162,14 +163,8 @@ class Columns:
             constants = step.values[columns]
             if step.kind == "impute":
                 values = np.where(np.isnan(values), constants, values)
-            elif step.kind == "subtract":
-                values = values - constants
-            elif step.kind == "divide":
-                values = values / constants
-            elif step.kind == "multiply":
-                values = values * constants
             else:
-                values = values + constants
+                values = ARITHMETIC[step.kind][1](values, constants)
         return values
 
     def affine(self) -> tuple[Floats, Floats]:

@@ -9,9 +9,8 @@ import numpy as np
 from rankcore._core.numbers import Floats
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import Step, width_after
-from rankcore.exporters.onnx_operators import INT64, Graph
+from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble
 from rankcore.exporters.onnx_probabilities import cheapest, probabilities
-from rankcore.exporters.onnx_trees import tree_ensemble
 from rankcore.exporters.reduced import as_forest, dense_coefs, support_matrix
 
 

@@ -10,8 +10,7 @@ import math
 import numpy as np
 
 from rankcore.exporters.calibration import Calibration
-from rankcore.exporters.onnx_operators import INT64, Graph
-from rankcore.exporters.onnx_trees import tree_ensemble
+from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble
 from rankcore.exporters.reduced import Forest, balanced
 
 EQUAL = 2.0**-40  # RC_CALIBRATION_EQUAL_

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rankcore.exporters.described import Described
-from rankcore.exporters.front import Columns
+from rankcore.exporters.front import ARITHMETIC, Columns
 from rankcore.exporters.reduced import Tree, as_forest, as_linear
 
 # Terms that are added without parentheses: databases limit how deep an expression is.
@@ -28,7 +28,7 @@ def export_sql(described: Described, path: Path) -> list[Path]:
     if linear is not None:
         values = _after_steps(linear.columns, columns)
         added = [
-            _scaled(value, "*", weight)
+            _operation(value, "*", weight)
             for weight, value in zip(linear.weights.tolist(), values, strict=True)
             if weight != 0.0
         ]
@@ -67,7 +67,6 @@ def _joined(added: list[str]) -> str:
 def _after_steps(columns: Columns, names: list[str]) -> list[str]:
     """SQL expressions of columns after the preceding steps, in Python's order of operations."""
     found = [names[source] for source in columns.source.tolist()]
-    signs = {"subtract": "-", "add": "+", "multiply": "*", "divide": "/"}
     for step in columns.steps:
         if step.kind == "clip":
             low, high = map(_number, step.values.tolist())
@@ -79,16 +78,17 @@ def _after_steps(columns: Columns, names: list[str]) -> list[str]:
         pairs = zip(found, step.values.tolist(), strict=True)
         if step.kind == "impute":
             found = [f"COALESCE({x}, {_number(value)})" for x, value in pairs]
-        elif step.kind in ("multiply", "divide"):
-            found = [f"({_scaled(x, signs[step.kind], value)})" for x, value in pairs]
         else:
-            found = [f"({x} {signs[step.kind]} {_number(value)})" for x, value in pairs]
+            sign = ARITHMETIC[step.kind][0]
+            found = [f"({_operation(x, sign, value)})" for x, value in pairs]
     return found
 
 
-def _scaled(x: str, sign: str, value: float) -> str:
-    """A product or quotient that is 0 on underflow, where PostgreSQL raises an error."""
+def _operation(x: str, sign: str, value: float) -> str:
+    """An operation; products and quotients are 0 on underflow, where PostgreSQL raises an error."""
     found = f"{x} {sign} {_number(value)}"
+    if sign in "+-":
+        return found
     factor = Fraction(value) if sign == "*" else 1 / Fraction(value)
     if not factor:
         return found

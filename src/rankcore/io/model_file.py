@@ -12,6 +12,7 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,14 @@ from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.io import safetensors, text_arrays
 from rankcore.io.documents import read_json
 from rankcore.io.parameters import check_learner, decode_param, encode_param, learner_named
-from rankcore.io.scaled import (
+from rankcore.io.scaled import is_scaler, scaler_scoring, split_front
+from rankcore.io.steps import (
+    describe_front,
     describe_scaled,
-    is_scaler,
+    names_of_steps,
+    restore_front,
     restore_scaled,
-    scaler_scoring,
-    split_front,
 )
-from rankcore.io.steps import describe_front, names_of_steps, restore_front
 
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
@@ -261,13 +262,12 @@ def _add_model(
         "facts": json.dumps(spec.facts),
     }
     own = dict(spec.arrays)
-    if is_scaler(front):
-        facts, learned = describe_scaled(whole, front)
-        found["scaler"] = json.dumps(facts)
-        own |= learned
-    elif whole is not model:
-        facts, learned = describe_front(whole.steps)
-        found["steps"] = json.dumps(facts)
+    if whole is not model:
+        name, describe = (
+            ("scaler", describe_scaled) if is_scaler(front) else ("steps", describe_front)
+        )
+        facts, learned = describe(whole.steps)
+        found[name] = json.dumps(facts)
         own |= learned
     if spec.feature_names is not None:
         own["feature_names"] = np.array(spec.feature_names, dtype=object)
@@ -315,30 +315,10 @@ def _where(array: np.ndarray) -> tuple[Any, ...]:
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
-class _Shaped(Mapping[str, np.ndarray]):
-    """Arrays of which the shapes are known before they are read."""
+class Arrays(Mapping[str, np.ndarray]):
+    """The arrays of a model file by name, each read on access; their shapes are known before.
 
-    shapes: dict[str, tuple[int, ...]]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.shapes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.shapes)
-
-    def __len__(self) -> int:
-        return len(self.shapes)
-
-
-class Arrays(_Shaped):
-    """The arrays of a model file by name, each read on access.
-
-    Attributes
-    ----------
-    shapes : dict
-        Shapes by name, known before an array is read.
-    mapped : bool
-        Whether the numbers lie in a file that is too large to be read whole.
+    ``mapped`` says whether the numbers lie in a file that is too large to be read whole.
     """
 
     def __init__(
@@ -351,14 +331,32 @@ class Arrays(_Shaped):
     ) -> None:
         self._content, self._tensors, self._texts = content, tensors, texts
         self._read: set[str] = set()
-        self.mapped = mapped
-        ends = {f"{name}{text_arrays.ENDS}" for name in texts}
-        self.shapes = {name: one.shape for name, one in tensors.items() if name not in ends}
-        self.shapes |= {
-            name: tensors[f"{name}{text_arrays.ENDS}"].shape
-            for name in texts
-            if f"{name}{text_arrays.ENDS}" in tensors
+        self._prefix, self.mapped = "", mapped
+        ends = {name: f"{name}{text_arrays.ENDS}" for name in texts}
+        self.shapes = {
+            name: one.shape for name, one in tensors.items() if name not in ends.values()
         }
+        self.shapes |= {name: tensors[end].shape for name, end in ends.items() if end in tensors}
+
+    def under(self, prefix: str) -> Arrays:
+        """The arrays whose names begin with a prefix, by the rest of their names."""
+        found = copy(self)
+        found._prefix = self._prefix + prefix
+        found.shapes = {
+            name.removeprefix(prefix): shape
+            for name, shape in self.shapes.items()
+            if name.startswith(prefix)
+        }
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.shapes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
 
     def _view(self, name: str) -> np.ndarray:
         if name not in self._tensors:
@@ -370,6 +368,7 @@ class Arrays(_Shaped):
         return found if isinstance(self._content, mmap.mmap) else found.copy()
 
     def __getitem__(self, name: str) -> np.ndarray:
+        name = self._prefix + name
         if name in self._texts:
             return text_arrays.decode(name, self._texts[name], self._view)
         return self._view(name)
@@ -379,22 +378,6 @@ class Arrays(_Shaped):
         unknown = self._tensors.keys() - self._read - others
         if unknown:
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
-
-
-class _Under(_Shaped):
-    """The arrays whose names begin with a prefix, by the rest of their names."""
-
-    def __init__(self, arrays: Any, prefix: str) -> None:
-        self._arrays, self._prefix = arrays, prefix
-        self.mapped = arrays.mapped
-        self.shapes = {
-            name.removeprefix(prefix): shape
-            for name, shape in arrays.shapes.items()
-            if name.startswith(prefix)
-        }
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._arrays[self._prefix + name]
 
 
 def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
@@ -407,7 +390,7 @@ def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
     return model
 
 
-def _rebuild_model(metadata: dict[str, str], arrays: Any) -> tuple[Any, set[str]]:
+def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[str]]:
     """A model, and the names of the metadata that belong to it or to models that it uses."""
     kind = learner_named(metadata["learner"])
     if kind is None:
@@ -418,7 +401,7 @@ def _rebuild_model(metadata: dict[str, str], arrays: Any) -> tuple[Any, set[str]
     for name in kind._PARTS:
         prefix = f"{name}."
         under = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
-        part, its_names = _rebuild_model(under, _Under(arrays, prefix))
+        part, its_names = _rebuild_model(under, arrays.under(prefix))
         known |= {prefix + one for one in its_names}
         parts[name] = (part, None)
     params = read_json(metadata["parameters"])

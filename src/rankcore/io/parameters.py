@@ -10,9 +10,8 @@ import numpy as np
 from rankcore._core.model_spec import Specified
 from rankcore._core.public_names import HOME
 from rankcore._core.random_state import decode_generator, encode_generator
-from rankcore.io.scaled import is_scaler, scaled_pipeline, split_front
-from rankcore.io.settings import encode_setting
-from rankcore.io.steps import describe_front, restore_front
+from rankcore.io.scaled import is_scaler, split_front
+from rankcore.io.steps import describe_front, describe_scaled, restore_front, restore_scaled
 from rankcore.ordinal._held_out import is_frozen
 
 
@@ -84,10 +83,9 @@ def _encode_estimator(whole: Any) -> dict[str, Any]:
     if front is None:
         return {"estimator": found}
     if is_scaler(front):
-        kind, params = type(front).__name__, front.get_params()
-        encoded = {name: encode_setting(kind, name, value) for name, value in params.items()}
-        found["scaler"] = {"class": kind, "params": encoded}
-        found["steps"] = [name for name, _ in whole.steps]
+        facts, _ = describe_scaled(whole.steps, fitted=False)
+        names = facts.pop("steps")
+        found |= {"scaler": facts, "steps": names}
     else:
         found["front"] = describe_front(whole.steps, fitted=False)[0]
     return {"estimator": found}
@@ -102,7 +100,7 @@ def _decode_estimator(found: dict[str, Any]) -> Any:
         return restore_front(found["front"], None, learner)
     if "scaler" not in found:
         return learner
-    return scaled_pipeline(found["scaler"], found["steps"], learner)
+    return restore_scaled({**found["scaler"], "steps": found["steps"]}, None, learner)
 
 
 def decode_param(value: Any) -> Any:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rankcore.io.settings import decode_setting, encode_setting
 
 # What each scaler learns, besides counts.
 LEARNED = {
@@ -84,32 +82,6 @@ def restore_scaler(
     return int(d)
 
 
-def describe_scaled(model: Any, scaler: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Facts and arrays of a pipeline of a fitted scaler and a learner."""
-    learner = model[-1]
-    takes = getattr(learner, "n_features_in_", None)
-    if scaler.n_features_in_ != takes:
-        raise ValueError(
-            f"the scaler has {scaler.n_features_in_} features and the learner "
-            f"{takes}: keep a column of queries out of the scaler"
-        )
-    seen, arrays = describe_scaler(scaler, "scaler.")
-    names = getattr(scaler, "feature_names_in_", None)
-    if names is not None:
-        arrays["scaler.feature_names"] = np.array([*map(str, names)], dtype=object)
-    kind, params = type(scaler).__name__, scaler.get_params()
-    if params.get("clip", False) and kind == "MinMaxScaler":  # for readers of numbers alone
-        arrays["scaler.bounds"] = np.array(params["feature_range"], dtype=np.float64)
-    facts = {
-        "class": kind,
-        "steps": [name for name, _ in model.steps],
-        "params": {name: encode_setting(kind, name, value) for name, value in params.items()},
-        **seen,
-        "arrays": sorted(arrays),
-    }
-    return facts, arrays
-
-
 def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
     """Numeric form of a described scaler, for readers of a model file without scikit-learn.
 
@@ -129,32 +101,3 @@ def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
     if "scaler.scale_" in arrays:
         found["scale"] = "scaler.scale_"
     return found
-
-
-def restore_scaled(
-    facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], learner: Any
-) -> Any:
-    """Restore the pipeline from the result of `describe_scaled`, around its learner."""
-    pipeline = scaled_pipeline(facts, facts["steps"], learner)
-    scaler = pipeline[0]
-    scaler.n_features_in_ = learner.n_features_in_
-    d = restore_scaler(scaler, facts, arrays, "scaler.")
-    if "scaler.feature_names" in arrays:
-        scaler.feature_names_in_ = arrays["scaler.feature_names"]
-        if scaler.feature_names_in_.shape != (d,):
-            raise ValueError("its feature names do not fit its scaler")
-    return pipeline
-
-
-def scaled_pipeline(facts: Mapping[str, Any], steps: Sequence[Any], learner: Any) -> Any:
-    """A scaler that is not fitted, of a class and parameters, in front of a learner."""
-    from sklearn import preprocessing
-    from sklearn.pipeline import Pipeline
-
-    name = facts["class"]
-    if name not in LEARNED:
-        raise ValueError(f"its scaler {name!r} is unknown")
-    params = {key: decode_setting(one) for key, one in facts["params"].items()}
-    scaler = getattr(preprocessing, name)(**params)
-    first, second = map(str, steps)
-    return Pipeline([(first, scaler), (second, learner)])

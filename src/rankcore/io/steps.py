@@ -29,6 +29,8 @@ Arrays = Mapping[str, NDArray[Any]]
 # Steps of one file, those within others included: each takes memory beyond its bytes.
 MOST_STEPS = 1000
 NAMES = "feature_names"
+# Prefix of the arrays of one scaler in front of a learner.
+SCALER = "scaler."
 # Parameters that some releases of scikit-learn have, and that change nothing.
 _PASSING = ("force_int_remainder_cols",)
 
@@ -122,10 +124,7 @@ def describe_step(
     facts: dict[str, Any] = {"class": name}
     params = dict(step.get_params(deep=False))
     if name == "Pipeline":
-        facts["steps"] = [
-            [one, describe_step(part, f"{prefix}{i}.", arrays, fitted=fitted)]
-            for i, (one, part) in enumerate(params.pop("steps"))
-        ]
+        facts["steps"] = _described(params.pop("steps"), prefix, arrays, fitted)
         del params["memory"]  # a place on this machine
     elif name == "ColumnTransformer":
         facts |= describe_columns(step, prefix, arrays, fitted, describe_step)
@@ -151,6 +150,16 @@ def describe_step(
         facts |= learned
         arrays |= numbers
     return facts | own
+
+
+def _described(
+    steps: Sequence[tuple[str, Any]], prefix: str, arrays: dict[str, Any], fitted: bool
+) -> list[Any]:
+    """Names and facts of steps one behind the other."""
+    return [
+        [name, describe_step(step, f"{prefix}{i}.", arrays, fitted=fitted)]
+        for i, (name, step) in enumerate(steps)
+    ]
 
 
 def _described_vocabulary(
@@ -190,7 +199,8 @@ def restore_step(facts: Any, arrays: Arrays | None, prefix: str, left: list[int]
         raise ValueError(f"its step {name!r} is unknown here; a newer rankcore may know it")
     parts: list[Part] = []
     if name == "Pipeline":
-        found = _restored_pipeline(kind, facts, arrays, prefix, left)
+        steps, width = _chain(facts["steps"], arrays, prefix, left)
+        found = Restored(kind(steps, **_params(kind, facts)), width)
     elif name == "ColumnTransformer":
 
         def restore_part(one: Any, its: Arrays | None, under: str) -> Part:
@@ -248,14 +258,15 @@ def _count(value: Any) -> int:
     return value
 
 
-def _restored_pipeline(
-    kind: Any, facts: Any, arrays: Arrays | None, prefix: str, left: list[int]
-) -> Restored:
+def _chain(
+    listed: Any, arrays: Arrays | None, prefix: str, left: list[int]
+) -> tuple[list[tuple[str, Any]], int]:
+    """Steps one behind the other, and the number of columns that leave the last."""
     steps, width = [], -1
-    for i, (name, one) in enumerate(facts["steps"]):
+    for i, (name, one) in enumerate(listed):
         step, width = _next(one, arrays, f"{prefix}{i}.", left, width)
         steps.append((str(name), step))
-    return Restored(kind(steps, **_params(kind, facts)), width)
+    return steps, width
 
 
 def _next(facts: Any, arrays: Arrays | None, prefix: str, left: list[int], width: int) -> Restored:
@@ -277,10 +288,7 @@ def describe_front(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Facts and arrays of the steps in front of a learner, and the name of its own step."""
     arrays: dict[str, Any] = {}
-    facts = [
-        [name, describe_step(step, f"steps.{i}.", arrays, fitted=fitted)]
-        for i, (name, step) in enumerate(steps[:-1])
-    ]
+    facts = _described(steps[:-1], "steps.", arrays, fitted)
     return {"steps": facts, "learner": steps[-1][0]}, arrays
 
 
@@ -288,11 +296,46 @@ def restore_front(facts: Any, arrays: Arrays | None, learner: Any) -> Any:
     """The pipeline from the result of `describe_front`; raise if its parts do not fit."""
     from sklearn.pipeline import Pipeline
 
-    left, steps, width = [MOST_STEPS], [], -1
-    for i, (name, one) in enumerate(facts["steps"]):
-        step, width = _next(one, arrays, f"steps.{i}.", left, width)
-        steps.append((str(name), step))
+    steps, width = _chain(facts["steps"], arrays, "steps.", [MOST_STEPS])
     takes = getattr(learner, "n_features_in_", width)
     if arrays is not None and 0 <= width != takes:
         raise ValueError(f"{width} columns leave its steps, and its learner takes {takes}")
     return Pipeline([*steps, (str(facts["learner"]), learner)])
+
+
+# ------------------------------------------------------------------------ one scaler
+
+
+def describe_scaled(
+    steps: Sequence[tuple[str, Any]], *, fitted: bool = True
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Facts and arrays of a scaler in front of a learner, and the names of both steps."""
+    (_, scaler), (_, learner) = steps
+    takes = getattr(learner, "n_features_in_", None)
+    if fitted and scaler.n_features_in_ != takes:
+        raise ValueError(
+            f"the scaler has {scaler.n_features_in_} features and the learner "
+            f"{takes}: keep a column of queries out of the scaler"
+        )
+    arrays: dict[str, Any] = {}
+    found: Any = describe_step(scaler, SCALER, arrays, fitted=fitted)
+    names = [name for name, _ in steps]
+    facts = {"class": found["class"], "steps": names, "params": found["params"]}
+    if fitted:
+        clips = getattr(scaler, "clip", False) and facts["class"] == "MinMaxScaler"
+        if clips:  # for readers of numbers alone
+            arrays[f"{SCALER}bounds"] = np.array(scaler.feature_range, dtype=np.float64)
+        facts |= {"n_samples_seen": found["n_samples_seen"], "arrays": sorted(arrays)}
+    return facts, arrays
+
+
+def restore_scaled(facts: Any, arrays: Arrays | None, learner: Any) -> Any:
+    """The pipeline from the result of `describe_scaled`; without arrays one that is not fitted."""
+    from sklearn.pipeline import Pipeline
+
+    if facts["class"] not in LEARNED:
+        raise ValueError(f"its scaler {facts['class']!r} is unknown")
+    known = facts if arrays is None else {**facts, "n_features": learner.n_features_in_}
+    scaler = restore_step(known, arrays, SCALER, [1]).step
+    first, second = map(str, facts["steps"])
+    return Pipeline([(first, scaler), (second, learner)])

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.options import (
-    JsonOption,
-    LabelOption,
-    Layout,
-    QidOption,
-    QuietOption,
-    ZeroBasedOption,
-)
+from rankcore.cli.options import JsonOption, LabelledLayout, QuietOption
 from rankcore.cli.paths import Reads
 from rankcore.cli.terminal import label_text, print_facts, print_table
 
@@ -26,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
+    *,
     model: Annotated[
         Path,
         Reads(),
@@ -78,9 +72,7 @@ def evaluate(
         Reads(),
         typer.Option(metavar="MODEL|RUN", help="Another one, to test the difference (repeatable)."),
     ] = None,
-    zero_based: ZeroBasedOption = False,
-    label: LabelOption = None,
-    qid: QidOption = None,
+    layout: LabelledLayout,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -116,20 +108,19 @@ def evaluate(
             f"{model} is not a TREC run (query Q0 document rank score tag); "
             "--complete and --depth require one"
         )
+    from rankcore.cli.measuring import ranking_measures
     from rankcore.cli.models import load_with_rows
 
     paths = [model, *(compare or [])]
-    layout = Layout(zero_based, label=label, qid=qid)
     models, rows = load_with_rows(paths, data, layout, quiet)
     both = [(one.learned, one.scaled(rows.X)) for one in models]
     names = [path.name if compare else str(path) for path in paths]
     names = names if len(set(names)) == len(names) else [*map(str, paths)]
     if metric or all(one.ranks_queries for one in models):
         rows.check_queries(data)
+        meaning = resolve(convention, rel=rel)
         evaluations = {
-            name: runs.evaluate_scores(
-                learned, X, rows.y, rows.qid, metric, resolve(convention, rel=rel)
-            )
+            name: ranking_measures(learned, replace(rows, X=X), metric, meaning)
             for name, (learned, X) in zip(names, both, strict=True)
         }
         _print_rankings(evaluations, per_query, as_json, rows.y.size)

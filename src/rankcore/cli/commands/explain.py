@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +13,10 @@ from rankcore._core.replacing import replacing
 from rankcore.cli.options import (
     DataArgument,
     JsonOption,
-    LabelOption,
+    LabelledLayout,
     Layout,
     ModelArgument,
-    QidOption,
     QuietOption,
-    ZeroBasedOption,
 )
 from rankcore.cli.paths import Writes
 
@@ -52,6 +50,7 @@ class Subject:
 
 
 def explain(
+    *,
     model: ModelArgument,
     data: DataArgument,
     subject: Subject,
@@ -61,9 +60,7 @@ def explain(
     plot: Annotated[
         Path | None, Writes(), typer.Option(help="Also draw, to this PNG, SVG or PDF file.")
     ] = None,
-    zero_based: ZeroBasedOption = False,
-    label: LabelOption = None,
-    qid: QidOption = None,
+    layout: LabelledLayout,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -76,8 +73,7 @@ def explain(
         wanted = ["--query"] * (subject.query is not None) + wanted
         raise ValueError(f"{' and '.join(wanted)} request different explanations: give one of them")
     try:
-        layout = Layout(zero_based, label=label, qid=qid, docid=True)
-        found = _explained(model, data, layout, subject, quiet)
+        found = _explained(model, data, replace(layout, docid=True), subject, quiet)
     except TypeError as error:  # this model's score is no sum
         raise ValueError(str(error)) from None
     if as_json:

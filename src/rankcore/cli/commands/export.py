@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.options import Layout, ModelArgument, QuietOption, ZeroBasedOption
+from rankcore.cli.options import ModelArgument, NumberedLayout, QuietOption
 from rankcore.cli.paths import Reads, Writes
 from rankcore.cli.terminal import complain, progress_bar
 
@@ -20,6 +21,7 @@ def _header(path: Path, given: dict[str, Any]) -> list[Path]:
 
 
 def export(
+    *,
     model: ModelArgument,
     output: Annotated[
         Path,
@@ -50,7 +52,7 @@ def export(
     name: Annotated[
         str | None, typer.Option(help="Of the model in the other program; prefix of C.")
     ] = None,
-    zero_based: ZeroBasedOption = False,
+    layout: NumberedLayout,
     quiet: QuietOption = False,
 ) -> None:
     """Export a model, and compare the outputs of the other program on rows."""
@@ -67,7 +69,7 @@ def export(
     try:
         if data is not None and format in CHECKED and missing is None:
             width = describe(loaded).n_features
-            layout = Layout(zero_based, features=width, expected=str(model))
+            layout = replace(layout, features=width, expected=str(model))
             with progress_bar(quiet) as bar:
                 X = read(data, layout, bar).X[: min(MOST, MOST_VALUES // width + 1)]
         rankcore.export(loaded, output, format, feature_names=given, check=X, **options)

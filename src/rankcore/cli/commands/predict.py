@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.options import (
-    DataArgument,
-    Layout,
-    ModelArgument,
-    QidOption,
-    QuietOption,
-    ZeroBasedOption,
-)
+from rankcore.cli.options import DataArgument, ModelArgument, QuietOption, UnlabelledLayout
 from rankcore.cli.paths import Writes
 from rankcore.cli.terminal import label_text
 
@@ -26,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def predict(
+    *,
     model: ModelArgument,
     data: DataArgument,
     output: Annotated[
@@ -57,8 +51,7 @@ def predict(
     with_input: Annotated[
         bool, typer.Option("--with-input", help="Print each line of DATA behind its prediction.")
     ] = False,
-    zero_based: ZeroBasedOption = False,
-    qid: QidOption = None,
+    layout: UnlabelledLayout,
     quiet: QuietOption = False,
 ) -> None:
     """Predict labels or scores; the labels in the file do not matter."""
@@ -70,7 +63,7 @@ def predict(
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
     from rankcore.cli.models import load_with_rows
 
-    layout = Layout(zero_based, qid=qid, labelled=False, docid=run is not None)
+    layout = replace(layout, labelled=False, docid=run is not None)
     (loaded,), rows = load_with_rows([model], data, layout, quiet)
     learned, X = loaded.learned, loaded.scaled(rows.X)
     if run is not None or getattr(learned, "combine", "score") == "rank":
