@@ -111,16 +111,7 @@ def _check_kind(model: Any) -> None:
 
 
 class Questions:
-    """Sums over the shards for the optimiser.
-
-    Parameters
-    ----------
-    run : Run
-        Its shards are `PairShard`.
-    n_queries : list of int
-        Of each.
-    balanced : bool
-    """
+    """Sums over the shards for the optimiser, of a run whose shards are `PairShard`."""
 
     def __init__(self, run: Run, n_queries: list[int], balanced: bool) -> None:
         self._run, self._balanced, self._n_asked = run, balanced, 0

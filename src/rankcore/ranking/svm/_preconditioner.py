@@ -21,15 +21,9 @@ MOST_VALUES = 2**23
 
 
 class Sample:
-    """Samples of queries for the preconditioner.
+    """Random samples of queries that have pairs, for the preconditioner.
 
-    Parameters
-    ----------
-    sizes : ndarray of int64, shape (n_queries,)
-        Documents of each query that has pairs.
-    n_features : int
-    generator : numpy Generator
-        Draws them.
+    ``sizes`` are the numbers of their documents.
     """
 
     def __init__(

@@ -27,22 +27,8 @@ PART_VALUES = 2**20
 class Problem:
     """Pairs of rows, in the space where the model lives. Use it as a context manager.
 
-    Parameters
-    ----------
-    rows : Rows
-    pairing : Pairing
-    kernel : Kernel or None
-    balanced : bool
-        Whether queries count alike.
-    n_jobs : int
-    memory_limit : int
-        Bytes that a kernel matrix may take.
-    generator : numpy Generator
-
-    Raises
-    ------
-    ValueError
-        If the kernel matrix takes more than that, or has negative eigenvalues that show.
+    Raises ValueError if the kernel matrix takes more than ``memory_limit`` bytes, or has negative
+    eigenvalues that show.
     """
 
     def __init__(

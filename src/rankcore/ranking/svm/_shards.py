@@ -70,21 +70,10 @@ def added_words(parts: Sequence[Words]) -> Words:
 
 
 class PairShard:
-    """The queries of a shard, and its last evaluation.
+    """The queries of a shard, and its last evaluation; ``n_in_query`` rows are in the largest.
 
-    Parameters
-    ----------
-    X : array-like
-    pairing : Pairing
-        Its documents in the order of rows.
-    balanced : bool
-    n_in_query : int
-        Rows of the largest query.
-
-    Notes
-    -----
     An evaluation is kept only to spare another one at the same weights, as a shard does that has
-    been moved to another process.
+    been moved to another process. Documents of ``pairing`` are in the order of rows.
     """
 
     def __init__(self, X: Any, pairing: Pairing, balanced: bool, n_in_query: int = 0) -> None:
@@ -203,22 +192,11 @@ def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairSh
 class SharedSpace:
     """Weights of features, where scores are not at hand; elements represent the scores they give.
 
-    Parameters
-    ----------
-    facts : list of Facts
-        Of all shards.
-    slopes : callable
-        Takes weights, terms and exponents: `Slopes` of all shards.
-    curve : callable
-        Takes weights, terms, p and exponents: words of all shards.
-    matrix : callable
-        Takes numbers of queries, weights and terms: second derivatives of these, summed in their
-        order, and the weight of their pairs.
-    generator : numpy Generator
-        As for `FeatureSpace`.
+    ``slopes`` takes weights, terms and exponents, and returns `Slopes` of all shards; ``curve``
+    takes p before exponents, and returns their words; ``matrix`` takes numbers of queries, weights
+    and terms, and returns second derivatives of these, summed in their order, and the weight of
+    their pairs.
 
-    Notes
-    -----
     As scores are linear in weights, the method is that of memory: what it adds to scores it adds to
     weights, and the slope along a step is the product of gradient and step. An evaluation where a
     step ends is kept, so that there is one for each length that is tried.

@@ -20,12 +20,7 @@ INDEFINITE = 1e-6
 class FeatureSpace:
     """Weights of features. An element has shape (n_features,).
 
-    Parameters
-    ----------
-    losses : PairLosses
-    rows : Rows
-    generator : numpy Generator
-        Draws the queries from which second derivatives are estimated.
+    ``generator`` draws the queries from which second derivatives are estimated.
     """
 
     def __init__(self, losses: PairLosses, rows: Rows, generator: np.random.Generator) -> None:
@@ -74,13 +69,8 @@ class KernelSpace:
 
     An element has shape (2, n_docs): coefficients b, and the scores K b that they give. Sums and
     multiples keep the two in step, so that a step costs one product with the kernel matrix for each
-    product with second derivatives.
-
-    Parameters
-    ----------
-    losses : PairLosses
-    kernel : ndarray of float64, shape (n_docs, n_docs)
-        Symmetric, without negative eigenvalues.
+    product with second derivatives. The matrix has shape (n_docs, n_docs), is symmetric, and has no
+    negative eigenvalues.
     """
 
     def __init__(self, losses: PairLosses, kernel: Floats) -> None:

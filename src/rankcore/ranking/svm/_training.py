@@ -15,16 +15,9 @@ from rankcore.ranking.svm._newton import Floats, Solution, Step
 
 
 class NewtonLearner(Learner):
-    """A ranking SVM that is being fitted.
+    """A ranking SVM that is being fitted by the steps of `newton_steps`.
 
-    Parameters
-    ----------
-    fitted : RankSVM
-        The estimator that ``fit`` returns if all goes well.
-    problem : Problem
-        Makes models of elements.
-    steps : generator
-        From `newton_steps`.
+    ``problem`` makes models of elements.
     """
 
     def __init__(
