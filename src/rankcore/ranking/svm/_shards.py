@@ -8,12 +8,12 @@ weights alone, rounded. So sums over shards depend neither on how many there are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ from rankcore._core.numbers import exact_sum
 from rankcore._ext.exact_sums import feature_sums
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
-from rankcore.ranking.svm._newton import Solve
-from rankcore.ranking.svm._preconditioner import Sample, inverse
+from rankcore.ranking.svm._spaces import WeightSpace
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.int64]
@@ -189,13 +188,23 @@ def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairSh
     return PairShard(X, pairing, balanced)
 
 
-class SharedSpace:
-    """Weights of features, where scores are not at hand; elements represent the scores they give.
+class Questions(Protocol):
+    """Sums over all shards, for the optimiser."""
 
-    ``slopes`` takes weights, terms and exponents, and returns `Slopes` of all shards; ``curve``
-    takes p before exponents, and returns their words; ``matrix`` takes numbers of queries, weights
-    and terms, and returns second derivatives of these, summed in their order, and the weight of
-    their pairs.
+    def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
+        """Sum `PairShard.slopes` over the shards."""
+
+    def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
+        """Sum `PairShard.curve` over the shards."""
+
+    def matrix(
+        self, queries: NDArray[np.int64], weights: Floats, terms: Terms
+    ) -> tuple[Floats, float]:
+        """`PairShard.matrix` of some queries, summed in their order."""
+
+
+class SharedSpace(WeightSpace):
+    """Weights of features, where scores are not at hand; elements represent the scores they give.
 
     As scores are linear in weights, the method is that of memory: what it adds to scores it adds to
     weights, and the slope along a step is the product of gradient and step. An evaluation where a
@@ -203,27 +212,14 @@ class SharedSpace:
     """
 
     def __init__(
-        self,
-        facts: Sequence[Facts],
-        slopes: Callable[[Floats, Terms, NDArray[np.intc]], Slopes],
-        curve: Callable[[Floats, Terms, Floats, NDArray[np.intc]], Words],
-        matrix: Callable[[NDArray[np.int64], Floats, Terms], tuple[Floats, float]],
-        generator: np.random.Generator,
+        self, facts: Sequence[Facts], questions: Questions, generator: np.random.Generator
     ) -> None:
-        self._slopes, self._curve, self._matrix = slopes, curve, matrix
+        self._questions = questions
         self._largest = np.max([one.largest for one in facts], axis=0)
-        self._weight = float(sum((one.weight for one in facts), Fraction()))
-        d, sizes = self._largest.size, np.concatenate([one.sizes for one in facts])
-        self._sample = Sample(sizes, d, generator)
+        weight = float(sum((one.weight for one in facts), Fraction()))
+        sizes = np.concatenate([one.sizes for one in facts])
+        super().__init__(sizes, self._largest.size, weight, generator)
         self._last: tuple[Floats, Evaluation] | None = None
-
-    def zero(self) -> Floats:
-        """No weight for any feature."""
-        return np.zeros(self._largest.size)
-
-    def dot(self, u: Floats, v: Floats) -> float:
-        """Inner product."""
-        return float(u @ v)
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
         """The loss of weights, and the gradient of the objective."""
@@ -237,7 +233,7 @@ class SharedSpace:
             if np.array_equal(kept, scores) and at.terms.same(terms):
                 return at
         exponents = self._exponents(2.0 * self._weight * self._steepest(scores, terms))
-        found = self._slopes(scores, terms, exponents)
+        found = self._questions.slopes(scores, terms, exponents)
         sums = np.array([float(one) for one in found.sums]).reshape(-1, 2)
         loss = float(terms.factors @ sums[:, 1])
         pulled = np.ldexp(found.pulled.astype(np.float64), -exponents)
@@ -251,18 +247,12 @@ class SharedSpace:
         # Of a pair at most this, times the difference of two products with p, for both documents.
         bend = 2.0 * float(np.abs(at.terms.factors).max())
         exponents = self._exponents(4.0 * self._weight * bend * self._reach(p))
-        words = self._curve(at.scores, at.terms, p, exponents)
+        words = self._questions.curve(at.scores, at.terms, p, exponents)
         return p, np.ldexp(words.astype(np.float64), -exponents)
 
-    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """As `FeatureSpace`'s, for the same queries."""
-        sample = self._sample.draw(products)
-        if sample is None:
-            return None
-        matrix, sampled = self._matrix(sample, at.scores, at.terms)
-        if not sampled > 0.0:
-            return None
-        return inverse(matrix.copy(), self._weight / sampled)
+    def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
+        matrix, sampled = self._questions.matrix(sample, at.scores, at.terms)
+        return matrix.copy(), sampled
 
     def _reach(self, w: Floats) -> float:
         """Upper bound on the magnitude of the scores."""

@@ -25,12 +25,13 @@ class NewtonLearner(Learner):
         fitted: Any,
         problem: Any,
         steps: Generator[tuple[Floats, Step], bool | None, Solution],
+        monitor: Monitor,
     ) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
         self._problem, self._steps = problem, steps
         self._solution: Solution | None = None
         self._stopped = True
-        self.monitor: Monitor | None = None
+        self.monitor = monitor
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
         """As `Learner.learn`."""
@@ -41,7 +42,7 @@ class NewtonLearner(Learner):
             return
         fitted = self.fitted
         fitted._note(step)
-        if self.monitor is not None and self.monitor.used:
+        if self.monitor.used:
             fitted._state.model = self._problem.model(w)
             fitted.objective_, fitted.gap_ = step.objective, step.share
             fitted.n_iter_ = number
