@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from numbers import Integral
 from operator import methodcaller
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,79 +17,39 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.sources import RowBlocks
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
-from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
 from rankcore.boosting._booster import Rounds
 from rankcore.boosting._categories import Categories
 from rankcore.boosting._given_bins import BlockRows
-from rankcore.boosting._params import (
-    CONSTRAINTS,
-    check_together,
-    grows_trees,
-    monotone_signs,
-)
+from rankcore.boosting._params import BoostingParams, grows_trees, monotone_signs
 from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
 from rankcore.boosting._training import BOUND, FIGURES, train_rounds
-from rankcore.boosting._tree_booster import Sampling, TreeRounds
-from rankcore.boosting._tree_shards import Rules
+from rankcore.boosting._tree_booster import TreeRounds
 from rankcore.boosting._tree_sum import TreeSum
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import Pairing, check_useful
 from rankcore.ranking._queries import Given, ranking_source
 
 
-class PairBoosting(Specified):
+class PairBoosting(BoostingParams, Specified):
     """Base of both rankers. Not public.
 
-    A subclass provides ``fit``, its parameters and ``_steps``, the rules for steps that it has.
+    A subclass provides ``fit``, and the rules for steps that it has.
     """
 
     best_iteration_: int
     _state: ModelState
     _figures: tuple[str, ...] = FIGURES
     _allows_nan = True
-    _constraints: ClassVar = CONSTRAINTS
-
-    n_estimators: int
-    step: str
-    select: str
-    max_bins: int | None
-    missing: str
-    smoothing: Any
-    balance: str | None
-    early_stopping_rounds: int | None
-    eval_metric: Any
-    # Whether every column is searched in every round, which tests and benchmarks compare with.
-    _searches_all = False
-    warm_start: bool
-    n_jobs: int | None
-    verbose: int
-    weak: str
-    max_leaf_nodes: int | None
-    max_depth: int | None
-    learning_rate: float
-    leaf_step: str
-    min_samples_leaf: int
-    min_pair_weight: float
-    l2_leaf: float
-    subsample: float
-    colsample: float
-    monotonic_cst: Any
-    categorical_features: Any
-    pair_weight: Any
-    random_state: Any
-
     # Of `Ranker`.
     _validation: Any
     _shadow: Any
     _largest_query: int
-    _steps: tuple[str, ...]
     _categories: Categories | None = None
 
     # ---------------------------------------------------------------- learning
@@ -153,70 +113,21 @@ class PairBoosting(Specified):
         largest = window.queries.largest if in_queries else 0
         fitted = learner._shadow(given, rows.n_features, largest, state)
         self._check_columns(fitted)
-        columns = None if categories is None else categories.columns
-        names = getattr(fitted, "feature_names_in_", None)
-        signs = monotone_signs(self.monotonic_cst, rows.n_features, names, columns)
-        called = None if categories is None else categories.names(given)
-        rounds = self._rounds(rows, pairing, state.model, signs, called)
+        rounds: Rounds
+        if isinstance(state.model, StumpSum):
+            rounds = StumpRounds(self, rows, pairing, state.model)
+        else:
+            columns = None if categories is None else categories.columns
+            names = getattr(fitted, "feature_names_in_", None)
+            signs = monotone_signs(self.monotonic_cst, rows.n_features, names, columns)
+            called = None if categories is None else categories.names(given)
+            rounds = TreeRounds(self, rows, pairing, state.model, signs, called)
         monitor = Monitor(fitted, validation, callbacks)
         try:
             train_rounds(fitted, iter(rounds), source, monitor)
         finally:
             rounds.close()
         self._replace_with(fitted)
-
-    def _rounds(
-        self,
-        rows: Rows | BlockRows,
-        pairing: Pairing,
-        model: StumpSum | TreeSum,
-        signs: NDArray[np.int8] | None,
-        categorical: Mapping[int, str] | None,
-    ) -> Rounds:
-        """The rounds that add to a model."""
-        n_jobs = min(n_threads(self.n_jobs), rows.n_features)  # threads share the features
-        balanced, rate = self.balance == "query", float(self.learning_rate)
-        if isinstance(model, StumpSum):
-            return StumpRounds(
-                rows,
-                pairing,
-                model,
-                step=self.step,
-                select=self.select,
-                max_bins=self.max_bins,
-                smoothing=self.smoothing,
-                learning_rate=rate,
-                balanced=balanced,
-                plain=self._searches_all,
-                n_jobs=n_jobs,
-            )
-        assert isinstance(rows, Rows)  # trees look at more than bins
-        seed = 0
-        if self.subsample < 1 or self.colsample < 1:
-            seed = int(as_generator(self.random_state).integers(2**63))
-        depth = None if self.max_depth is None else int(self.max_depth)
-        rules = Rules(
-            int(self.max_leaf_nodes or 2 ** (depth or 1)),
-            depth,
-            int(self.min_samples_leaf),
-            float(self.min_pair_weight),
-            float(self.l2_leaf),
-            signs,
-        )
-        return TreeRounds(
-            rows,
-            pairing,
-            model,
-            rules=rules,
-            sampling=Sampling(float(self.subsample), float(self.colsample), seed),
-            learning_rate=rate,
-            line_search=self.leaf_step == "search",
-            pair_weight=self.pair_weight,
-            max_bins=self.max_bins,
-            balanced=balanced,
-            categorical=categorical,
-            n_jobs=n_jobs,
-        )
 
     def _begin(self, n_features: int) -> ModelState:
         """A state that knows nothing, or what is to be continued."""
@@ -271,9 +182,6 @@ class PairBoosting(Specified):
 
     def _as_rows(self, X: Any) -> Rows:
         return as_rows(X if self._categories is None else self._categories.encode(X), nan=True)
-
-    def _check_together(self) -> None:
-        check_together(self)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state, categories = self._state, self._categories

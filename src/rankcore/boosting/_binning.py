@@ -23,26 +23,14 @@ MAX_ROWS = 2**31 - 1
 
 
 class Bins:
-    """Binned columns, in the form of a search.
-
-    Attributes
-    ----------
-    columns : Columns
-    n_entries : ndarray of int64, shape (n_features,), or None
-        Values stored in each column of sparse rows.
-    n_bins, zero_bin : ndarray of int32, shape (n_features,)
-        Bins of the present values, and the code of 0.
-    has_missing : ndarray of uint8, shape (n_features,)
-    narrow : bool
-        Whether codes are of one byte.
-    """
+    """Binned columns, in the form of a search."""
 
     columns: Columns
-    n_entries: NDArray[np.int64] | None
-    n_bins: NDArray[np.int32]
-    zero_bin: NDArray[np.int32]
+    n_entries: NDArray[np.int64] | None  # values stored in each column of sparse rows
+    n_bins: NDArray[np.int32]  # of the present values of each column
+    zero_bin: NDArray[np.int32]  # the code of 0
     has_missing: NDArray[np.uint8]
-    narrow: bool
+    narrow: bool  # whether codes are of one byte
 
     @abstractmethod
     def threshold(self, feature: int, bin: int) -> float:
@@ -50,33 +38,12 @@ class Bins:
 
 
 class Binning(Bins):
-    """Binned columns of some rows, and the way back to thresholds.
+    """Binned columns of the rows ``taken``, in this order, and the way back to thresholds.
 
-    Parameters
-    ----------
-    rows : Rows
-    taken : ndarray of int64, shape (n_taken,)
-        The rows to bin, in the order in which the columns shall have them.
-    max_bins : int or None
-        At most 255; None for a bin for each distinct value.
-    zero_missing : bool
-        Whether 0 is missing, as NaN is.
-    categorical : dict of int to str, optional
-        Columns that hold numbers of categories, each of which has a bin, and what errors call them.
-        Numbers below 0 are missing.
-    n_jobs : int
-        Threads, which share the columns. The bins do not depend on it.
-
-    Attributes
-    ----------
-    columns, n_entries, n_bins, zero_bin, has_missing, narrow
-        See `Bins`.
-    categories : dict of int to ndarray of int64
-        The category in each bin of those columns.
-
-    Notes
-    -----
-    5 bytes for each value of sparse rows, 1 for each of dense ones (4 more without ``max_bins``).
+    ``max_bins`` is at most 255; None for a bin for each distinct value. ``categorical`` has the
+    columns of numbers of categories, below 0 if missing, each with the name that errors call it by.
+    The bins do not depend on ``n_jobs``, the threads that share the columns. 5 bytes for each value
+    of sparse rows, 1 for each of dense ones (4 more without ``max_bins``).
     """
 
     def __init__(
@@ -89,7 +56,7 @@ class Binning(Bins):
         n_jobs: int = 1,
     ) -> None:
         self.rows, self.taken = rows, taken
-        self.categories: dict[int, NDArray[np.int64]] = {}
+        self.categories: dict[int, NDArray[np.int64]] = {}  # by column, those of its bins
         self._categorical = categorical or {}
         n, d = taken.size, rows.n_features
         if n > MAX_ROWS:

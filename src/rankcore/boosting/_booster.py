@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.threads import n_threads
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import SPREAD, LabelWeights
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS, Binning
 from rankcore.boosting._given_bins import BlockRows, GivenBins
+from rankcore.boosting._params import BoostingParams
 from rankcore.ranking._pairs import Pairing
 
 # An |edge| this close to 1 takes an infinite step: every pair that differs is ordered alike.
@@ -27,41 +29,24 @@ RECENTRED = 200.0
 
 
 class Rounds:
-    """Rounds of a fit; subclasses add the weak rankers.
+    """Rounds of a fit in memory; subclasses add the weak rankers, to those that ``state`` has.
 
-    Parameters
-    ----------
-    rows : Rows or BlockRows
-    pairing : Pairing
-        Its documents by descending label, unless its pairs are listed.
-    state : StumpSum or TreeSum
-        In and out. Weak rankers are added to those it has.
-    max_bins : int or None
-    balanced : bool
-        Whether queries weigh alike at first.
-    categorical : dict of int to str, optional
-        Columns of categories, see `Binning`.
-    n_jobs : int
-        Threads.
-
-    Attributes
-    ----------
-    done : bool
-        Whether no further round can improve the model.
+    Documents of ``pairing`` come by descending label, unless its pairs are listed. ``categorical``
+    is that of `Binning`. No further round can improve the model once ``done`` is true.
     """
+
+    done: bool
 
     def __init__(
         self,
+        params: BoostingParams,
         rows: Rows | BlockRows,
         pairing: Pairing,
         state: Any,
-        *,
-        max_bins: int | None,
-        balanced: bool,
         categorical: Mapping[int, str] | None = None,
-        n_jobs: int = 1,
     ) -> None:
-        self.state = state
+        self.state, max_bins = state, params.max_bins
+        self._n_jobs = min(n_threads(params.n_jobs), rows.n_features)  # threads share the features
         n = pairing.docs.size
         self._binning: Binning | GivenBins
         if isinstance(rows, BlockRows):
@@ -69,10 +54,10 @@ class Rounds:
             scores = np.zeros(n)
         else:
             self._binning = Binning(
-                rows, pairing.docs, max_bins, state.zero_missing, categorical, n_jobs
+                rows, pairing.docs, max_bins, state.zero_missing, categorical, self._n_jobs
             )
             scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
-        steps, total = steps_of(pairing, balanced)
+        steps, total = steps_of(pairing, params.balance == "query")
         if not total > 0:
             raise vanishing()
         self._weights: LabelWeights | ListedWeights

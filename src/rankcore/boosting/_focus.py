@@ -32,17 +32,9 @@ def check_pair_weight(value: Any, name: str) -> None:
 class Focus:
     """Per-row sums of metric-weighted pairs.
 
-    Parameters
-    ----------
-    pairing : Pairing
-        By label, its documents by descending label.
-    steps : ndarray of float64, shape (n_queries,)
-        Weights of the queries before those of their pairs.
-    kind : str or callable
-        "ndcg", "ndcg@k", "map", or a function of the labels and places (from 1) of the documents of
-        a query that returns weights of shape (n, n), of winner and loser.
-    scores : ndarray of float64, shape (n_docs,)
-        At first. Not changed.
+    ``pairing`` has documents by descending label, ``steps`` the weights of queries before those of
+    their pairs. ``kind`` is "ndcg", "ndcg@k", "map", or a function of the labels and places (from
+    1) of the documents of a query that returns weights of shape (n, n), of winner and loser.
     """
 
     def __init__(

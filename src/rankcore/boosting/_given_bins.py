@@ -21,26 +21,10 @@ from rankcore.progress import Progress, report
 class GivenBins(Bins):
     """Binned columns without the rows they were built from.
 
-    Parameters
-    ----------
-    parts : iterable of (Rows, ndarray of int64, ndarray of int32)
-        Rows, which of them to take, and which row of the columns each of these is. Every row of the
-        columns comes once; those of sparse rows in any order.
-    n_rows : int
-        Rows of the columns.
-    entries : ndarray of int64, shape (n_features,), or None
-        Values stored in each column; None if rows are dense.
-    cuts : Cuts
-
-    Attributes
-    ----------
-    columns, n_entries, n_bins, zero_bin, has_missing, narrow
-        See `Bins`.
-    n_rows : int
-
-    Notes
-    -----
-    5 bytes for each value of sparse rows, 1 for each of dense ones.
+    Each part has rows, which of them to take, and which row of the columns each of these is. Every
+    row of the columns comes once; those of sparse rows in any order. ``entries`` has the number of
+    values stored in each column, None if rows are dense. 5 bytes for each value of sparse rows, 1
+    for each of dense ones.
     """
 
     narrow = True

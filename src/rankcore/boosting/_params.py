@@ -1,27 +1,30 @@
-"""Constraints on the parameters of RankBoost and its bipartite form."""
+"""Parameters of RankBoost and its bipartite form, with their constraints."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core import params
+from rankcore._core.arguments import Measures, Seed
 from rankcore.boosting._binning import MAX_BINS
 from rankcore.boosting._focus import check_pair_weight
 
-# Parameters that only stumps have, or trees, and what they are by default.
-OF_STUMPS = {"select": "edge", "smoothing": "auto"}
-OF_TREES = {
-    "max_depth": None,
-    "leaf_step": "search",
-    "min_samples_leaf": 20,
-    "min_pair_weight": 0.0,
-    "l2_leaf": 0.0,
-    "subsample": 1.0,
-    "colsample": 1.0,
-}
+# Parameters that only stumps have, or trees: the others require their defaults.
+OF_STUMPS = ("select", "smoothing", "step")
+OF_TREES = (
+    "max_depth",
+    "leaf_step",
+    "min_samples_leaf",
+    "min_pair_weight",
+    "l2_leaf",
+    "subsample",
+    "colsample",
+)
 # Enough leaves to separate all rows that fit into memory.
 MAX_LEAVES = 2**24
 
@@ -31,50 +34,105 @@ def grows_trees(model: Any) -> bool:
     return model.weak == "tree" or (model.weak == "auto" and model.max_leaf_nodes != 2)
 
 
-CONSTRAINTS: dict[str, params.Constraint] = {
-    "select": params.option("edge", "normalizer"),
-    "missing": params.option("learn", "zero"),
-    "max_bins": params.optional(params.integer(2, MAX_BINS)),
-    "smoothing": params.number_or(("auto",), params.real(0, 1e100)),
-    "weak": params.option("auto", "stump", "tree"),
-    "leaf_step": params.option("search", "newton"),
-    "max_leaf_nodes": params.optional(params.integer(2, MAX_LEAVES)),
-    "max_depth": params.optional(params.check_count),
-    "min_samples_leaf": params.check_count,
-    "min_pair_weight": params.real(0, 2),
-    "l2_leaf": params.real(0, 1e100),
-    "learning_rate": params.positive(1),
-    "subsample": params.positive(1),
-    "colsample": params.positive(1),
-    "pair_weight": check_pair_weight,
-}
+# Estimators do not declare them themselves: annotations are resolved where ``__init__`` is made.
+@dataclass(eq=False, repr=False)
+class BoostingParams:
+    """Parameters of `RankBoost`."""
 
+    n_estimators: int = 300
+    step: Literal["third", "discrete"] = "third"
+    select: Literal["edge", "normalizer"] = "edge"
+    max_bins: int | None = 255
+    missing: Literal["learn", "zero"] = "learn"
+    smoothing: Literal["auto"] | float = "auto"
+    balance: Literal["query"] | None = "query"
+    early_stopping_rounds: int | None = None
+    eval_metric: Measures = "ndcg@10"
+    warm_start: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+    weak: Literal["auto", "stump", "tree"] = "auto"
+    max_leaf_nodes: int | None = 2
+    max_depth: int | None = None
+    learning_rate: float = 1.0
+    leaf_step: Literal["search", "newton"] = "search"
+    min_samples_leaf: int = 20
+    min_pair_weight: float = 0.0
+    l2_leaf: float = 0.0
+    subsample: float = 1.0
+    colsample: float = 1.0
+    monotonic_cst: ArrayLike | Mapping[str, int] | None = None
+    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
+    pair_weight: str | Callable[..., ArrayLike] | None = None
+    random_state: Seed | None = None
 
-def check_together(model: Any) -> None:
-    """Raise unless the valid parameters of an estimator fit each other."""
-    if model.max_leaf_nodes is None:
-        if model.max_depth is None:
-            raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
-        params.integer(1, MAX_LEAVES.bit_length() - 1)(model.max_depth, "max_depth")
-    if model.weak == "stump" and model.max_leaf_nodes != 2:
-        raise ValueError(
-            f"stumps have two leaves; found weak='stump' and max_leaf_nodes="
-            f"{model.max_leaf_nodes}: leave weak out, or set it to 'tree'"
-        )
-    trees = grows_trees(model)
-    for name in ("monotonic_cst", "pair_weight"):
-        if not trees and getattr(model, name) is not None:
-            raise ValueError(f"{name} requires trees; found stumps: set max_leaf_nodes or weak")
-    others = {**OF_STUMPS, "step": model._steps[0]} if trees else OF_TREES
-    for name, value in others.items():
-        found = getattr(model, name)
-        if found != value and trees:
-            raise ValueError(f"{name} is for stumps; found {name}={found!r} with trees")
-        if found != value:
+    # Whether every column is searched in every round, which tests and benchmarks compare with.
+    _searches_all = False
+
+    _constraints: ClassVar[dict[str, params.Constraint]] = {
+        "step": params.option("third", "discrete"),
+        "select": params.option("edge", "normalizer"),
+        "missing": params.option("learn", "zero"),
+        "max_bins": params.optional(params.integer(2, MAX_BINS)),
+        "smoothing": params.number_or(("auto",), params.real(0, 1e100)),
+        "weak": params.option("auto", "stump", "tree"),
+        "leaf_step": params.option("search", "newton"),
+        "max_leaf_nodes": params.optional(params.integer(2, MAX_LEAVES)),
+        "max_depth": params.optional(params.check_count),
+        "min_samples_leaf": params.check_count,
+        "min_pair_weight": params.real(0, 2),
+        "l2_leaf": params.real(0, 1e100),
+        "learning_rate": params.positive(1),
+        "subsample": params.positive(1),
+        "colsample": params.positive(1),
+        "pair_weight": check_pair_weight,
+    }
+
+    def _check_together(self) -> None:
+        """Raise unless the valid parameters fit each other."""
+        if self.max_leaf_nodes is None:
+            if self.max_depth is None:
+                raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
+            params.integer(1, MAX_LEAVES.bit_length() - 1)(self.max_depth, "max_depth")
+        if self.weak == "stump" and self.max_leaf_nodes != 2:
             raise ValueError(
-                f"{name} is for trees; found {name}={found!r} with stumps: set max_leaf_nodes or "
-                "weak='tree'"
+                f"stumps have two leaves; found weak='stump' and max_leaf_nodes="
+                f"{self.max_leaf_nodes}: leave weak out, or set it to 'tree'"
             )
+        trees = grows_trees(self)
+        for name in ("monotonic_cst", "pair_weight"):
+            if not trees and getattr(self, name) is not None:
+                raise ValueError(f"{name} requires trees; found stumps: set max_leaf_nodes or weak")
+        for name in OF_STUMPS if trees else OF_TREES:
+            found, default = getattr(self, name), getattr(type(self), name)
+            if found != default and trees:
+                raise ValueError(f"{name} is for stumps; found {name}={found!r} with trees")
+            if found != default:
+                raise ValueError(
+                    f"{name} is for trees; found {name}={found!r} with stumps: set max_leaf_nodes "
+                    "or weak='tree'"
+                )
+
+
+@dataclass(eq=False, repr=False)
+class Leading:
+    """The first parameters of `BipartiteRankBoost`, one of which `RankBoost` does not have."""
+
+    n_estimators: int = 300
+    step: Any = "third"
+    rel: float | None = None
+
+
+@dataclass(eq=False, repr=False)
+class BipartiteParams(BoostingParams, Leading):
+    """Parameters of `BipartiteRankBoost`."""
+
+    step: Literal["third", "exact", "mohri"] = "third"  # type: ignore[assignment]
+
+    _constraints: ClassVar[dict[str, params.Constraint]] = {
+        "step": params.option("third", "exact", "mohri"),
+        "rel": params.optional(params.real(-1e300, 1e300)),
+    }
 
 
 def monotone_signs(

@@ -98,18 +98,10 @@ class Answers(Protocol):
 
 
 class SharedRounds:
-    """The rounds of a fit.
+    """The rounds of a fit, ``most`` of them.
 
-    Parameters
-    ----------
-    standing : Standing
-        In and out. At first its bounds are the totals but for rounding: of all pairs; or of the
-        winners and the losers of `PairedLabels`.
-    cuts : Cuts
-    shards : Answers
-    step : Step
-    most : int
-        How many rounds will be made at most.
+    The bounds of ``standing``, which each round updates, are at first the totals but for rounding:
+    of all pairs; or of the winners and the losers of `PairedLabels`.
     """
 
     def __init__(

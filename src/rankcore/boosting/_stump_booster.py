@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log, sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._given_bins import BlockRows
+from rankcore.boosting._params import BoostingParams
 from rankcore.boosting._stump_search import (
     BoundedSearch,
     FiringSearch,
@@ -38,6 +39,12 @@ class Step:
     rule: str  # {"third", "discrete", "exact", "mohri"}
     smoothing: float
     rate: float  # by which steps are multiplied
+
+    @classmethod
+    def of(cls, params: BoostingParams, n_pairs: int) -> Self:
+        """The steps of a fit to so many pairs."""
+        smoothing = 0.5 / n_pairs if params.smoothing == "auto" else float(params.smoothing)
+        return cls(params.step, smoothing, float(params.learning_rate))
 
     def length(
         self, edge: float, measure: Callable[[], tuple[float, float, float]]
@@ -86,53 +93,23 @@ def next_stump(weighed: Weighed, bins: Bins | Cuts, step: Step) -> Round | None:
 
 
 class StumpRounds(Rounds):
-    """The rounds of a fit in memory.
-
-    Parameters
-    ----------
-    rows, pairing, max_bins, balanced
-        As for `Rounds`.
-    state : StumpSum
-    step : {"third", "discrete", "exact", "mohri"}
-    select : {"edge", "normalizer"}
-    smoothing : "auto" or float
-    learning_rate : float
-        By which steps are multiplied.
-    plain : bool
-        Whether every column is looked at in every round.
-    n_jobs : int
-        Threads.
-    """
+    """Rounds that add stumps to a `StumpSum`."""
 
     state: StumpSum
 
     def __init__(
-        self,
-        rows: Rows | BlockRows,
-        pairing: Pairing,
-        state: StumpSum,
-        *,
-        step: str,
-        select: str,
-        max_bins: int | None,
-        smoothing: Any,
-        learning_rate: float,
-        balanced: bool,
-        plain: bool,
-        n_jobs: int,
+        self, params: BoostingParams, rows: Rows | BlockRows, pairing: Pairing, state: StumpSum
     ) -> None:
-        super().__init__(rows, pairing, state, max_bins=max_bins, balanced=balanced, n_jobs=n_jobs)
-        n_pairs = int(pairing.n_pairs[pairing.visited()].sum())
-        smoothing = 0.5 / n_pairs if smoothing == "auto" else float(smoothing)
-        self._step = Step(step, smoothing, learning_rate)
+        super().__init__(params, rows, pairing, state)
+        self._step = Step.of(params, int(pairing.n_pairs[pairing.visited()].sum()))
         self._search: Search
         factors, levels = self._factors, self._levels
-        binning = self._binning
+        binning, n_jobs = self._binning, self._n_jobs
         # Two labels, one query and sparse columns of one-byte codes.
-        sparse = binning.n_entries is not None and max_bins is not None
-        if select == "normalizer":
+        sparse = binning.n_entries is not None and binning.narrow
+        if params.select == "normalizer":
             self._search = NormalizerSearch(binning, n_jobs, self._weights)
-        elif plain:
+        elif params._searches_all:
             self._search = Search(binning, n_jobs)
         elif (
             sparse

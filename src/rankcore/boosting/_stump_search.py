@@ -44,14 +44,6 @@ class Stump(NamedTuple):
 class Search:
     """Plain search, which examines every column in every round.
 
-    Parameters
-    ----------
-    binning : Bins
-    n_jobs : int
-        Threads.
-
-    Notes
-    -----
     O(entries) per round, divided by the threads; an entry costs one addition.
     """
 
@@ -186,8 +178,6 @@ class BoundedSearch(Search):
 class NormalizerSearch(Search):
     """Plain search for the stump that leaves the least weight, rather than of maximum |edge|.
 
-    Notes
-    -----
     O(entries * labels of a query) per round, or O(entries + features * (rows + listed pairs)).
     """
 
@@ -273,18 +263,9 @@ class NormalizerSearch(Search):
 class FiringSearch(Search):
     """Follows the rows where stumps fire: for sparse columns, two labels and one query.
 
-    Parameters
-    ----------
-    binning : Binning
-        Sparse, of at most 255 bins.
-    factors : ndarray of float64, shape (n_rows,)
-        The weights, which change from round to round.
-    n_winning : int
-        Rows of the winning label, which come first.
-    n_jobs : int
+    ``binning`` has at most 255 bins; ``factors`` are the weights of its rows, which change from
+    round to round. The ``n_winning`` rows of the winning label come first.
 
-    Notes
-    -----
     The columns of most entries have the weights in their bins carried along, in memory of one byte
     an entry of all columns. Of the others, a bound: let the labels of the rows that have an entry
     weigh P and N when the best edge r of the column was summed. Since then, every weight of the

@@ -142,19 +142,9 @@ class PairedLabels:
 class StumpShard:
     """Bins of a shard's rows, and weights that follow a model move by move.
 
-    Parameters
-    ----------
-    bins : GivenBins
-    pairing : Pairing or None
-        Of whole queries, documents by descending label; None for `PairedLabels`.
-    balanced : bool
-    n_winning : int
-        Without pairing: how many rows, which come first, have the upper label.
-    weights : ndarray of float64, shape (n_rows,), or None
-        Without pairing: of the rows.
+    ``pairing`` has whole queries, documents by descending label. It is None for `PairedLabels`, of
+    ``weights`` of the rows, the first ``n_winning`` of which have the upper label.
 
-    Notes
-    -----
     An answer is a function of the moves alone: weights are kept only to spare following the model
     from its first move, as a shard does that has been moved to another process.
     """

@@ -23,12 +23,8 @@ MAX_BOUND = 1e300
 class RoundLearner(Learner):
     """A boosted ranker that is being fitted.
 
-    Parameters
-    ----------
-    fitted : PairBoosting
-        The estimator that ``fit`` returns if all goes well.
-    rounds : iterator of dict
-        Figures of each round, which adds a weak ranker to the model; it ends where none is of use.
+    Each item of ``rounds`` adds a weak ranker to the model of ``fitted`` and has the figures of
+    that round; they end where no weak ranker is of use.
     """
 
     def __init__(self, fitted: Any, rounds: Iterator[dict[str, float]]) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import exp, inf, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.params import as_generator
 from rankcore._ext import tree_leaves
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._focus import Focus
+from rankcore.boosting._given_bins import BlockRows
+from rankcore.boosting._params import BoostingParams
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import NONE, Tree, TreeSum, pack_set
@@ -24,72 +25,50 @@ from rankcore.ranking._pairs import Pairing
 CLOSE = 1e-12
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """Shares of queries and features that each tree is grown on."""
-
-    # Shares that are drawn for each tree, in (0, 1]. Of a single query, rows are drawn.
-    queries: float = 1.0
-    features: float = 1.0
-    seed: int = 0  # with the number of the tree, it decides what is drawn
-
-
 class TreeRounds(Rounds):
-    """The rounds of a fit.
-
-    Parameters
-    ----------
-    rows, pairing, max_bins, balanced, categorical, n_jobs
-        As for `Rounds`.
-    state : TreeSum
-        In and out. Trees are added to those it has.
-    rules : Rules
-    sampling : Sampling
-    learning_rate : float
-    line_search : bool
-        Whether Newton's values are scaled so that they leave the least weight.
-    pair_weight : str, callable or None
-        Weights of pairs besides their exponential loss, see `Focus`.
-    """
+    """Rounds that add trees to a `TreeSum`, of features whose monotone ``signs`` hold."""
 
     state: TreeSum
 
     def __init__(
         self,
-        rows: Rows,
+        params: BoostingParams,
+        rows: Rows | BlockRows,
         pairing: Pairing,
         state: TreeSum,
-        *,
-        rules: Rules,
-        sampling: Sampling,
-        learning_rate: float,
-        line_search: bool,
-        pair_weight: Any,
-        max_bins: int | None,
-        balanced: bool,
+        signs: NDArray[np.int8] | None,
         categorical: Mapping[int, str] | None,
-        n_jobs: int,
     ) -> None:
+        assert isinstance(rows, Rows)  # trees look at more than bins
         self._focus: Focus | None = None
-        if pair_weight is not None:
+        if params.pair_weight is not None:
             if pairing.listed is not None:
                 raise ValueError("pair_weight requires labels; found pairs")
             scores = state.score(rows)[pairing.docs]
-            self._focus = Focus(pairing, pairing.steps(balanced), pair_weight, scores)
-        super().__init__(
-            rows,
-            pairing,
-            state,
-            max_bins=max_bins,
-            balanced=balanced,
-            categorical=categorical,
-            n_jobs=n_jobs,
-        )
-        self._rules, self._sampling = rules, sampling
-        self._rate, self._line_search = learning_rate, line_search
+            steps = pairing.steps(params.balance == "query")
+            self._focus = Focus(pairing, steps, params.pair_weight, scores)
+        super().__init__(params, rows, pairing, state, categorical)
+        # Shares that are drawn for each tree, of queries (of rows, if there is one) and features.
+        self._share_of_queries = float(params.subsample)
+        self._share_of_features = float(params.colsample)
+        # With the number of the tree, it decides what is drawn.
+        self._seed = 0
+        if params.subsample < 1 or params.colsample < 1:
+            self._seed = int(as_generator(params.random_state).integers(2**63))
+        self._rate = float(params.learning_rate)
+        self._line_search = params.leaf_step == "search"
         self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
+        depth = None if params.max_depth is None else int(params.max_depth)
+        self._rules = Rules(
+            int(params.max_leaf_nodes or 2 ** (depth or 1)),
+            depth,
+            int(params.min_samples_leaf),
+            float(params.min_pair_weight),
+            float(params.l2_leaf),
+            signs,
+        )
         assert isinstance(self._binning, Binning)
-        self._grower = TreeGrower(self._binning, rules, n_jobs)
+        self._grower = TreeGrower(self._binning, self._rules, self._n_jobs)
 
     def _prepare(self, n: int) -> None:
         self._exhausted = False  # whether no pair matters to the measure any more
@@ -152,15 +131,15 @@ class TreeRounds(Rounds):
 
     def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
         """Rows and features for a tree; None for all."""
-        rng = np.random.default_rng([self._sampling.seed, len(self.state)])
+        rng = np.random.default_rng([self._seed, len(self.state)])
         taken = allowed = None
         n, n_queries = self._query_of.size, int(self._query_of[-1]) + 1
-        if self._sampling.queries < 1 and n_queries == 1:
-            taken = _drawn(rng, n, self._sampling.queries)
-        elif self._sampling.queries < 1:
-            taken = _drawn(rng, n_queries, self._sampling.queries)[self._query_of]
-        if self._sampling.features < 1:
-            allowed = _drawn(rng, self._binning.n_bins.size, self._sampling.features)
+        if self._share_of_queries < 1 and n_queries == 1:
+            taken = _drawn(rng, n, self._share_of_queries)
+        elif self._share_of_queries < 1:
+            taken = _drawn(rng, n_queries, self._share_of_queries)[self._query_of]
+        if self._share_of_features < 1:
+            allowed = _drawn(rng, self._binning.n_bins.size, self._share_of_features)
         return taken, allowed
 
     def _values(

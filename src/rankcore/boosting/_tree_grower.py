@@ -42,17 +42,8 @@ class Grown:
 
 
 class TreeGrower:
-    """Grows trees on binned columns.
+    """Grows trees on binned columns, which ``n_jobs`` threads share; trees do not depend on it.
 
-    Parameters
-    ----------
-    binning : Binning
-    rules : Rules
-    n_jobs : int
-        Threads, which share the columns. The trees do not depend on it.
-
-    Notes
-    -----
     A leaf's sums are those of its parent less those of its sibling, and only the child of fewer
     rows is summed: a tree costs O(values * (1 + depth / 2)) at most, of sparse columns only stored
     values. 16 bytes per row and, for each leaf, 8 bytes per bin.

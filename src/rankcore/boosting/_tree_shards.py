@@ -99,16 +99,8 @@ class Leaf:
 
 
 class Shard:
-    """Some columns.
+    """Some columns, by ascending number.
 
-    Parameters
-    ----------
-    binning : Binning
-    features : ndarray of int32
-        Ascending.
-
-    Notes
-    -----
     Dense columns of byte codes take one more byte per value, sparse ones four per entry and eight
     per row.
     """

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal, Self
+from typing import Self
 
 from numpy.typing import ArrayLike
 
-from rankcore._core.arguments import EvalSet, Measures, RowsLike, Seed
+from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import learns
 from rankcore._core.monitor import Callback
-from rankcore._core.params import option, optional, real
 from rankcore._core.sources import RowBlocks
 from rankcore.boosting._base import PairBoosting
+from rankcore.boosting._params import BipartiteParams
 from rankcore.ranking._base import Ranker
 from rankcore.ranking._pairs import make_pairing
 from rankcore.ranking._queries import as_relevance
@@ -21,7 +21,7 @@ from rankcore.ranking._queries import as_relevance
 __all__ = ["BipartiteRankBoost"]
 
 
-class BipartiteRankBoost(PairBoosting, Ranker):
+class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
     """RankBoost for two labels, relevant and not, with the steps that are particular to them.
 
     With ``step="exact"`` it learns what `RankBoost` with ``step="discrete"`` does.
@@ -75,67 +75,6 @@ class BipartiteRankBoost(PairBoosting, Ranker):
     >>> rc.metrics.auc_score([1, 1, 1, 0, 0], model.predict(X))
     1.0
     """
-
-    _steps = ("third", "exact", "mohri")
-    _constraints: ClassVar = {"step": option(*_steps), "rel": optional(real(-1e300, 1e300))}
-
-    def __init__(
-        self,
-        n_estimators: int = 300,
-        step: Literal["third", "exact", "mohri"] = "third",
-        rel: float | None = None,
-        select: Literal["edge", "normalizer"] = "edge",
-        max_bins: int | None = 255,
-        missing: Literal["learn", "zero"] = "learn",
-        smoothing: Literal["auto"] | float = "auto",
-        balance: Literal["query"] | None = "query",
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "ndcg@10",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        weak: Literal["auto", "stump", "tree"] = "auto",
-        max_leaf_nodes: int | None = 2,
-        max_depth: int | None = None,
-        learning_rate: float = 1.0,
-        leaf_step: Literal["search", "newton"] = "search",
-        min_samples_leaf: int = 20,
-        min_pair_weight: float = 0.0,
-        l2_leaf: float = 0.0,
-        subsample: float = 1.0,
-        colsample: float = 1.0,
-        monotonic_cst: ArrayLike | Mapping[str, int] | None = None,
-        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        pair_weight: str | Callable[..., ArrayLike] | None = None,
-        random_state: Seed | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.step = step
-        self.rel = rel
-        self.select = select
-        self.max_bins = max_bins
-        self.missing = missing
-        self.smoothing = smoothing
-        self.balance = balance
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.weak = weak
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.leaf_step = leaf_step
-        self.min_samples_leaf = min_samples_leaf
-        self.min_pair_weight = min_pair_weight
-        self.l2_leaf = l2_leaf
-        self.subsample = subsample
-        self.colsample = colsample
-        self.monotonic_cst = monotonic_cst
-        self.categorical_features = categorical_features
-        self.pair_weight = pair_weight
-        self.random_state = random_state
 
     @learns
     def fit(

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal
-
-from numpy.typing import ArrayLike
-
-from rankcore._core.arguments import Measures, Seed
-from rankcore._core.params import option
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._base import Ranker
 from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
@@ -208,65 +201,6 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     >>> rc.metrics.auc_score(y, model.predict(X))
     1.0
     """
-
-    _steps = ("third", "discrete")
-    _constraints: ClassVar = {"step": option(*_steps)}
-
-    def __init__(
-        self,
-        n_estimators: int = 300,
-        step: Literal["third", "discrete"] = "third",
-        select: Literal["edge", "normalizer"] = "edge",
-        max_bins: int | None = 255,
-        missing: Literal["learn", "zero"] = "learn",
-        smoothing: Literal["auto"] | float = "auto",
-        balance: Literal["query"] | None = "query",
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "ndcg@10",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        weak: Literal["auto", "stump", "tree"] = "auto",
-        max_leaf_nodes: int | None = 2,
-        max_depth: int | None = None,
-        learning_rate: float = 1.0,
-        leaf_step: Literal["search", "newton"] = "search",
-        min_samples_leaf: int = 20,
-        min_pair_weight: float = 0.0,
-        l2_leaf: float = 0.0,
-        subsample: float = 1.0,
-        colsample: float = 1.0,
-        monotonic_cst: ArrayLike | Mapping[str, int] | None = None,
-        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        pair_weight: str | Callable[..., ArrayLike] | None = None,
-        random_state: Seed | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.step = step
-        self.select = select
-        self.max_bins = max_bins
-        self.missing = missing
-        self.smoothing = smoothing
-        self.balance = balance
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.weak = weak
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.leaf_step = leaf_step
-        self.min_samples_leaf = min_samples_leaf
-        self.min_pair_weight = min_pair_weight
-        self.l2_leaf = l2_leaf
-        self.subsample = subsample
-        self.colsample = colsample
-        self.monotonic_cst = monotonic_cst
-        self.categorical_features = categorical_features
-        self.pair_weight = pair_weight
-        self.random_state = random_state
 
     def _fit(
         self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None

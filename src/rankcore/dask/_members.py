@@ -99,18 +99,9 @@ def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
 class MemberBlocks(OnlineLearner):
     """An ensemble whose members learn in blocks, each from all rows.
 
-    Parameters
-    ----------
-    fitted : OAP
-        With the state of the mean.
-    run : Run
-    wholes, orders : list of Future
-        All rows, and the order of visits, on each of some workers.
-    states : list
-        Blocks of members, or futures of them.
-    held : Future
-        The model that began.
-    weights : Weighing or None
+    The state of ``fitted`` is that of the mean; ``held`` is a future of the model that began.
+    ``wholes`` and ``orders`` are futures of all rows and of the order of visits, on each of some
+    workers; ``states`` are blocks of members, or futures of them.
     """
 
     def __init__(

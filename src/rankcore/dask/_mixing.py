@@ -65,16 +65,7 @@ def fit_ordinal(model: Any, run: Run, *, classes: Any, mixing: str, watching: Wa
 
 
 class MixedOrdinal(OnlineLearner):
-    """An online ordinal learner whose passes are made on all shards, and mixed.
-
-    Parameters
-    ----------
-    model, fitted : OnlineOrdinalClassifier
-        As it was given, and what ``fit`` returns if all goes well.
-    run : Run
-    weights : Weighing or None
-    mixing : {"uniform", "mistakes"}
-    """
+    """An online ordinal learner whose passes are made on all shards, and mixed."""
 
     def __init__(
         self, model: Any, fitted: Any, run: Run, weights: Weighing | None, mixing: str
@@ -297,17 +288,7 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
 class MixedPairwise(PairwiseLearner):
     """A pairwise perceptron whose passes are made on all shards, and mixed.
 
-    Parameters
-    ----------
-    model, fitted : PairwisePerceptron
-        As it was given, and what ``fit`` returns if all goes well.
-    run : Run
-    prepared : list of Future
-        Of `Prepared`.
-    orders : list of numpy Generator
-        One for each shard.
-    n_queries : int
-    mixing : {"uniform", "mistakes"}
+    ``prepared`` are futures of `Prepared`; each shard has a generator of orders.
     """
 
     def __init__(

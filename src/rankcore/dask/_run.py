@@ -23,32 +23,15 @@ Look = Callable[[Mapping[str, int]], None]
 
 @dataclass
 class Run:
-    """A fit on a cluster: its tasks, and what they are called.
-
-    Parameters
-    ----------
-    client : Client
-    name : str
-        Of the learner, which tasks begin with.
-    token : str
-        What makes names unique.
-    shards : list of Future
-        Of `Shard`, none of them empty.
-    numbers : list of int
-        What messages call them.
-    findings : list of Finding
-        Of all shards, before a learner leaves any out.
-    form : object
-        A table of the same columns as X, of no rows to speak of.
-    """
+    """A fit on a cluster: its tasks, and what they are called."""
 
     client: Any
-    name: str
-    token: str
-    shards: list[Any] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    findings: list[Any] = field(default_factory=list)
-    form: Any = None
+    name: str  # of the learner, which tasks begin with
+    token: str  # makes names unique
+    shards: list[Any] = field(default_factory=list)  # futures of `Shard`, none of them empty
+    numbers: list[int] = field(default_factory=list)  # what messages call them
+    findings: list[Any] = field(default_factory=list)  # before a learner leaves any shard out
+    form: Any = None  # a table of the same columns as X, of no rows to speak of
     futures: list[Any] = field(default_factory=list)
     # When the last worker was lost, while there is none; infinite after the warning.
     alone_since: float | None = None

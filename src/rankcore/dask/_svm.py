@@ -73,25 +73,17 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     run.numbers = [run.numbers[at] for at in useful]
     run.shards = [prepared[at] for at in useful]
     run.drop(run.shards)
-    questions = Questions(run, [facts[at].sizes.size for at in useful], balanced)
-    space = SharedSpace(
-        [facts[at] for at in useful],
-        questions.slopes,
-        questions.curve,
-        questions.matrix,
-        # No entropy: the sample decides only how steps are found, and so the last bits.
-        as_generator(0 if model.random_state is None else model.random_state),
-    )
+    questions = ShardSums(run, [facts[at].sizes.size for at in useful], balanced)
+    # No entropy: the sample decides only how steps are found, and so the last bits.
+    generator = as_generator(0 if model.random_state is None else model.random_state)
+    space = SharedSpace([facts[at] for at in useful], questions, generator)
     problem: Any = _Linear()
     with (
         threadpool_limits(limits=1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
     ):
-        steps = newton_steps(
-            space, model.C, model.loss, space.zero(), model.tol, int(model.max_iter)
-        )
-        learner = NewtonLearner(shadow, problem, steps)
-        learner.monitor = watch
+        steps = newton_steps(model, space, space.zero())
+        learner = NewtonLearner(shadow, problem, steps, watch)
         Trainer(learner, run.source(), watch).run()
         found = learner.solution()
     shadow._take(problem, found)
@@ -110,17 +102,8 @@ def _check_kind(model: Any) -> None:
         raise ValueError("a fit on shards requires warm_start=False")
 
 
-class Questions:
-    """Sums over the shards for the optimiser.
-
-    Parameters
-    ----------
-    run : Run
-        Its shards are `PairShard`.
-    n_queries : list of int
-        Of each.
-    balanced : bool
-    """
+class ShardSums:
+    """Sums over the shards for the optimiser, of a run whose shards are `PairShard`."""
 
     def __init__(self, run: Run, n_queries: list[int], balanced: bool) -> None:
         self._run, self._balanced, self._n_asked = run, balanced, 0
@@ -128,20 +111,20 @@ class Questions:
         self._sample: tuple[NDArray[np.int64], Any] | None = None
 
     def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
-        """As `SharedSpace` has it."""
+        """As `Questions` has it."""
         found = self._ask(PairShard.slopes, added_slopes, "slopes", weights, terms, exponents)
         assert isinstance(found, Slopes)
         return found
 
     def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
-        """As `SharedSpace` has it."""
+        """As `Questions` has it."""
         found = self._ask(PairShard.curve, added_words, "curve", weights, terms, p, exponents)
         return np.asarray(found)
 
     def matrix(
         self, queries: NDArray[np.int64], weights: Floats, terms: Terms
     ) -> tuple[Floats, float]:
-        """As `SharedSpace` has it: the queries come together once, in a shard of their own."""
+        """As `Questions` has it: the queries come together once, in a shard of their own."""
         run = self._run
         if self._sample is None or not np.array_equal(self._sample[0], queries):
             self._n_asked += 1

@@ -25,15 +25,8 @@ FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
 class PairwiseLearner(Learner):
     """A pairwise perceptron that is being fitted.
 
-    Parameters
-    ----------
-    model : PairwisePerceptron
-        Stays as it is.
-    source : Source
-    held_out : tuple
-        The arguments of ``fit`` about held-out rows.
-    resumed : estimator, optional
-        The model to go on from.
+    ``model`` stays as it is; ``held_out`` has the arguments of ``fit`` about held-out rows,
+    ``resumed`` the model to go on from.
     """
 
     def __init__(

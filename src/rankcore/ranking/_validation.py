@@ -73,13 +73,7 @@ def measure(metric: Any, labels: Any, scores: Any, qid: Any, query_weight: Any =
 def check_defined(metric: Any, labels: NDArray[np.float64], queries: Any, name: str) -> None:
     """Raise ValueError before a fit if a named measure is not defined for labels, as of NDCG -1.
 
-    Parameters
-    ----------
-    metric : str or callable
-    labels : ndarray of float64
-    queries : Queries
-    name : str
-        Of the parameter, in the message.
+    ``name`` is that of the parameter.
     """
     if not callable(metric):
         in_order = np.arange(labels.size, dtype=np.float64)  # without ties, which some refuse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -19,10 +20,12 @@ from rankcore.ranking._queries import as_relevance, ranking_source
 from rankcore.ranking._validation import check_defined, check_metric, measure, merit
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._path import along, as_cs
+from rankcore.ranking.svm._problems import Problem
 
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class RankSVMCV(Ranker):
     """Ranking SVM whose C is chosen by cross-validation over queries.
 
@@ -79,43 +82,24 @@ random_state, verbose
     ((4, 3), True)
     """
 
+    Cs: int | Sequence[float] = 12
+    cv: Folds | None = None
+    scoring: str | Callable[..., float] = "ndcg@10"
+    loss: str = "squared_hinge"
+    balance: Literal["query"] | None = "query"
+    kernel: KernelLike | None = None
+    gamma: Gamma = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 200
+    memory_limit: int = 2**31
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+
     early_stopping_rounds = None
     _figures = ()
-    best_estimator_: RankSVM
-
-    def __init__(
-        self,
-        Cs: int | Sequence[float] = 12,
-        cv: Folds | None = None,
-        scoring: str | Callable[..., float] = "ndcg@10",
-        loss: str = "squared_hinge",
-        balance: Literal["query"] | None = "query",
-        kernel: KernelLike | None = None,
-        gamma: Gamma = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-        memory_limit: int = 2**31,
-        n_jobs: int | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.loss = loss
-        self.balance = balance
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @learns
     def fit(
@@ -163,7 +147,7 @@ random_state, verbose
         folds = list(self._folds(X, labels, numbers, queries))
         planned = len(folds) * Cs.size + 1
         for k, (train, test) in enumerate(folds):
-            with model._problem(rows, _part(everything, numbers[train])) as problem:
+            with Problem(model, rows, _part(everything, numbers[train])) as problem:
                 path = along(shadow, problem, Cs, k * Cs.size, planned)
                 scores.append(
                     [
@@ -173,7 +157,7 @@ random_state, verbose
                 )
         values = np.array(scores)
         best = int(merit(self.scoring, values.mean(axis=0)).argmax())
-        with model._problem(rows, everything) as problem:
+        with Problem(model, rows, everything) as problem:
             chosen = next(along(shadow, problem, Cs[best : best + 1], planned - 1, planned))
         self._become_chosen(chosen, Cs, values, best)
         return self
@@ -218,7 +202,7 @@ random_state, verbose
         return {"C": C} | {k: v for k, v in kept.items() if k not in ("Cs", "cv", "scoring")}
 
     def _scores(self, rows: Any, queries: Queries) -> Floats:
-        return self.best_estimator_._scores(rows, queries)
+        return self._fitted()._scores(rows, queries)
 
     @property
     def coef_(self) -> Floats:
@@ -237,9 +221,10 @@ random_state, verbose
 
     def _fitted(self) -> RankSVM:
         # AttributeError, as for any attribute that a fit has yet to set.
-        if "best_estimator_" not in self.__dict__:
+        if not self.__sklearn_is_fitted__():
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        return self.best_estimator_
+        fitted: RankSVM = vars(self)["best_estimator_"]
+        return fitted
 
     def __sklearn_is_fitted__(self) -> bool:
         return "best_estimator_" in self.__dict__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,31 +12,29 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
-from rankcore._core.kernels import KERNELS, resolve_gamma
+from rankcore._core.kernels import KERNELS
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import as_generator
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
-from rankcore._core.threads import n_threads
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
-from rankcore._ext.rows import Rows
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import Given, ranking_source
 from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._files import FIGURES, describe, restore
-from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
-from rankcore.ranking.svm._newton import Solution, Step
+from rankcore.ranking.svm._models import KernelModel, LinearModel
+from rankcore.ranking.svm._newton import Solution, Step, newton_steps
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._training import NewtonLearner
 
 LOSSES = ("squared_hinge", "hinge")
 
 
+@dataclass(eq=False, repr=False)
 class RankSVM(LearnsPairs, Ranker):
     """Ranking SVM: the weights of least length that set all pairs of documents apart.
 
@@ -152,44 +151,25 @@ class RankSVM(LearnsPairs, Ranker):
     (1.0, array([1, 3, 2]))
     """
 
-    _state: ModelState
     _figures = FIGURES
     # Newton's steps are few, and what stops early is the path over C.
     early_stopping_rounds = None
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
-        balance: Literal["query"] | None = "query",
-        kernel: KernelLike | None = None,
-        gamma: Gamma = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-        warm_start: bool = False,
-        eval_metric: Measures = "ndcg@10",
-        memory_limit: int = 2**31,
-        n_jobs: int | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.balance = balance
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.eval_metric = eval_metric
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    C: float = 1.0
+    loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
+    balance: Literal["query"] | None = "query"
+    kernel: KernelLike | None = None
+    gamma: Gamma = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 200
+    warm_start: bool = False
+    eval_metric: Measures = "ndcg@10"
+    memory_limit: int = 2**31
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
 
     _constraints: ClassVar = {
         "C": params.positive(1e100),
@@ -209,11 +189,10 @@ class RankSVM(LearnsPairs, Ranker):
         source: Any = ranking_source(given, as_rows=self._as_rows, **weights)
         pairing, fitted, validation = self._begin(source, held_out)
         rows = source.window.rows
-        with self._problem(rows, pairing) as problem, problem.limits():
+        with Problem(self, rows, pairing) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
-            steps = problem.steps(self.C, self.loss, start, self.tol, int(self.max_iter))
-            learner = NewtonLearner(fitted, problem, steps)
-            learner.monitor = Monitor(fitted, validation, callbacks)
+            steps = newton_steps(self, problem.space, start)
+            learner = NewtonLearner(fitted, problem, steps, Monitor(fitted, validation, callbacks))
             Trainer(learner, source, learner.monitor).run()
             fitted._take(problem, learner.solution())
         self._warn(learner.solution())
@@ -231,23 +210,6 @@ class RankSVM(LearnsPairs, Ranker):
         largest = window.queries.largest if given else 0
         state = ModelState(None, settings={})
         return pairing, self._shadow(source.given, rows.n_features, largest, state), validation
-
-    def _problem(self, rows: Rows, pairing: Pairing) -> Problem:
-        kernel = None
-        if self.kernel is not None:
-            gamma = 1.0  # of no matter to kernels without one
-            if self.kernel in ("poly", "rbf"):
-                gamma = resolve_gamma(self.gamma, rows)
-            kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
-        return Problem(
-            rows,
-            pairing,
-            kernel,
-            balanced=self.balance == "query",
-            n_jobs=n_threads(self.n_jobs),
-            memory_limit=int(self.memory_limit),
-            generator=as_generator(self.random_state),
-        )
 
     def _warm(self, n_rows: int, n_features: int) -> LinearModel | KernelModel | None:
         """The model to begin at."""

@@ -57,55 +57,27 @@ class Terms:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A loss and its derivatives by the scores of the documents.
-
-    Attributes
-    ----------
-    terms : Terms
-    scores, slopes, curvatures : ndarray of float64, shape (n_docs,)
-        Scores, first derivatives, and the diagonal of the second ones.
-    trace : float
-        The sum of that diagonal.
-    loss : float
-    sums : ndarray of float64, shape (n_margins, 2)
-        Sums of (m - d) and (m - d)^2 over the pairs with d < m.
-    pulled : ndarray of float64, shape (n_features,), or None
-        ``slopes`` times rows, if there were rows and it was requested.
-    by_query : ndarray of float64, shape (n_queries, n_margins, 2), or None
-        Terms of ``sums``, query by query.
-    """
+    """A loss and its derivatives by the scores of the documents."""
 
     terms: Terms
+    # (n_docs,): scores, first derivatives, and the diagonal of the second ones.
     scores: Floats
     slopes: Floats
     curvatures: Floats
-    trace: float
+    trace: float  # the sum of that diagonal
     loss: float
-    sums: Floats
-    pulled: Floats | None
-    by_query: Floats | None = None
+    sums: Floats  # (n_margins, 2): of (m - d) and (m - d)^2 over the pairs with d < m
+    pulled: Floats | None  # (n_features,): ``slopes`` times rows, if requested
+    by_query: Floats | None = None  # (n_queries, n_margins, 2): terms of ``sums``
 
 
 class PairLosses:
-    """Losses of the pairs of queries, in ``n_jobs`` threads.
+    """Losses of the pairs of queries, in ``n_jobs`` threads, which end with the context.
 
-    Use it as a context manager; its end ends the threads.
-
-    Parameters
-    ----------
-    pairing : Pairing
-        Its documents in the order of rows.
-    balanced : bool
-        Whether the weights of a query's pairs add up to 1.
-    n_jobs : int
-        Threads that share the queries.
-    rows : Rows, optional
-        Rows that will be scored. Sums of rows take at most an eighth of the memory of their values.
-
-    Raises
-    ------
-    ValueError
-        If the weights of a query's pairs add up to more than float64 holds.
+    Documents of ``pairing`` are in the order of rows. If ``balanced``, the weights of a query's
+    pairs add up to 1. Sums of ``rows``, if they will be scored, take at most an eighth of the
+    memory of their values. Raises ValueError if the weights of a query's pairs add up to more than
+    float64 holds.
     """
 
     def __init__(

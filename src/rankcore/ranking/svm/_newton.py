@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,42 +63,34 @@ class Space(Protocol):
 
 
 @dataclass(frozen=True)
-class Step:
-    """Where a step led."""
-
+class _Gap:
     objective: float  # |w|^2 / 2 + loss, of the chosen loss
     gap: float  # no less than what the objective lies above its minimum
+
+    @property
+    def share(self) -> float:
+        """The gap as a share of the objective; 0 if float64 takes the losses for 0."""
+        return self.gap / self.objective if self.gap > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class Step(_Gap):
+    """Where a step led."""
+
     gradient_norm: float  # of what is minimised
     width: float  # of the rounding of the hinge; 0 for the squared hinge
     products: int  # products with second derivatives that the step took
 
-    @property
-    def share(self) -> float:
-        """The gap as a share of the objective."""
-        return _share(self.gap, self.objective)
-
 
 @dataclass(frozen=True)
-class Solution:
+class Solution(_Gap):
     """The best element that was found."""
 
     w: Floats
-    objective: float
-    gap: float
     n_iter: int  # steps taken
     # {"converged", "stopped", "max_iter", "precision"}: whether the gap is small enough, the caller
     # stopped, there were no steps left, or float64 has no digits left to improve.
     outcome: str
-
-    @property
-    def share(self) -> float:
-        """The gap as a share of the objective."""
-        return _share(self.gap, self.objective)
-
-
-def _share(gap: float, objective: float) -> float:
-    """A gap as a share; 0 of an objective whose losses float64 takes for 0."""
-    return gap / objective if gap > 0.0 else 0.0
 
 
 def minimise(
@@ -117,13 +109,16 @@ def minimise(
 
 
 def newton_steps(
-    space: Space, C: float, loss: str, start: Floats, tol: float, max_iter: int
+    model: Any, space: Space, start: Floats
 ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
     """Minimise |w|^2 / 2 + C * loss until the gap is at most the share ``tol`` of it.
 
+    C, loss, ``tol`` and ``max_iter`` are those of an estimator.
+
     Yields the element after each step and its figures; send True to stop. Returns the solution.
     """
-    hinge = loss == "hinge"
+    C, tol, max_iter = model.C, model.tol, int(model.max_iter)
+    hinge = model.loss == "hinge"
     width = FIRST_WIDTH if hinge else 0.0
     w, best, lowest, dual = start, start, np.inf, -np.inf
     products, steps, first_norm, norm, value = 0, 0, 0.0, np.inf, np.inf
@@ -149,9 +144,9 @@ def newton_steps(
         stop = moved and (yield w, Step(objective, gap, norm, width, products))
         moved = False
         if gap <= tol * lowest:
-            return Solution(best, lowest, gap, steps, "converged")
+            return Solution(lowest, gap, best, steps, "converged")
         if stop:
-            return Solution(best, lowest, gap, steps, "stopped")
+            return Solution(lowest, gap, best, steps, "stopped")
         if hinge and width > LEAST_WIDTH:
             rounding = objective - dual - 0.5 * square
             if stuck or 0.5 * square <= WORTH * rounding:
@@ -160,7 +155,7 @@ def newton_steps(
                 stuck, value = False, np.inf
                 continue
         if stuck or steps == max_iter:
-            return Solution(best, lowest, gap, steps, "precision" if stuck else "max_iter")
+            return Solution(lowest, gap, best, steps, "precision" if stuck else "max_iter")
         first_norm = max(first_norm, norm)
         solve = space.preconditioner(at, products)
         p, ray, products = _direction(space, at, gradient, norm / first_norm, solve)

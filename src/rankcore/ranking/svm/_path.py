@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -19,7 +20,7 @@ from rankcore.ranking._base import ModelState
 from rankcore.ranking._queries import ranking_source
 from rankcore.ranking._validation import Validation, merit
 from rankcore.ranking.svm._estimator import RankSVM
-from rankcore.ranking.svm._newton import Step, minimise
+from rankcore.ranking.svm._newton import Step, minimise, newton_steps
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._training import step_line
 
@@ -146,7 +147,7 @@ def ranksvm_path(
     pairing, shadow, sets = model._begin(source, held_out)
     held = sets[0] if sets else None
     fitted, values = [], []
-    with model._problem(rows, pairing) as problem:
+    with Problem(model, rows, pairing) as problem:
         for one in along(shadow, problem, values_of_c):
             fitted.append(one)
             if held is None:
@@ -185,8 +186,6 @@ def along(
 
     ``before`` and ``planned`` count fits for the progress: those made already, and all.
     """
-    from copy import copy
-
     w = problem.start(None)
     planned = Cs.size if planned is None else planned
     for number, C in enumerate(Cs.tolist(), before + 1):
@@ -200,9 +199,8 @@ def along(
             if one.verbose:
                 print(f"[{type(one).__name__}] {step_line(one, n, step)}")
 
-        steps = problem.steps(C, one.loss, w, one.tol, int(one.max_iter))
         with problem.limits():
-            found = minimise(steps, watch)
+            found = minimise(newton_steps(one, problem.space, w), watch)
         one._take(problem, found)
         one._warn(found)
         w = found.w

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from rankcore._core.kernels import some_rows
+from rankcore._core.kernels import resolve_gamma, some_rows
+from rankcore._core.params import as_generator
+from rankcore._core.threads import n_threads
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import PairLosses
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
-from rankcore.ranking.svm._newton import Solution, Step, newton_steps
 from rankcore.ranking.svm._spaces import FeatureSpace, KernelSpace
 
 Floats = NDArray[np.float64]
@@ -27,41 +29,20 @@ PART_VALUES = 2**20
 class Problem:
     """Pairs of rows, in the space where the model lives. Use it as a context manager.
 
-    Parameters
-    ----------
-    rows : Rows
-    pairing : Pairing
-    kernel : Kernel or None
-    balanced : bool
-        Whether queries count alike.
-    n_jobs : int
-    memory_limit : int
-        Bytes that a kernel matrix may take.
-    generator : numpy Generator
-
-    Raises
-    ------
-    ValueError
-        If the kernel matrix takes more than that, or has negative eigenvalues that show.
+    Raises ValueError if the kernel matrix takes more than ``memory_limit`` bytes, or has negative
+    eigenvalues that show.
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        pairing: Pairing,
-        kernel: Kernel | None,
-        *,
-        balanced: bool,
-        n_jobs: int,
-        memory_limit: int,
-        generator: np.random.Generator,
-    ) -> None:
-        self._rows, self._pairing, self._kernel = rows, pairing, kernel
-        if kernel is not None:
-            values = _kernel_matrix(rows, pairing.docs, kernel, memory_limit)
+    def __init__(self, model: Any, rows: Rows, pairing: Pairing) -> None:
+        self._rows, self._pairing = rows, pairing
+        self._kernel = None if model.kernel is None else _kernel_of(model, rows)
+        balanced, n_jobs = model.balance == "query", n_threads(model.n_jobs)
+        if self._kernel is not None:
+            values = _kernel_matrix(rows, pairing.docs, self._kernel, int(model.memory_limit))
             self.losses = PairLosses(pairing, balanced, n_jobs)
             self.space: FeatureSpace | KernelSpace = KernelSpace(self.losses, values)
         else:
+            generator = as_generator(model.random_state)
             self.losses = PairLosses(pairing, balanced, n_jobs, rows)
             self.space = FeatureSpace(self.losses, rows, generator)
         with signals_held():  # it has a file open
@@ -93,12 +74,6 @@ class Problem:
         kept = None if self._kernel.kind == "precomputed" else some_rows(self._rows, support)
         return KernelModel(self._kernel, support, w[0][found], kept)
 
-    def steps(
-        self, C: float, loss: str, start: Floats, tol: float, max_iter: int
-    ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
-        """The steps that minimise the objective for one C, to be taken within `limits`."""
-        return newton_steps(self.space, C, loss, start, tol, max_iter)
-
     @contextmanager
     def limits(self) -> Iterator[None]:
         """Threads of BLAS and floating-point warnings, as steps need them."""
@@ -110,6 +85,13 @@ class Problem:
             np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
         ):
             yield
+
+
+def _kernel_of(model: Any, rows: Rows) -> Kernel:
+    gamma = 1.0  # of no matter to kernels without one
+    if model.kernel in ("poly", "rbf"):
+        gamma = resolve_gamma(model.gamma, rows)
+    return Kernel(model.kernel, gamma, int(model.degree), float(model.coef0))
 
 
 def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: int) -> Floats:

@@ -8,12 +8,12 @@ weights alone, rounded. So sums over shards depend neither on how many there are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ from rankcore._core.numbers import exact_sum
 from rankcore._ext.exact_sums import feature_sums
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
-from rankcore.ranking.svm._newton import Solve
-from rankcore.ranking.svm._preconditioner import Sample, inverse
+from rankcore.ranking.svm._spaces import WeightSpace
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.int64]
@@ -70,21 +69,10 @@ def added_words(parts: Sequence[Words]) -> Words:
 
 
 class PairShard:
-    """The queries of a shard, and its last evaluation.
+    """The queries of a shard, and its last evaluation; ``n_in_query`` rows are in the largest.
 
-    Parameters
-    ----------
-    X : array-like
-    pairing : Pairing
-        Its documents in the order of rows.
-    balanced : bool
-    n_in_query : int
-        Rows of the largest query.
-
-    Notes
-    -----
     An evaluation is kept only to spare another one at the same weights, as a shard does that has
-    been moved to another process.
+    been moved to another process. Documents of ``pairing`` are in the order of rows.
     """
 
     def __init__(self, X: Any, pairing: Pairing, balanced: bool, n_in_query: int = 0) -> None:
@@ -200,52 +188,38 @@ def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairSh
     return PairShard(X, pairing, balanced)
 
 
-class SharedSpace:
+class Questions(Protocol):
+    """Sums over all shards, for the optimiser."""
+
+    def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
+        """Sum `PairShard.slopes` over the shards."""
+
+    def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
+        """Sum `PairShard.curve` over the shards."""
+
+    def matrix(
+        self, queries: NDArray[np.int64], weights: Floats, terms: Terms
+    ) -> tuple[Floats, float]:
+        """`PairShard.matrix` of some queries, summed in their order."""
+
+
+class SharedSpace(WeightSpace):
     """Weights of features, where scores are not at hand; elements represent the scores they give.
 
-    Parameters
-    ----------
-    facts : list of Facts
-        Of all shards.
-    slopes : callable
-        Takes weights, terms and exponents: `Slopes` of all shards.
-    curve : callable
-        Takes weights, terms, p and exponents: words of all shards.
-    matrix : callable
-        Takes numbers of queries, weights and terms: second derivatives of these, summed in their
-        order, and the weight of their pairs.
-    generator : numpy Generator
-        As for `FeatureSpace`.
-
-    Notes
-    -----
     As scores are linear in weights, the method is that of memory: what it adds to scores it adds to
     weights, and the slope along a step is the product of gradient and step. An evaluation where a
     step ends is kept, so that there is one for each length that is tried.
     """
 
     def __init__(
-        self,
-        facts: Sequence[Facts],
-        slopes: Callable[[Floats, Terms, NDArray[np.intc]], Slopes],
-        curve: Callable[[Floats, Terms, Floats, NDArray[np.intc]], Words],
-        matrix: Callable[[NDArray[np.int64], Floats, Terms], tuple[Floats, float]],
-        generator: np.random.Generator,
+        self, facts: Sequence[Facts], questions: Questions, generator: np.random.Generator
     ) -> None:
-        self._slopes, self._curve, self._matrix = slopes, curve, matrix
+        self._questions = questions
         self._largest = np.max([one.largest for one in facts], axis=0)
-        self._weight = float(sum((one.weight for one in facts), Fraction()))
-        d, sizes = self._largest.size, np.concatenate([one.sizes for one in facts])
-        self._sample = Sample(sizes, d, generator)
+        weight = float(sum((one.weight for one in facts), Fraction()))
+        sizes = np.concatenate([one.sizes for one in facts])
+        super().__init__(sizes, self._largest.size, weight, generator)
         self._last: tuple[Floats, Evaluation] | None = None
-
-    def zero(self) -> Floats:
-        """No weight for any feature."""
-        return np.zeros(self._largest.size)
-
-    def dot(self, u: Floats, v: Floats) -> float:
-        """Inner product."""
-        return float(u @ v)
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
         """The loss of weights, and the gradient of the objective."""
@@ -259,7 +233,7 @@ class SharedSpace:
             if np.array_equal(kept, scores) and at.terms.same(terms):
                 return at
         exponents = self._exponents(2.0 * self._weight * self._steepest(scores, terms))
-        found = self._slopes(scores, terms, exponents)
+        found = self._questions.slopes(scores, terms, exponents)
         sums = np.array([float(one) for one in found.sums]).reshape(-1, 2)
         loss = float(terms.factors @ sums[:, 1])
         pulled = np.ldexp(found.pulled.astype(np.float64), -exponents)
@@ -273,18 +247,12 @@ class SharedSpace:
         # Of a pair at most this, times the difference of two products with p, for both documents.
         bend = 2.0 * float(np.abs(at.terms.factors).max())
         exponents = self._exponents(4.0 * self._weight * bend * self._reach(p))
-        words = self._curve(at.scores, at.terms, p, exponents)
+        words = self._questions.curve(at.scores, at.terms, p, exponents)
         return p, np.ldexp(words.astype(np.float64), -exponents)
 
-    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """As `FeatureSpace`'s, for the same queries."""
-        sample = self._sample.draw(products)
-        if sample is None:
-            return None
-        matrix, sampled = self._matrix(sample, at.scores, at.terms)
-        if not sampled > 0.0:
-            return None
-        return inverse(matrix.copy(), self._weight / sampled)
+    def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
+        matrix, sampled = self._questions.matrix(sample, at.scores, at.terms)
+        return matrix.copy(), sampled
 
     def _reach(self, w: Floats) -> float:
         """Upper bound on the magnitude of the scores."""

@@ -2,43 +2,77 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from rankcore._ext.rows import Rows
-from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms
+from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
 from rankcore.ranking.svm._newton import Solve
-from rankcore.ranking.svm._preconditioner import Sample, inverse
 
 Floats = NDArray[np.float64]
 
+# More features than this are not worth a matrix of their second derivatives.
+MOST_FEATURES = 1024
+# Documents for each feature in the sample from which that matrix is estimated: at first enough for
+# conjugate gradients to gain almost a digit per product. After a step of more products than these
+# the sample doubles.
+DOCS_PER_FEATURE = 64
+PRODUCTS = 8
+# Values of a query (64 MiB twice) beyond which it is not in the sample.
+MOST_VALUES = 2**23
 # A squared length b' K b below 0 by more than this share of |b|^2 max |K| is not rounding: kernel
 # matrices of single precision are exact to 1e-7.
 INDEFINITE = 1e-6
 
 
-class FeatureSpace:
+class WeightSpace:
     """Weights of features. An element has shape (n_features,).
 
-    Parameters
-    ----------
-    losses : PairLosses
-    rows : Rows
-    generator : numpy Generator
-        Draws the queries from which second derivatives are estimated.
+    ``sizes`` are the documents of each query that has pairs, ``weight`` is that of all pairs, and
+    ``generator`` draws the queries from which second derivatives are estimated.
     """
 
-    def __init__(self, losses: PairLosses, rows: Rows, generator: np.random.Generator) -> None:
-        self._losses, self._rows = losses, rows
-        self._sample = Sample(np.diff(losses.pairing.bounds), rows.n_features, generator)
+    def __init__(
+        self,
+        sizes: NDArray[np.int64],
+        n_features: int,
+        weight: float,
+        generator: np.random.Generator,
+    ) -> None:
+        self._n_features, self._weight = n_features, weight
+        self._sample = Sample(sizes, n_features, generator)
 
     def zero(self) -> Floats:
         """No weight for any feature."""
-        return np.zeros(self._rows.n_features)
+        return np.zeros(self._n_features)
 
     def dot(self, u: Floats, v: Floats) -> float:
         """Inner product."""
         return float(u @ v)
+
+    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
+        """Approximate inverse of the second derivatives, from a sample of the queries."""
+        sample = self._sample.draw(products)
+        if sample is None:
+            return None
+        matrix, sampled = self._matrix(sample, at)
+        return inverse(matrix, self._weight / sampled) if sampled > 0.0 else None
+
+    @abstractmethod
+    def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
+        """Second derivatives of the loss of a sample, and the weight of its pairs."""
+
+
+class FeatureSpace(WeightSpace):
+    """Weights of features of rows in memory."""
+
+    def __init__(self, losses: PairLosses, rows: Rows, generator: np.random.Generator) -> None:
+        weight = float(losses.weights.sum())
+        super().__init__(np.diff(losses.pairing.bounds), rows.n_features, weight, generator)
+        self._losses, self._rows = losses, rows
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
         """The loss of weights, and the gradient of the objective."""
@@ -56,17 +90,9 @@ class FeatureSpace:
         assert pulled is not None
         return z, pulled
 
-    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """Approximate inverse of the second derivatives, from a sample of the queries."""
-        sample = self._sample.draw(products)
-        if sample is None:
-            return None
-        weights = self._losses.weights
-        sampled = float(weights[sample].sum())
-        if not sampled > 0.0:
-            return None
+    def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
         matrix = self._losses.curve_rows(at, self._rows, sample)
-        return inverse(matrix, float(weights.sum()) / sampled)
+        return matrix, float(self._losses.weights[sample].sum())
 
 
 class KernelSpace:
@@ -74,13 +100,8 @@ class KernelSpace:
 
     An element has shape (2, n_docs): coefficients b, and the scores K b that they give. Sums and
     multiples keep the two in step, so that a step costs one product with the kernel matrix for each
-    product with second derivatives.
-
-    Parameters
-    ----------
-    losses : PairLosses
-    kernel : ndarray of float64, shape (n_docs, n_docs)
-        Symmetric, without negative eigenvalues.
+    product with second derivatives. The matrix has shape (n_docs, n_docs), is symmetric, and has no
+    negative eigenvalues.
     """
 
     def __init__(self, losses: PairLosses, kernel: Floats) -> None:
@@ -122,3 +143,49 @@ class KernelSpace:
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
         """None: products with the kernel matrix dominate, and a good inverse needs all of it."""
         return None
+
+
+class Sample:
+    """Random samples of queries that have pairs, for the preconditioner.
+
+    ``sizes`` are the numbers of their documents.
+    """
+
+    def __init__(
+        self, sizes: NDArray[np.int64], n_features: int, generator: np.random.Generator
+    ) -> None:
+        order = generator.permutation(sizes.size)
+        if n_features <= MOST_FEATURES:
+            self._order = order[sizes[order] * n_features <= MOST_VALUES]
+        else:
+            self._order = order[:0]
+        self._n_docs = np.cumsum(sizes[self._order])
+        self._wanted = DOCS_PER_FEATURE * n_features
+
+    def draw(self, products: int) -> NDArray[np.int64] | None:
+        """The queries of the next step, ascending; None for none.
+
+        ``products`` are those that the step before took.
+        """
+        if not self._order.size:
+            return None
+        if products > PRODUCTS:
+            self._wanted *= 2
+        n_queries = int(np.searchsorted(self._n_docs, self._wanted)) + 1
+        return np.sort(self._order[:n_queries])
+
+
+def inverse(matrix: NDArray[np.float64], factor: float) -> Solve:
+    """Inverse of the objective's approximate second derivatives, as an operator.
+
+    ``matrix`` has those of the loss of a sample, and is overwritten; ``factor`` is the weight of
+    all pairs by that of the sample, as which the rest of the loss is taken to bend.
+    """
+    matrix *= factor
+    matrix += matrix.T
+    matrix *= 0.5
+    matrix[np.diag_indices_from(matrix)] += 1.0
+    if not np.isfinite(matrix).all():
+        raise overflow()
+    cholesky = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    return lambda r: cho_solve(cholesky, r, check_finite=False)

@@ -15,16 +15,9 @@ from rankcore.ranking.svm._newton import Floats, Solution, Step
 
 
 class NewtonLearner(Learner):
-    """A ranking SVM that is being fitted.
+    """A ranking SVM that is being fitted by the steps of `newton_steps`.
 
-    Parameters
-    ----------
-    fitted : RankSVM
-        The estimator that ``fit`` returns if all goes well.
-    problem : Problem
-        Makes models of elements.
-    steps : generator
-        From `newton_steps`.
+    ``problem`` makes models of elements.
     """
 
     def __init__(
@@ -32,12 +25,13 @@ class NewtonLearner(Learner):
         fitted: Any,
         problem: Any,
         steps: Generator[tuple[Floats, Step], bool | None, Solution],
+        monitor: Monitor,
     ) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
         self._problem, self._steps = problem, steps
         self._solution: Solution | None = None
         self._stopped = True
-        self.monitor: Monitor | None = None
+        self.monitor = monitor
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
         """As `Learner.learn`."""
@@ -48,7 +42,7 @@ class NewtonLearner(Learner):
             return
         fitted = self.fitted
         fitted._note(step)
-        if self.monitor is not None and self.monitor.used:
+        if self.monitor.used:
             fitted._state.model = self._problem.model(w)
             fitted.objective_, fitted.gap_ = step.objective, step.share
             fitted.n_iter_ = number
