@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankcore.preference.costs import METHODS
-from rankcore.preference.forms import Batch, Indexed, Judges, is_async
+from rankcore.preference.forms import Batch, Indexed, Judges
 from rankcore.preference.retry import Retry
 from rankcore.preference.several import Choice
 
@@ -34,10 +34,6 @@ def check_parameters(ranker: Any) -> None:
             raise ValueError(f"{name} must be None or a number from 0 to {most}; found {found!r}")
     if ranker.retry is not None and not isinstance(ranker.retry, Retry):
         raise TypeError(f"retry must be None or a Retry; found {ranker.retry!r}")
-    if ranker.retry is not None and ranker.retry.timeout and not is_async(ranker.preference):
-        raise ValueError(
-            "Retry(timeout=...) requires an async preference: others cannot be stopped"
-        )
     for name in ("key", "progress"):
         found = getattr(ranker, name)
         if found is not None and not callable(found):

@@ -100,7 +100,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     retry : Retry, optional
         When a call that failed is made again. None: ``Retry()``, which is three attempts.
     progress : callable, optional
-        Called with a `RankingProgress` at each answer.
+        Called with a `RankingProgress` at each answer, one at a time.
     random_state : int, numpy.random.Generator or None
         Seed of pivots, draws and opponents. None: one that is drawn once for this ranker. A
         Generator gives others each time, so that a ranking which was broken off compares other
@@ -297,7 +297,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
                 asyncio.run(self._send_rounds(run))
             else:
                 for requests in run.requests(self._size()):
-                    send_all(requests, self.preference, run.ledger, self.concurrency)
+                    send_all(requests, run.ledger, self.concurrency)
         finally:
             self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
@@ -317,9 +317,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     async def _send_rounds(self, run: Run | CallRun) -> None:
         in_threads = not is_async(self.preference)
         for requests in run.requests(self._size()):
-            await send_all_async(
-                requests, self.preference, run.ledger, self.concurrency, in_threads
-            )
+            await send_all_async(requests, run.ledger, self.concurrency, in_threads)
 
     def _size(self) -> int | None:
         """Most calls in a request."""
@@ -372,6 +370,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         elif keys:
             self._kept.append(items)  # keys may be the addresses of these objects
         ledger = Ledger(
+            preference=self.preference,
             items=items,
             keys=keys,
             answers=self._answers,
@@ -381,7 +380,6 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
             retry=self.retry or Retry(),
             journal=journal,
             progress=self.progress,
-            several=self.preference if isinstance(self.preference, Choice) else None,
             expected_calls=expected,
         )
         if isinstance(method, Rating):
