@@ -349,6 +349,29 @@ def test_no_item_is_twice_in_a_batch():
     assert all(np.unique(batch).size == batch.size for batch in batches)
 
 
+def test_items_are_twice_in_a_batch_that_has_no_room_otherwise():
+    batches, rng = [], np.random.default_rng(0)
+
+    def judge(i, j):
+        batches.append(list(zip(np.minimum(i, j), np.maximum(i, j), strict=True)))
+        return rng.random(i.size) < 0.5
+
+    ranker = PreferenceRanker(
+        Indexed(judge), method="rating", batch=12, max_calls=120, random_state=0
+    )
+    ranker.rank(np.arange(9))
+    assert [len(batch) for batch in batches] == [12] * 10
+    for batch in batches:
+        assert len(set(batch)) == 12
+        for turn in (batch[:4], batch[4:8], batch[8:]):  # each item once before any is twice
+            assert np.unique(turn).size == 8
+    everything = PreferenceRanker(
+        Indexed(judge), method="rating", batch=100, max_calls=36, random_state=0
+    )
+    everything.rank(np.arange(9))
+    assert len(set(batches[-1])) == 36  # all pairs at once
+
+
 def test_every_method_knows_its_doubt():
     scores = np.random.default_rng(0).permutation(20)
     for method in ("quicksort", "degree", "heap"):

@@ -88,8 +88,8 @@ class Ledger:
         if self.journal is not None:
             self.n_calls = self._paid_before = self.journal.calls()
 
-    def open_round(self, i: Places, j: Places, size: int | None) -> list[Request]:
-        """The calls that a round needs and the budget allows, at most ``size`` in a request."""
+    def open_round(self, i: Places, j: Places) -> list[Request]:
+        """The calls that a round needs and the budget allows."""
         left = None if self.max_calls is None else self.max_calls - self.n_calls
         calls: list[Call] = []
         seen: set[AnswerKey] = set()
@@ -108,9 +108,9 @@ class Ledger:
                 break
             calls += [call for call, _ in new]
             seen.update(key for _, key in new)
-        return self._sent(calls, size)
+        return self._sent(calls)
 
-    def open_calls(self, calls: list[Call], size: int | None) -> list[Request]:
+    def open_calls(self, calls: list[Call]) -> list[Request]:
         """Those of some calls that were not answered before, as far as the budget goes."""
         new: list[Call] = []
         for call in calls:
@@ -122,12 +122,13 @@ class Ledger:
             elif key not in self._fresh:
                 self.n_reused += 1
                 self._fresh.add(key)
-        return self._sent(new, size)
+        return self._sent(new)
 
-    def _sent(self, calls: list[Call], size: int | None) -> list[Request]:
+    def _sent(self, calls: list[Call]) -> list[Request]:
         """The requests of a round."""
         self.n_rounds += bool(calls)
         self._round = (0, len(calls))
+        size = self.preference.size if isinstance(self.preference, Batch) else 1
         size = size or max(1, len(calls))
         return [Request(tuple(calls[k : k + size])) for k in range(0, len(calls), size)]
 

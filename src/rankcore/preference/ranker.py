@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from rankcore._core.doc_links import Documented
 from rankcore.preference.costs import call_plan
 from rankcore.preference.forms import (
-    Batch,
     Items,
     Judges,
     Places,
@@ -30,9 +29,9 @@ from rankcore.preference.ledger import AnswerKey, Ledger
 from rankcore.preference.methods import make_method
 from rankcore.preference.parameters import check_parameters
 from rankcore.preference.rating import Rating
-from rankcore.preference.results import RatedResults, results_of
+from rankcore.preference.ratings import RatedResults
 from rankcore.preference.retry import Retry
-from rankcore.preference.running import CallRun, Method, Run
+from rankcore.preference.running import CallRun, Method, Run, results_of
 from rankcore.preference.sending import send_all, send_all_async
 from rankcore.preference.sequential import Insertion
 from rankcore.preference.several import Choice
@@ -83,7 +82,8 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         features. A function, or the ``predict`` of an estimator, is called with the items. How far
         they are trusted is learned from the answers.
     batch : int, optional
-        For "rating": pairs in a round. None: a quarter of the items.
+        For "rating": pairs in a round, up to half the items of different ones. None: a quarter of
+        the items.
     cache : bool
         Whether this ranker keeps answers, and does not repeat their calls.
     key : callable, optional
@@ -136,7 +136,8 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         A Bradley-Terry fit of the answers, whatever the method; `ranking_`, `scores_`,
         `standard_errors_`, `place_interval_` and `probability_of_top` are read from it.
     doubt_ : ndarray of float64, shape (n_rounds, 2)
-        After "rating": answers after each round, and the expected share of pairs in wrong order.
+        After "rating" of up to 2,000 items: answers after each round, and the expected share of
+        pairs in wrong order.
 
     Notes
     -----
@@ -289,14 +290,11 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     def _rank(self, items: Any, method: Method | Rating, expected: float) -> Any:
         run = self._run(items, method, expected)
         try:
-            computed = as_indexed(self.preference, len(items))
-            if computed is not None:
-                run.compute(computed)
-            elif is_async(self.preference):
+            if is_async(self.preference):
                 _refuse_loop()
                 asyncio.run(self._send_rounds(run))
             else:
-                for requests in run.requests(self._size()):
+                for requests in run.requests():
                     send_all(requests, run.ledger, self.concurrency)
         finally:
             self._learn(run, items)
@@ -305,23 +303,15 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     async def _arank(self, items: Any, method: Method | Rating, expected: float) -> Any:
         run = self._run(items, method, expected)
         try:
-            computed = as_indexed(self.preference, len(items))
-            if computed is not None:
-                run.compute(computed)
-            else:
-                await self._send_rounds(run)
+            await self._send_rounds(run)
         finally:
             self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
 
-    async def _send_rounds(self, run: Run | CallRun) -> None:
+    async def _send_rounds(self, run: Run) -> None:
         in_threads = not is_async(self.preference)
-        for requests in run.requests(self._size()):
+        for requests in run.requests():
             await send_all_async(requests, run.ledger, self.concurrency, in_threads)
-
-    def _size(self) -> int | None:
-        """Most calls in a request."""
-        return self.preference.size if isinstance(self.preference, Batch) else 1
 
     def _method(self, items: Any) -> tuple[Method | Rating, float]:
         check_parameters(self)
@@ -353,7 +343,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         assert journal is not None
         return journal if isinstance(journal, Journal) else Journal(journal)
 
-    def _run(self, items: Any, method: Method | Rating, expected: float) -> Run | CallRun:
+    def _run(self, items: Any, method: Method | Rating, expected: float) -> Run:
         """A ranking that knows what was answered before."""
         asked = (self.preference, None if self.journal is None else repr(self._journal()))
         before = self.__dict__.get("_asked", (None, None))
@@ -382,11 +372,9 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
             progress=self.progress,
             expected_calls=expected,
         )
-        if isinstance(method, Rating):
-            return CallRun(method, ledger)
-        return Run(method, ledger)
+        return (CallRun if isinstance(method, Rating) else Run)(method, ledger)
 
-    def _learn(self, run: Run | CallRun, items: Any) -> None:
+    def _learn(self, run: Run, items: Any) -> None:
         """Take over what a ranking has brought, whether it was completed or not."""
         run.close()
         if run.ledger.journal is not None:

@@ -91,7 +91,7 @@ def send_all(requests: list[Request], ledger: Ledger, concurrency: int) -> None:
     with ThreadPoolExecutor(workers, thread_name_prefix="preference") as pool:
         running = [pool.submit(work) for _ in range(workers)]
         for worker in running:
-            worker.add_done_callback(lambda ended: ended.exception() and stopped.set())
+            worker.add_done_callback(lambda ended: stopped.set() if ended.exception() else None)
         try:
             wait(running)
         finally:
