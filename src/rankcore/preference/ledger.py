@@ -204,7 +204,7 @@ class Ledger:
         time after time; the calls are paid for.
         """
         if isinstance(self.preference, Choice):
-            places, whole = self.preference.parse(answer, len(request.calls[0]) - 1)
+            places, whole = self.preference._parse(answer, len(request.calls[0]) - 1)
             self._useless = -1 if places or self._useless < 0 else self._useless + 1
             if self._useless == _USELESS:
                 self.lose(request)

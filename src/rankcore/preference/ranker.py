@@ -26,8 +26,7 @@ from rankcore.preference.forms import (
 )
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
 from rankcore.preference.ledger import AnswerKey, Ledger
-from rankcore.preference.methods import make_method
-from rankcore.preference.parameters import check_parameters
+from rankcore.preference.methods import check_parameters, make_method
 from rankcore.preference.rating import Rating
 from rankcore.preference.ratings import RatedResults
 from rankcore.preference.retry import Retry
@@ -48,8 +47,9 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         `Choice` names the best of k items and an `Order` puts k in order; an `Indexed` computes
         from positions, a matrix has the degree in row u and column v.
     method : str
-        "auto": "halving" if there is a ``top_k``; else "rating" if ``max_calls`` or ``noise`` is
-        given; else "quicksort", as for ``noise=0`` and for more than 2,000 items. Or "rating",
+        "auto": "rating" if there is a ``confidence``; else "halving" if there is a ``top_k``; else
+        "rating" if ``max_calls`` or ``noise`` is given; else "quicksort", as for ``noise=0``. More
+        than 2,000 items are not rated, but by judges of several. Or "rating",
         "quicksort", "degree", "halving", "insertion", "heap" or "sliding"; `call_plan` says what
         each but "rating" costs and promises, `plan` what order to expect for a budget. A `Choice`
         or `Order` takes "halving", "rating" or, for the first k by an exact judge, "heap".
@@ -244,9 +244,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         return self._rank(items, *self._method(items))
 
     async def arank(self, items: Items) -> Any:
-        """Put items in order, inside of an event loop; as `rank`.
-
-        A preference that is not async is called in threads.
+        """Put items in order inside of an event loop; as `rank`, but others than async in threads.
 
         Parameters
         ----------
